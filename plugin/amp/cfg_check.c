@@ -161,9 +161,8 @@ static const char *describe(const cfg_key *key, char text[256])
     else if (has_least && !is_above) strcpy(most, " up");
     if (key->least == key->most) snprintf(text, 256, "%.10g", key->least);
     else
-        snprintf(text, 256, "%s%s%s%s%s", list ? "" : "a ", is_whole ? "whole number" : "number",
-                 list ? "s" : "", least, most);
-    if (list) strcat(text, ", separated by commas");
+        snprintf(text, 256, "a %s%s%s", is_whole ? "whole number" : "number", least, most);
+    if (list) strcat(text, ", or several, separated by commas");
     return text;
 }
 

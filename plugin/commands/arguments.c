@@ -10,7 +10,7 @@ enum { MOST_ARGUMENTS = 32 };
 
 static int is_option(const amp_argument *a) { return a->name[0] == '-'; }
 
-/* What stands behind an option's name: "N" in "-batch N". */
+/* What follows an option's name in the usage: "N" in "-batch N". */
 static const char *value_of(const amp_argument *a)
 {
     return a->value ? a->value : a->choices ? a->choices : a->number ? "N" : a->real ? "X" : "";
@@ -58,7 +58,7 @@ static amp_status read_value(const amp_argument *a, const char *value, amp_error
     return AMP_OK;
 }
 
-/* argv[*i] names option number k; its value, if it has one, is taken with it. */
+/* Sets option a, which argv[*i] names; if it takes a value, *i moves to the value. */
 static amp_status read_option(const amp_argument *a, int argc, char **argv, int *i, amp_error *error)
 {
     if (a->flag) {
@@ -114,7 +114,7 @@ static amp_status read_all(int argc, char **argv, const amp_argument *arguments,
         }
     }
     if (place > first && arguments[first].optional && arguments[place].name && !arguments[place].optional) {
-        *arguments[place].text = *arguments[first].text; /* what is left out is the first */
+        *arguments[place].text = *arguments[first].text; /* the first one was left out */
         *arguments[first].text = NULL;
         place = next_place(arguments, place + 1);
     }
@@ -176,7 +176,7 @@ amp_status amp_readable(const char *file, const char *what, amp_error *error)
 {
     FILE *opened = amp_open_to_read(file, what, error);
     if (!opened) return AMP_BAD_CONFIG;
-    int ends = fgetc(opened) == EOF; /* a folder can be opened, and fails here */
+    int ends = fgetc(opened) == EOF; /* a folder can be opened, but not read */
     const char *why = ends && ferror(opened) ? strerror(errno) : "it is empty";
     fclose(opened);
     return ends ? amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", file, what, why) : AMP_OK;

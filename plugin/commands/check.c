@@ -33,9 +33,8 @@ static void print_summary(const char *cfg, const cfg_summary *s)
 {
     char name[300];
     cfg_printable(name, sizeof name, cfg);
-    printf("%s: no mistakes found: %d layers, input %.0fx%.0fx%.0f, %.0f image%s at once, ", name, s->layers,
-           s->w, s->h, s->c, s->batch, s->batch == 1 ? "" : "s");
-    printf("%.3g million weights\n", s->weights / 1e6);
+    printf("%s: no mistakes found: %d layers, input %.0fx%.0fx%.0f, images a pass: %.0f, %.3g million "
+           "weights\n", name, s->layers, s->w, s->h, s->c, s->batch, s->weights / 1e6);
 }
 
 /* A network whose last layer finds no boxes trains on images with a class each. */
@@ -92,8 +91,7 @@ amp_status amp_command_check(int argc, char **argv, amp_error *error)
     amp_document_give_back(document);
     print_first(&found);
     int errors = summary.errors + (keys != AMP_OK) - found.repeated;
-    if (errors)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: %d mistake%s", cfg, errors, errors == 1 ? "" : "s");
+    if (errors) return amp_fail(error, AMP_BAD_CONFIG, "%.300s: mistakes: %d", cfg, errors);
     amp_data_scan scan = { .data_file = data, .cfg = cfg, .listener = &printer };
     if (data) AMP_TRY(check_data(&scan, &summary, error));
     print_summary(cfg, &summary);

@@ -1,4 +1,4 @@
-/* The scan of data_scan.h. What a training checks at its start, and its readers, are the host's. */
+/* See data_scan.h. What a training checks at its start, and the readers of files, are in host/data. */
 #define _GNU_SOURCE /* tdestroy */
 #include "data_scan.h"
 
@@ -15,21 +15,22 @@
 
 typedef struct scan {
     const amp_data_scan *request;
-    const char *file, *key; /* of the list */
+    const char *file, *key; /* the list, and its key in the .data file */
     const amp_lines *list, *labels;
     amp_scanned_list *found;
     long mistakes;
-    amp_error first;     /* of the mistakes */
+    amp_error first;     /* the first mistake */
     void *reported;      /* the messages of all mistakes, a tree of the C library */
-    long without_labels; /* images to train on, of this list */
-    amp_error no_labels; /* of the first of them */
+    long without_labels; /* images of this list that lack a label file; counted for training only */
+    amp_error no_labels; /* about the first of them */
 } scan;
 
 enum { MISTAKES_REPORTED = 20 };
 
 static int compare_messages(const void *a, const void *b) { return strcmp(a, b); }
 
-/* Remembers a mistake; the scan continues. A label file of both lists, or listed twice, is one mistake. */
+/* Counts a mistake and continues. The same mistake, of a label file that is in both lists or listed twice,
+ * counts once. */
 static amp_status note_mistake(void *context, const amp_error *mistake)
 {
     scan *s = context;
@@ -68,7 +69,7 @@ static amp_status count_box(void *context, const char *file, unsigned long line,
     return AMP_OK;
 }
 
-/* What training wants of label files, validation does without: there no file means no object. */
+/* Training needs a label file for each image. In validation a missing file means that there is no object. */
 static amp_status check_boxes(scan *s, const char *image)
 {
     char labels[AMP_LABEL_PATH];
@@ -113,7 +114,8 @@ static amp_status scan_images(scan *s)
 
 /* ---- a classifier's labels ---- */
 
-static const double COMPARISONS_MOST = 2e7; /* of a path with a label: a second or two */
+/* comparisons of a path with a label: they take a second or two */
+static const double COMPARISONS_MOST = 2e7;
 
 static void scan_paths(scan *s)
 {
@@ -138,7 +140,7 @@ static amp_status scan_list(scan *s, const char *key, const amp_lines *list, amp
     return AMP_OK;
 }
 
-/* The checks that host/data/data_check.h makes of `train`. */
+/* Makes the checks that host/data/data_check.h makes for `train`. */
 static amp_status check_valid(const scan *s, const amp_data_file *data, amp_lines *list, amp_error *error)
 {
     char what[300];
@@ -175,8 +177,7 @@ static void warn(amp_data_scan *scan, const amp_data_file *data)
 static amp_status report_mistakes(const scan *s, const amp_data_file *data, amp_error *error)
 {
     if (s->request->listener)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: %ld mistake%s", data->name, s->mistakes,
-                        s->mistakes == 1 ? "" : "s");
+        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: mistakes: %ld", data->name, s->mistakes);
     *error = s->first;
     return error->status = AMP_BAD_CONFIG;
 }

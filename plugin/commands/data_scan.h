@@ -4,31 +4,32 @@
 
 #include "../amp/cfg_check.h"
 
-/* Oddities that do not end a training: an image that is missing or empty (another one takes its place); a box
- * that lies outside its image, or is smaller than Darknet's minimum (it is left out); more boxes in an image
+/* Oddities that do not end a training: an image that is missing or empty (another one is used instead); a box
+ * that lies outside its image, or is smaller than Darknet's minimum (it is ignored); more boxes in an image
  * than a step uses; a detector's validation image without a label file (it counts as empty); a classifier's
- * image whose path does not hold exactly one label. */
+ * image whose path does not contain exactly one label. */
 enum { AMP_SCAN_MISSING, AMP_SCAN_OUTSIDE, AMP_SCAN_SMALL, AMP_SCAN_CROWDED, AMP_SCAN_UNLABELLED,
        AMP_SCAN_MISLABELLED, AMP_SCAN_KINDS };
 
 /* The result for one list. If a classifier has very many paths and labels, only some paths are checked. */
 typedef struct amp_scanned_list {
-    long images, boxes, paths;                            /* that were checked */
-    /* first: the name of the first one, or "FILE:LINE" */
+    long images, boxes, paths;                            /* how many were checked */
+    /* for each kind of oddity; first: the file of the first one, or "FILE:LINE" */
     struct { long count; char first[512]; } odd[AMP_SCAN_KINDS];
 } amp_scanned_list;
 
 typedef struct amp_data_scan {
-    /* Set by the caller. cfg: the network to be trained; NULL: nothing will be saved in the backup folder.
-     * w, h: of the network's input. boxes: that a detector's step uses of an image. classes: the network's
-     * (of a detector's last layer, or a classifier's numbers of truth). measures: `valid` is needed.
-     * listener: is called for the first 20 mistakes (at most one for each label file, and one for all
-     * missing label files together); the error then gives their number. NULL: the error is the first
-     * mistake. */
+    /* Set by the caller. cfg: the network to be trained; NULL: nothing will be saved in the backup folder. w,
+     * h: the size of the network's input. boxes: how many boxes of an image a detector's step uses. classes:
+     * the classes of a detector's last layer, or the numbers of truth of a classifier. measures: `valid` is
+     * needed. listener: called for the first 20 mistakes (at most one for each label file, and one for all
+     * missing label files together); the error is then the number of mistakes. Without a listener the error
+     * is the first mistake. */
     const char *data_file, *cfg;
     int classifier, classes, w, h, boxes, measures;
     const cfg_listener *listener;
-    /* Set by amp_scan_data. warning: .data file and network differ in names or classes; else empty. */
+    /* Set by amp_scan_data. warning: how the .data file and the network differ in names or classes; "" if
+     * they do not. */
     amp_scanned_list train, valid;
     char warning[512];
 } amp_data_scan;
@@ -41,7 +42,7 @@ typedef struct amp_data_scan {
  * whose labels are missing, fewer than its classes, or held by no path. */
 amp_status amp_scan_data(amp_data_scan *, amp_error *error);
 
-/* Whether there is a warning or an oddity. */
+/* Whether the scan found a warning or an oddity. */
 int amp_scan_is_odd(const amp_data_scan *);
 /* Prints a line on stderr for the warning and for each kind of oddity that was found. */
 void amp_scan_print(const amp_data_scan *);

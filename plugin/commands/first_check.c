@@ -1,7 +1,8 @@
-/* What a training on a new GPU begins with: this program runs `amp selftest CFG` as a child, for at most ten
- * seconds, with its output in a file of the user's cache folder. A child, since Darknet's code ends a program
- * where it fails, and its memory is given back. The file stays as a note that this combination of GPU,
- * driver, libraries and plugin has been seen, unless it is one that must not train. */
+/* Before the first training on a new GPU, this program runs `amp selftest CFG` as a child process, for at
+ * most ten seconds, and writes its output to a file in the user's cache folder. It is a child because
+ * Darknet's code ends the program when it fails, and because a process gives its memory back when it ends.
+ * The file stays, as a note that this combination of GPU, driver, libraries and plugin has been tested,
+ * unless AMP must not train on it. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,8 +20,8 @@ enum { PATH = 4096, LINE = 1200 };
 
 /* ---- the note ---- */
 
-/* Makes the folder, and the names in it of the note and of the report under way; 0: there can be no such
- * folder. */
+/* Makes the cache folder, and the names of the note and of the unfinished report in it. Returns 0 if there is
+ * no cache folder. */
 static int name_files(const char *description, char note[PATH], char report[PATH])
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -40,7 +41,7 @@ static int name_files(const char *description, char note[PATH], char report[PATH
 
 /* ---- the training ---- */
 
-/* How many seconds it may take; 0: it is left out. */
+/* How many seconds the test may take; 0: it is not run. */
 static int seconds_allowed(void)
 {
     const char *asked = getenv("AMP_SELF_CHECK");

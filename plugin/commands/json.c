@@ -7,8 +7,8 @@
 
 /* ---- text ---- */
 
-/* Bytes of the well-formed UTF-8 character at text (RFC 3629: shortest form, no surrogates, up to U+10FFFF);
- * 0: there is none. */
+/* Returns the length in bytes of the UTF-8 character at `at`; 0 if it is not well-formed (RFC 3629: shortest
+ * form, no surrogates, up to U+10FFFF). */
 static int utf8_bytes(const char *at)
 {
     const unsigned char *text = (const unsigned char *)at;
@@ -75,7 +75,7 @@ static void open_level(amp_json *json, const char *key, char opening, char closi
 {
     begin_value(json, key);
     putc(opening, json->stream);
-    if (json->depth == AMP_JSON_DEPTH) abort(); /* the caller's mistake: the depth is in its source */
+    if (json->depth == AMP_JSON_DEPTH) abort(); /* a bug of the caller, whose source nests too deep */
     json->filled[json->depth] = 0;
     json->closing[json->depth++] = closing;
 }
@@ -106,7 +106,7 @@ static void write_value(amp_json *json, const char *key, const char *value)
     end_value(json);
 }
 
-/* The shortest of 6, 9 and 17 digits that is read back as the same number. */
+/* Writes 6, 9 or 17 digits: the fewest that give the same number when they are read. */
 void amp_json_number(amp_json *json, const char *key, double value)
 {
     static const int digits[] = { 6, 9, 17 };

@@ -1,5 +1,5 @@
-/* Writing JSON (RFC 8259) to a stream: commas, quotes and escapes are taken care of, and a number that JSON
- * cannot express (inf, NaN) becomes null. Objects and arrays are closed in the order they were opened.
+/* Writes JSON (RFC 8259) to a stream, with its commas, quotes and escapes. A number that JSON cannot express
+ * (inf, NaN) becomes null. amp_json_close closes the object or array that was opened last.
  *
  *     amp_json json = amp_json_begin(stream);
  *     amp_json_object(&json, NULL);              {
@@ -10,7 +10,7 @@
  *     amp_json_close(&json);                     }
  *
  * key is NULL within an array and for the outermost value. Text is UTF-8; bytes that are not become U+FFFD.
- * What is written may stand within HTML and XML: "<" and "&" are escaped. */
+ * The output may be put into HTML and XML: "<" and "&" are escaped. */
 #pragma once
 
 #include "../files/safe_file.h"
@@ -19,7 +19,7 @@ enum { AMP_JSON_DEPTH = 16 };
 
 typedef struct amp_json {
     FILE *stream;
-    int depth, filled[AMP_JSON_DEPTH]; /* per level: something was written already */
+    int depth, filled[AMP_JSON_DEPTH]; /* for each level: whether it has a value already */
     char closing[AMP_JSON_DEPTH];
 } amp_json;
 
@@ -32,11 +32,11 @@ void amp_json_number(amp_json *, const char *key, double value);    /* as many d
 void amp_json_integer(amp_json *, const char *key, long long value);
 void amp_json_boolean(amp_json *, const char *key, int value);
 
-/* Text within HTML and SVG: what would end it as entities; bytes that are not UTF-8, and control characters,
- * as U+FFFD. */
+/* Writes text into HTML or SVG: special characters become entities, and control characters and bytes that are
+ * not UTF-8 become U+FFFD. */
 void amp_html_text(FILE *, const char *text);
 
-/* Whether a file's name means stdout: "-". NULL, for no file, does not. */
+/* Whether the file's name is "-", which means stdout. name may be NULL. */
 int amp_is_stdout(const char *name);
 
 /* A file that is written as a whole or not at all (files/safe_file.h). */
@@ -46,13 +46,13 @@ typedef struct amp_output {
     amp_safe_file file;
 } amp_output;
 
-/* Opens the stream; name "-" is stdout, NULL is no file. AMP_IO_FAILED names the file and the reason;
- * there is nothing to end then. */
+/* Opens the stream; name "-" is stdout, NULL means no file. AMP_IO_FAILED: the message has the file and the
+ * reason, and amp_output_end need not be called. */
 amp_status amp_output_begin(const char *name, amp_output *, amp_error *);
-/* Puts the file in its place if status, of the work that wrote it, is AMP_OK; else the file stays as it was.
- * Returns status, or the failure to write. */
+/* If status, the result of writing, is AMP_OK, replaces the file; else leaves the file as it was. Returns
+ * status, or the failure to replace it. */
 amp_status amp_output_end(amp_output *, amp_status status, amp_error *);
 
-/* All three: the file is what `write` makes of a record. */
+/* Opens the file, writes the record with `write`, and ends the file. */
 typedef void amp_output_writer(FILE *, const void *record);
 amp_status amp_output_write(const char *name, amp_output_writer *write, const void *record, amp_error *);

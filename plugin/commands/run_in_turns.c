@@ -1,6 +1,6 @@
-/* Programs in turns: the parent, which starts the child programs and gives the turns. A child writes a line
- * into its socket at the end of a step and waits; the parent's answer of one byte, 'g' (go on) or 's' (stop),
- * ends the wait. */
+/* Programs in turns: the parent, which starts the child programs and decides whose turn it is. At the end of
+ * a step a child writes a line into its socket and waits for the parent's answer of one byte: 'g' (continue)
+ * or 's' (stop). */
 #define _GNU_SOURCE /* environ */
 #include "run_in_turns.h"
 
@@ -19,22 +19,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The first steps of a turn are slow: caches are cold, and the child that worked before still loads its next
- * images. Therefore a turn has LEAST_STEPS steps at least, even where these take longer than its slice. */
+/* The first steps of a turn are slow: caches are cold, and the child that worked before is still loading its
+ * next images. So a turn has at least LEAST_STEPS steps, even if they take longer than its slice. */
 enum { LINE_ROOM = 8192, NO_CHILD = -1, LEAST_STEPS = 4, CHILDS_SOCKET = 3 };
 
 typedef enum child_state {
-    BUSY,  /* makes a step, or starts */
-    WAITS, /* for the parent's answer */
+    BUSY,  /* it makes a step, or starts */
+    WAITS, /* it waits for the parent's answer */
     GONE   /* ended */
 } child_state;
 
 typedef struct child {
     pid_t process;
-    int socket;               /* the parent's end: the child's lines come out, the answers go in */
+    int socket;               /* the parent's end: it reads the child's lines and writes the answers */
     child_state state;
     int ready, told_to_stop;
-    char text[LINE_ROOM];     /* `length` bytes that were read after the last whole line */
+    char text[LINE_ROOM];     /* the `length` bytes that were read after the last complete line */
     size_t length;
 } child;
 
@@ -43,7 +43,7 @@ typedef struct schedule {
     child *children;
     int count, turn;          /* turn: the child that has it; NO_CHILD before all are ready */
     double slice, turn_began; /* seconds: the length of a turn; the clock when this one began */
-    int steps;                /* that were begun in this turn */
+    int steps;                /* steps that were begun in this turn */
     const amp_turns_watcher *watcher;
     int (*stop)(void);
 } schedule;
@@ -65,8 +65,8 @@ void amp_turns_add_usual(amp_turns_words *w, const char *dtype, unsigned seed)
     amp_turns_add(w, "-amp", strcmp(dtype, "stock") ? dtype : "off", "-seed", w->seed, "-i", w->device, NULL);
 }
 
-/* Starts a program whose lines come out of a socket, into which its answers go. A process group of its own
- * keeps a terminal's Ctrl-C from it. Returns 0, or why it could not be started. */
+/* Starts a program with a socket for its lines and the answers to them, in a process group of its own, so
+ * that Ctrl-C on the terminal does not reach it. Returns 0, or an errno. */
 static int launch(child *c, const amp_turns_program *program, char *const *argv, char *const *environment)
 {
     int ends[2], how = O_WRONLY | O_CREAT | (program->append ? O_APPEND : O_TRUNC);
@@ -127,9 +127,9 @@ static void reply(schedule *s, int i, char byte)
     (void)!write(c->socket, &byte, 1); /* if the child has ended, read_from notices it */
 }
 
-/* Lets one child make a step if none is making one: the child that has the turn until its slice is over, then
- * the next one that waits. No child begins before all have made their networks, because making one would slow
- * down the steps of another. */
+/* If no child is making a step, lets one make it: the child whose turn it is, or, once its slice is over, the
+ * next child that waits. No child begins before all have made their networks, because making a network would
+ * slow down the steps of another child. */
 static void give_turn(schedule *s)
 {
     const child *current = s->turn == NO_CHILD ? NULL : &s->children[s->turn];
@@ -152,8 +152,9 @@ static void give_turn(schedule *s)
     reply(s, s->turn, 'g');
 }
 
-/* Gives the whole lines that a child has written, but "ready", to the watcher. After a line that begins with
- * a blank (amp_turns_send) the child continues; after any other (amp_turns_yield) it waits for an answer. */
+/* Passes the complete lines that a child has written to the watcher, except "ready". After a line that begins
+ * with a blank (amp_turns_send) the child continues; after any other (amp_turns_yield) it waits for an
+ * answer. */
 static amp_status take_lines(schedule *s, int i, amp_error *error)
 {
     child *c = &s->children[i];
@@ -170,7 +171,7 @@ static amp_status take_lines(schedule *s, int i, amp_error *error)
     }
     c->length -= (size_t)(begin - c->text);
     memmove(c->text, begin, c->length);
-    if (c->length == LINE_ROOM) c->length = 0; /* no child writes such a long line: drop it */
+    if (c->length == LINE_ROOM) c->length = 0; /* too long for any child's line: drop it */
     return status;
 }
 
@@ -237,13 +238,13 @@ amp_status amp_turns_run(amp_turns_program *programs, int count, double slice, i
                    .children = amp_allocated(calloc((size_t)count + 1, sizeof *s.children)),
                    .slice = slice, .watcher = watcher, .stop = stop };
     struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
-    sigaction(SIGPIPE, &ignore, &before); /* a program that died is noticed when its socket is read */
+    sigaction(SIGPIPE, &ignore, &before); /* reading its socket shows that a program died */
     amp_status status = AMP_OK;
     while (s.count < count
            && (status = start(&s.children[s.count], &programs[s.count], error)) == AMP_OK) ++s.count;
     if (status == AMP_OK) status = run_until_all_end(&s, error);
     for (int i = 0; i < s.count; i++) {
-        if (s.children[i].state == GONE) continue; /* else one of them could not be started */
+        if (s.children[i].state == GONE) continue; /* one that still runs: another could not be started */
         kill(s.children[i].process, SIGKILL);
         wait_for_end(&s.children[i]);
     }
@@ -254,7 +255,7 @@ amp_status amp_turns_run(amp_turns_program *programs, int count, double slice, i
 
 /* ---- after it ---- */
 
-/* Whether a line cannot be the reason of an end: what Darknet prints all the time, or a single word. */
+/* Whether the line cannot say why a program ended: Darknet prints it all the time, or it is a single word. */
 static int is_usual_output(const char *line)
 {
     static const char *const usual[] = { "Loaded:", "Saving weights", "Loading weights", "Learning Rate",
@@ -266,7 +267,7 @@ static int is_usual_output(const char *line)
     return 0;
 }
 
-/* What follows `start` in a line that begins with it, else NULL. */
+/* Returns the rest of a line that begins with `start`; NULL if it does not. */
 static const char *behind(const char *line, const char *start)
 {
     size_t length = strlen(start);

@@ -1,26 +1,26 @@
 /* Runs several programs in turns: all are started, but only one works at a time, for about `slice` seconds,
- * and then the next. So a minute in which the machine is busy slows all of them alike, and their times can be
- * compared. The programs' side is host/program/turns.h. */
+ * then the next. So other work on the machine slows all of them alike, and their times can be compared. The
+ * programs' side is host/program/turns.h. */
 #pragma once
 
 #include "../tensor/status.h"
 
 typedef struct amp_turns_end {
-    int exited, status;       /* exited: by itself, with this exit status; else killed by signal `status` */
+    int exited, status;       /* exited 1: it ended with exit status `status`; 0: signal `status` killed it */
     int stopped;              /* it was stopped before its end */
 } amp_turns_end;
 
 typedef struct amp_turns_program {
-    /* arguments of this very program, from argv[1] on, NULL at the end */
+    /* the arguments, from argv[1] on, NULL at the end; the program is this one */
     const char *const *argv;
-    /* file that takes its stdout and stderr; emptied before, unless append is set. NULL: /dev/null */
+    /* the file for its stdout and stderr, emptied before unless append is set. NULL: /dev/null */
     const char *output;
     int append;
-    double most_seconds;      /* after so many it is killed; 0: it may take as long as it needs */
+    double most_seconds;      /* it is killed after this time; 0: never */
     amp_turns_end end;        /* set by amp_turns_run once it has ended */
 } amp_turns_program;
 
-/* What argv is made of. Starts zeroed; some words lie in it, so that it stays where it is. */
+/* A list of arguments. Starts zeroed. Some words are stored in it, so it must not be moved. */
 enum { AMP_TURNS_WORDS = 24 };
 typedef struct amp_turns_words {
     const char *argv[AMP_TURNS_WORDS];
@@ -28,27 +28,28 @@ typedef struct amp_turns_words {
     char seed[16], device[16];
 } amp_turns_words;
 
-/* Adds words, up to a NULL; they are the caller's. */
+/* Adds words, up to a NULL. The caller keeps them. */
 __attribute__((sentinel)) void amp_turns_add(amp_turns_words *, ...);
 /* Adds -amp ("off" for stock), -seed, and with -i the device of this program, -1 for the CPU. */
 void amp_turns_add_usual(amp_turns_words *, const char *dtype, unsigned seed);
 
 typedef struct amp_turns_watcher {
     void *context;
-    /* Called for every line that a program writes, except "ready", in order. Another status than AMP_OK stops
-     * all programs, and amp_turns_run returns it. NULL: they write none. */
+    /* Called for every line that a program writes, except "ready", in order. If it returns another status
+     * than AMP_OK, all programs are stopped, and amp_turns_run returns that status. NULL: the programs write
+     * no lines. */
     amp_status (*line)(void *context, int program, const char *line, amp_error *);
     /* Called when a program has ended; or NULL. */
     amp_status (*ended)(void *context, int program, const amp_turns_end *end, amp_error *);
 } amp_turns_watcher;
 
-/* Runs them, and returns when all have ended. stop (may be NULL): once it returns nonzero, since a signal
- * has come for example, each program gets the order to stop at its next line. The programs run in process
- * groups of their own, so that Ctrl-C reaches the caller alone; if the caller dies, they are killed.
+/* Runs the programs, and returns when all have ended. stop (may be NULL): once it returns nonzero, for
+ * example because a signal arrived, each program is asked to stop at its next line. The programs run in
+ * process groups of their own, so that Ctrl-C reaches only the caller; if the caller dies, they are killed.
  * AMP_IO_FAILED: a program could not be started. */
 amp_status amp_turns_run(amp_turns_program *programs, int count, double slice, int (*stop)(void),
                          const amp_turns_watcher *watcher, amp_error *);
 
-/* Finds the last line in a program's log that says why it ended, or, unless sender is NULL, the last one that
- * begins with it; without who says it. "" where there is none. */
+/* Finds the last line in a program's log that says why it ended, or, if sender is not NULL, the last line
+ * that begins with sender. The sender is left out. "" if there is no such line. */
 void amp_turns_last_message(const char *log, const char *sender, char *words, size_t size);

@@ -44,7 +44,7 @@ static double probability_within(double angle, int freedom)
     return odd ? (angle + sin(angle) * sum) * 2 / acos(-1) : sin(angle) * sum;
 }
 
-/* Bisection over the angle, as far as a double's digits go. */
+/* Bisection over the angle, to a double's precision. */
 double amp_student(int count, double alpha)
 {
     double low = 0, high = acos(-1) / 2;

@@ -5,9 +5,9 @@
 
 /* Sorts values[count], smallest first. */
 void amp_sort(double *values, size_t count);
-/* Of sorted values, q from 0 to 1; between two neighbours where it falls between them. NaN for none. */
+/* The quantile q (0 to 1) of sorted values, interpolated between neighbours. NaN if count is 0. */
 double amp_quantile(const double *sorted, size_t count, double q);
-/* Sorts values; NaN for none. */
+/* Sorts values. NaN if count is 0. */
 double amp_median(double *values, size_t count);
 
 /* The mean of `count` independent measurements, and the bounds between which the true mean lies with

@@ -84,7 +84,7 @@ void amp_json_lines(amp_json *json, const char *key, const amp_lines *lines)
 
 /* ---- tables ---- */
 
-/* printf counts bytes; a letter of several bytes has the width of one. */
+/* Counts the letters of a text in UTF-8; printf would count bytes. */
 static int width_of(const char *text)
 {
     int letters = 0;
@@ -108,7 +108,7 @@ static void make_cell(const amp_field *f, const void *record, const void *contex
     (f->cell ? f->cell : amp_plain_cell)(&cell, text);
 }
 
-/* The last column is not padded; after it the line ends. */
+/* The last column is not padded and ends the line. */
 static void print_cell(FILE *stream, int at, const amp_field *f, int width, int last, const char *text)
 {
     int padding = width - width_of(text);

@@ -1,4 +1,4 @@
-/* The fields of a record, listed once: written as JSON, as the columns of a table and as lines of CSV.
+/* A record's fields are listed once, and are written as JSON, as columns of a table or as lines of CSV.
  *
  *     static const amp_field fields[] = {
  *         AMP_FIELD(amp_bench_side, dtype, .title = "dtype", .left = 1),
@@ -24,7 +24,7 @@ typedef enum amp_field_kind {
     AMP_RECORD    /* an object of `fields` */
 } amp_field_kind;
 
-/* What a cell's text is made of: the field, its value, its record, and what amp_table_print was given. */
+/* What a cell's text is made from: the field, its value, its record, and the context of amp_table_print. */
 typedef struct amp_cell {
     const void *value, *record, *context;
     const struct amp_field *field;
@@ -32,7 +32,7 @@ typedef struct amp_cell {
 enum { AMP_CELL_TEXT = 1000 };
 typedef void amp_cell_text(const amp_cell *, char text[AMP_CELL_TEXT]);
 
-/* Which numbers are known; inf and NaN never are, and others are written as null. */
+/* Which numbers are known. The others, and inf and NaN always, are written as null. */
 typedef enum amp_known { AMP_ANY, AMP_ABOVE_0, AMP_FROM_0 } amp_known;
 
 typedef struct amp_field {
@@ -41,11 +41,11 @@ typedef struct amp_field {
     amp_field_kind kind;
     const char *const *names;       /* AMP_NAME */
     const struct amp_field *fields; /* AMP_RECORD */
-    amp_known known;                /* else the number is null */
-    const char *title;              /* of its column */
+    amp_known known;                /* which values are known */
+    const char *title;              /* the title of its column */
     int left;                       /* its column is aligned to the left */
     amp_cell_text *cell;            /* NULL: amp_plain_cell */
-    const char *format;             /* of a double, after dividing by `unit`; NULL, 0: %.10g, 1 */
+    const char *format;             /* a double's format, after dividing by `unit`; by default %.10g and 1 */
     double unit;
 } amp_field;
 
@@ -54,7 +54,7 @@ typedef struct amp_field {
     unsigned long long *: AMP_COUNT, float *: AMP_FLOAT, \
     double *: AMP_DOUBLE, char **: AMP_TEXT, const char **: AMP_TEXT, default: AMP_CHARS)
 
-/* The key is the member's name, AMP_FIELD_AS gives it another one. What follows sets further members. */
+/* The key is the member's name; AMP_FIELD_AS gives it another one. Further arguments set further members. */
 #define AMP_FIELD_AS(name, record, member, ...) \
     { .key = name, .at = offsetof(record, member), .kind = AMP_KIND_OF(record, member), __VA_ARGS__ }
 #define AMP_FIELD(record, member, ...) AMP_FIELD_AS(#member, record, member, __VA_ARGS__)
@@ -66,28 +66,28 @@ typedef struct amp_field {
     { .key = name, .at = offsetof(record, member), .kind = AMP_RECORD, .fields = of, __VA_ARGS__ }
 #define AMP_GROUP_AS(name, of) { .key = name, .kind = AMP_RECORD, .fields = of }
 
-/* Into the object that is open; as an object; as an array of objects. */
+/* Writes the fields into the open object; as an object; as an array of objects. */
 void amp_json_fields(amp_json *, const void *record, const amp_field *fields);
 void amp_json_record(amp_json *, const char *key, const void *record, const amp_field *fields);
 void amp_json_records(amp_json *, const char *key, const void *records, size_t size, int count,
                       const amp_field *fields);
 void amp_json_lines(amp_json *, const char *key, const amp_lines *);
 
-/* The value as it is, a number by the field's format. */
+/* Prints the value, a number in the field's format. */
 amp_cell_text amp_plain_cell;
 
-/* A line of titles and a line per record, its columns as wide as they must be; a column without any text is
- * left out. Words of the last column that do not fit go on below. */
+/* Prints a line of titles and a line per record. Columns are as wide as their longest text; a column without
+ * any text is left out. The text of the last column is wrapped. */
 void amp_table_print(FILE *, int indent, const amp_field *, const void *records, size_t size, int count,
                      const void *context);
 
-/* RFC 4180: the keys, or a record's values. */
+/* Prints a line of CSV (RFC 4180): the record's values; if record is NULL, the keys. */
 void amp_csv_print(FILE *, const amp_field *, const void *record);
 
-/* Words from column `indent` on, in as many lines as they need at 110 columns, and the end of the line. */
+/* Prints text that is wrapped at 110 columns, each further line indented by `indent`, and ends the line. */
 __attribute__((format(printf, 3, 4)))
 void amp_print_wrapped(FILE *, int indent, const char *format, ...);
 
-/* Adds to a text that has room for `size` bytes; what does not fit is cut. */
+/* Appends to a text in a buffer of `size` bytes; what does not fit is cut off. */
 __attribute__((format(printf, 3, 4)))
 void amp_append(char *text, size_t size, const char *format, ...);

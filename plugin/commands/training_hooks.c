@@ -1,5 +1,5 @@
-/* The hooks of the loop of `detector train` and `classifier train`: the host's loop (log, turns,
- * stopping), and -map. */
+/* The hooks in the loops of `detector train` and `classifier train`: the host's (log, turns, stopping), and
+ * -map. */
 #include "../host/fork.h"
 #include "../host/program/ranks.h"
 #include "../host/program/stopping.h"
@@ -24,14 +24,15 @@ static _Noreturn void leave(struct network **nets, int status, const char *line)
     if (*line && amp_ranks_leads()) fprintf(stderr, "%s\n", line);
     fflush(NULL);
     amp_ranks_leave();
-    _exit(failed ? 1 : status); /* not exit: the loader is at work */
+    _exit(failed ? 1 : status); /* not exit: the loader thread is still working */
 }
 
 int darknet_amp_next_step(struct network **nets, int count, float *average_loss, int *loop_count,
                           const char *data_file, int train_images, const char *backup_folder,
                           const char *base)
 {
-    if (amp_fork_state(nets[0])) count = 1; /* with -gpus all share one step, and the first has its numbers */
+    /* with -gpus all networks share one step, and the first has its numbers */
+    if (amp_fork_state(nets[0])) count = 1;
     if (!amp_training_runs()) {
         amp_first_check(nets[0]);
         amp_training_begin(nets, count, average_loss, loop_count);

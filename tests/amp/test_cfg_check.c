@@ -27,7 +27,7 @@
 #define TO_1 "; allowed: a number from 0 to 1"
 #define A_NUMBER "; allowed: a number"
 #define FLAG "; allowed: 0, 1"
-#define ANCHORS "; allowed: numbers above 0, separated by commas"
+#define ANCHORS "; allowed: a number above 0, or several, separated by commas"
 #define LAYERS "; allowed: layers before this one, separated by commas"
 #define A_LAYER "; allowed: a layer before this one"
 #define A_FILE "; allowed: a file that can be read"
@@ -36,7 +36,7 @@
 #define TOO_MANY ", and Darknet counts to 2147483647; make it smaller"
 #define POLICIES "; allowed: constant, step, steps, exp, sigmoid, poly, random"
 #define TEXT_LINES "; allowed: lines of text of at most 65536 bytes"
-#define WHOLES "; allowed: whole numbers, separated by commas"
+#define WHOLES "; allowed: a whole number, or several, separated by commas"
 
 /* The beginnings of .cfg files. */
 #define SIZE "width=8\nheight=8\nchannels=3\n"
@@ -216,7 +216,7 @@ TEST(keys_of_net)
         { "policy=steps\nsteps=100,\nscales=.1,.1",
           ":3: [net] steps = 100,: a number of the list is missing" WHOLES },
         { "policy=steps\nsteps=100\nscales=-1",
-          ":4: [net] scales = -1: below 0; allowed: numbers from 0 up, separated by commas" },
+          ":4: [net] scales = -1: below 0; allowed: a number from 0 up, or several, separated by commas" },
         { "policy=steps\nsteps=100\nscales=0,1",
           ":4: [net] scales = 0,1: steps has 1 numbers and scales 2; give one scale for each step" },
         { "policy=exp\ngamma=abc", ":3: [net] gamma = abc: not a decimal number" A_NUMBER },
@@ -397,7 +397,8 @@ TEST(layers)
         { YOLO ANCHORED "mask=0,1,2", ":11: [yolo] mask = 0,1,2: mask has 2, but num=2 anchors are 0 to 1" },
         { YOLO ANCHORED "mask=2", ":11: [yolo] mask = 2: mask has 2, but num=2 anchors are 0 to 1" },
         { YOLO ANCHORED "mask=-1",
-          ":11: [yolo] mask = -1: below 0; allowed: whole numbers from 0 up, separated by commas" },
+          ":11: [yolo] mask = -1: below 0; allowed: a whole number from 0 up, or several, separated by "
+          "commas" },
         { YOLO ANCHORED "mask=0",
           ":7: [yolo]: 1 boxes of 2 classes need filters=7 in the layer before it, which has 14" },
         { REGION ANCHORED "coords=3",

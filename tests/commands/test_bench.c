@@ -82,8 +82,8 @@ TEST(a_training_that_would_wait_for_its_images_is_told_so)
     e.half.loading = (amp_waits){ .steps = 7, .images = 320, .wait = .53, .compute = .25 };
     e.seen.cores = 8;
     amp_bench_verdict v = judged(&e, 0, 0);
-    assert_string_equal(v.advice, "8 cores load 410.3 images/s and the step could use 1280: try cache=disk, "
-                        "more cores or smaller photos.");
+    assert_string_equal(v.advice, "the loaders (cores: 8) load 410.3 images/s and the step could use 1280: "
+                        "try cache=disk, more cores or smaller photos.");
     e.half.loading.wait = .02;
     v = judged(&e, 0, 0);
     assert_false(v.advice[0]);

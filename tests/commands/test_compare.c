@@ -1,4 +1,4 @@
-/* The numbers and the sentences of `darknet amp compare`, from comparisons that are made up. */
+/* The numbers, the verdicts and the advice of `darknet amp compare`, from comparisons that are made up. */
 #include "testing.h"
 
 #include <math.h>
@@ -42,7 +42,7 @@ static int make_up(void **state)
 static int forget(void **state)
 {
     (void)state;
-    amp_lines_free(&m.c.verdict);
+    amp_lines_free(&m.c.advice);
     free(m.c.summaries);
     return 0;
 }
@@ -72,14 +72,27 @@ static void set_scores(int dtype, double a, double b, double c)
 
 static int says(const char *text)
 {
-    for (size_t i = 0; i < m.c.verdict.count; i++) if (strstr(m.c.verdict.line[i], text)) return 1;
+    for (size_t i = 0; i < m.c.advice.count; i++) if (strstr(m.c.advice.line[i], text)) return 1;
     return 0;
+}
+
+/* What is judged of bf16 and fp16. */
+static void assert_accuracies(amp_accuracy bf16, amp_accuracy fp16)
+{
+    assert_int_equal(m.c.summaries[1].both, bf16);
+    assert_int_equal(m.c.summaries[2].both, fp16);
+}
+
+static void assert_speeds(amp_speed bf16, amp_speed fp16)
+{
+    assert_int_equal(m.c.summaries[1].speed, bf16);
+    assert_int_equal(m.c.summaries[2].speed, fp16);
 }
 
 static void expect(const char *text)
 {
     if (says(text)) return;
-    for (size_t i = 0; i < m.c.verdict.count; i++) print_message("%s\n", m.c.verdict.line[i]);
+    for (size_t i = 0; i < m.c.advice.count; i++) print_message("%s\n", m.c.advice.line[i]);
     fail_msg("nothing says: %s", text);
 }
 
@@ -149,11 +162,10 @@ COMPARISON_TEST(speeds_are_of_the_time_in_which_all_trained)
     assert_int_equal(m.runs[0].speed_steps, STEPS / 2 - STEPS / 10);
     near(m.c.summaries[1].speedup.ratio, 2);
     near(m.c.together_seconds, 3 * (24 * 4 + 54 * 2));
-    expect("Speeds are of 612 seconds of work, while all dtypes of a seed trained, in turns.");
-    assert_false(m.c.apart);
+    assert_false(m.c.apart || says("Speeds"));
 }
 
-/* bf16 was added when fp32 was done: all steps count, and the verdict says so. */
+/* bf16 was added when fp32 was done: all steps count, and a line says so. */
 COMPARISON_TEST(trainings_that_never_ran_at_the_same_time_are_told)
 {
     for (int s = 0; s < SEEDS; s++) {
@@ -231,8 +243,9 @@ COMPARISON_TEST(nothing_is_known_of_nothing)
     judge(NULL);
     assert_int_equal(m.c.summaries[1].score[0].count, 0);
     assert_false(isfinite(m.c.summaries[1].speedup.ratio));
-    expect("bf16: no mAP@0.5 to compare");
-    assert_false(says("images/s"));
+    assert_accuracies(AMP_ACCURACY_UNKNOWN, AMP_ACCURACY_UNKNOWN);
+    assert_speeds(AMP_SPEED_UNKNOWN, AMP_SPEED_UNKNOWN);
+    assert_false(says("bf16"));
 }
 
 /* ---- the verdict ---- */
@@ -279,22 +292,39 @@ COMPARISON_TEST(both_scores_count)
     for (int s = 0; s < SEEDS; s++) amp_comparison_run(&m.c, 1, s)->score[1] = .23;
     amp_comparison_run(&m.c, 2, 1)->score[1] = .20;
     judge(NULL);
-    expect("bf16: worse than fp32 by more than 1 point: mAP@0.5 50.00 % against 50.00 %, +0.00 points");
-    expect("mAP@0.5:0.95 23.00 % against 25.00 %, -2.00 points");
-    expect("fp16: cannot tell yet");
+    assert_accuracies(AMP_ACCURACY_WORSE, AMP_ACCURACY_UNDECIDED);
     assert_int_equal(m.c.summaries[2].accuracy[0], AMP_ACCURACY_AS_GOOD);
     assert_false(amp_compare_is_settled(&m.c));
 }
 
-COMPARISON_TEST(the_sentence_holds_the_numbers)
+COMPARISON_TEST(the_table_holds_the_numbers)
 {
+    char table[4096];
+    FILE *stream = tmpfile();
     set_scores(0, .5, .6, .7);
     set_scores(1, .49, .61, .69);
+    amp_comparison_run(&m.c, 2, 1)->state = AMP_RUN_FAILED;
+    amp_comparison_run(&m.c, 2, 2)->state = AMP_RUN_FAILED;
+    set_scores(2, .501, 0, 0);
     judge(NULL);
-    expect("bf16: cannot tell yet whether it loses more than 1 point to fp32: mAP@0.5 59.67 % against "
-           "60.00 %, -0.33 points (95 % interval of 3 seeds -3.20 to +2.54); mAP@0.5:0.95 25.00 % against "
-           "25.00 %, +0.00 points (95 % interval of 3 seeds +0.00 to +0.00): about 23 more seeds would "
-           "tell (-seeds 26, or -until 1).");
+    amp_report_table(&m.c, stream);
+    rewind(stream);
+    table[fread(table, 1, sizeof table - 1, stream)] = 0;
+    fclose(stream);
+    const char *verdicts = strstr(table, "\nagainst");
+    assert_non_null(verdicts);
+    assert_string_equal(verdicts, "\n"
+        "against fp32: 95 % intervals of the differences in points; images/s of the slowest and the fastest "
+        "seed\n"
+        "dtype  accuracy            mAP@0.5    mAP@0.5:0.95  speed               by seed\n"
+        "bf16   cannot tell  -3.20 to +2.54  +0.00 to +0.00  cannot tell  1.00x to 1.00x\n"
+        "fp16   cannot tell               \xe2\x80\x93               \xe2\x80\x93  cannot tell"
+        "  1.00x to 1.00x\n"
+        "bf16: about 23 more seeds would tell its accuracy: give -seeds 26, or -until 1.\n"
+        "bf16: its speed needs 2 seeds and was measured with one: give more -seeds.\n"
+        "fp16: seed 2 failed: \n"
+        "fp16: one seed cannot tell precision from chance: give -seeds 3 or more, or -until 1.\n"
+        "fp16: its speed needs 2 seeds and was measured with one: give more -seeds.\n");
 }
 
 /* n seeds tell where (t + 0.8416) deviation / sqrt(n) reaches the border: t of 25 degrees of freedom is
@@ -320,15 +350,16 @@ COMPARISON_TEST(an_interval_of_a_look_is_wider)
     set_scores(1, .501, .598, .699);
     set_scores(2, .5, .6, .7);
     judge(NULL);
-    expect("bf16: as good as fp32");
+    assert_accuracies(AMP_ACCURACY_AS_GOOD, AMP_ACCURACY_AS_GOOD);
     assert_true(amp_compare_is_settled(&m.c));
     forget(NULL);
     m.c.summaries = NULL;
     m.c.alpha = AMP_COMPARE_ALPHA / 4;
     m.c.points_allowed = .5;
     judge(NULL);
-    expect("bf16: cannot tell yet whether it loses more than 0.5 points to fp32");
-    expect("(98.75 % interval of 3 seeds -0.85 to +0.71)");
+    assert_int_equal(m.c.summaries[1].both, AMP_ACCURACY_UNDECIDED);
+    assert_true(fabs(m.c.summaries[1].difference[0].least + .85) < .005);
+    assert_true(fabs(m.c.summaries[1].difference[0].most - .71) < .005);
     assert_false(amp_compare_is_settled(&m.c));
 }
 
@@ -339,10 +370,7 @@ COMPARISON_TEST(a_classifier_is_judged_by_top_1_and_top_5)
     set_scores(0, .5, .6, .7);
     set_scores(1, .493, .592, .693);
     judge(NULL);
-    expect("bf16: worse than fp32 by more than 0.5 points: top-1 59.27 % against 60.00 %, -0.73 points");
-    expect("; top-5 25.00 % against 25.00 %, +0.00 points");
-    expect("fp16: cannot tell yet whether it loses more than 0.5 points to fp32: top-1 50.00 % against "
-           "60.00 %");
+    assert_accuracies(AMP_ACCURACY_WORSE, AMP_ACCURACY_UNDECIDED);
 }
 
 COMPARISON_TEST(one_seed_cannot_tell)
@@ -350,11 +378,10 @@ COMPARISON_TEST(one_seed_cannot_tell)
     m.c.seed_count = 1;
     for (int d = 0; d < DTYPES; d++) m.c.runs[d] = m.runs[d * SEEDS];
     judge(NULL);
-    expect("bf16: cannot tell yet whether it loses more than 1 point to fp32: mAP@0.5 50.00 % against "
-           "50.00 %, +0.00 points; mAP@0.5:0.95 25.00 % against 25.00 %, +0.00 points: one seed cannot tell "
-           "precision from chance: take -seeds 3 or more, or -until 1.");
-    expect("bf16: cannot tell its speed from one seed (from 2 on): 1.00 times the images/s of fp32");
-    assert_false(says("by seed"));
+    assert_accuracies(AMP_ACCURACY_UNDECIDED, AMP_ACCURACY_UNDECIDED);
+    assert_speeds(AMP_SPEED_UNDECIDED, AMP_SPEED_UNDECIDED);
+    expect("bf16: one seed cannot tell precision from chance: give -seeds 3 or more, or -until 1.");
+    expect("bf16: its speed needs 2 seeds and was measured with one: give more -seeds.");
 }
 
 COMPARISON_TEST(what_has_learnt_nothing_is_not_judged)
@@ -362,10 +389,8 @@ COMPARISON_TEST(what_has_learnt_nothing_is_not_judged)
     set_scores(0, .001, .002, .001);
     set_scores(1, .001, .001, .001);
     judge(NULL);
-    expect("bf16: neither it nor fp32 has learnt enough to compare; train longer: mAP@0.5 0.10 % "
-           "against 0.13 %");
-    expect("fp16: as good as fp32, a loss of more than 1 point is ruled out: mAP@0.5 50.00 % against "
-           "0.13 %"); /* one has */
+    assert_accuracies(AMP_ACCURACY_UNKNOWN, AMP_ACCURACY_AS_GOOD); /* one of the latter two has */
+    expect("bf16: neither it nor fp32 has learnt enough to compare: train longer.");
 }
 
 static void set_seconds(int dtype, double load, double train)
@@ -384,24 +409,17 @@ COMPARISON_TEST(speed_is_judged_and_explained)
     set_seconds(1, .1, .2);
     set_seconds(2, .1, .39);
     judge(notes);
-    expect("bf16: faster: 1.67 times the images/s of fp32 (26.7 against 16.0; by seed 1.67 to 1.67; "
-           "without loading 2.00 times, 40.0 against 20.0), with 1.00 times the peak memory (100 against "
-           "100 MB).");
-    assert_false(says(notes[1]));
-    expect("fp16: not worth it for speed, below 1.1 times: 1.02 times the images/s");
-    expect(" MB); fp16 is only stored here.");
-    /* of each dtype but fp32 two: accuracy; speed and memory. And when it was */
-    assert_int_equal(m.c.verdict.count, 5);
+    assert_speeds(AMP_SPEED_FASTER, AMP_SPEED_NOT_WORTH_IT);
+    assert_int_equal(m.c.advice.count, 1);
+    expect("fp16: fp16 is only stored here.");
 
     start_again();
     set_seconds(0, .4, .1);
     set_seconds(1, .4, .06);
     set_seconds(2, .4, .5);
     judge(notes);
-    expect("without loading 1.67 times, 133.3 against 80.0), with 1.00 times the peak memory (100 "
-               "against 100 MB); loading the images holds it back.");
-    expect("fp16: slower: 0.56 times the images/s of fp32 (8.9 against 16.0; by seed 0.56 to 0.56; "
-           "without loading 0.20 times, 16.0 against 80.0)");
+    assert_speeds(AMP_SPEED_NOT_WORTH_IT, AMP_SPEED_SLOWER);
+    expect("bf16: its steps wait for images: try cache=disk, more cores or smaller photos.");
 }
 
 /* Single seeds of 1.78, 1.44 and 0.89: their geometric mean, which is the quotient of the two rates, and
@@ -416,8 +434,10 @@ COMPARISON_TEST(seeds_that_differ_do_not_tell_the_speed)
     const amp_dtype_summary *bf16 = &m.c.summaries[1];
     near(bf16->speedup.ratio, cbrt(1.78 * 1.44 * .89));
     near(bf16->images_per_second.mean, 16 * cbrt(1.78 * 1.44 * .89));
-    expect("bf16: cannot tell whether it is 1.1 times as fast, as the seeds differ: 1.32 times the "
-           "images/s of fp32 (21.1 against 16.0; by seed 0.89 to 1.78;");
+    near(bf16->speedup.least, .89);
+    near(bf16->speedup.most, 1.78);
+    assert_speeds(AMP_SPEED_UNDECIDED, AMP_SPEED_NOT_WORTH_IT);
+    expect("bf16: the seeds' speeds differ: use a quieter machine, or more -seeds.");
 }
 
 /* Seed 3 of fp16 failed: its speed is of two seeds, and so is that of all, so that quotients are of the
@@ -443,21 +463,21 @@ COMPARISON_TEST(a_few_steps_tell_nothing_of_speed)
     set_seconds(2, .1, .5);
     amp_comparison_run(&m.c, 1, 2)->count = 10;
     judge(notes);
-    expect("bf16: cannot tell its speed from 9 steps (from 10 on): 1.67 times the images/s of fp32");
-    expect("fp16: slower: 0.83 times"); /* its trainings and fp32's are long enough */
+    assert_speeds(AMP_SPEED_UNDECIDED, AMP_SPEED_SLOWER); /* fp16's trainings and fp32's are long enough */
+    expect("bf16: its speed needs 10 steps and was measured over 9: give more -iters.");
 
     start_again();
     set_seconds(0, .1, .4);
     set_seconds(1, .1, .2);
     amp_comparison_run(&m.c, 1, 2)->count = 11;
     judge(notes);
-    expect("bf16: faster: 1.67 times");
+    assert_int_equal(m.c.summaries[1].speed, AMP_SPEED_FASTER);
 
     start_again();
     amp_comparison_run(&m.c, 0, 0)->count = 2;
     judge(notes);
-    expect("bf16: cannot tell its speed from 2 steps (from 10 on)");
-    expect("fp16: cannot tell its speed from 2 steps (from 10 on)");
+    assert_speeds(AMP_SPEED_UNDECIDED, AMP_SPEED_UNDECIDED);
+    expect("bf16: its speed needs 10 steps and was measured over 2");
     assert_false(says(notes[1]) || says(notes[2]));
 }
 
@@ -468,37 +488,36 @@ COMPARISON_TEST(a_few_seconds_tell_nothing_of_speed)
     set_seconds(0, .1, .1);
     set_seconds(1, .1, .1);
     judge(notes);
-    expect("bf16: not worth it for speed, below 1.1 times: 1.00 times");
+    assert_int_equal(m.c.summaries[1].speed, AMP_SPEED_NOT_WORTH_IT);
 
     start_again();
     set_seconds(0, .1, .1);
     set_seconds(1, .1, .05);
     judge(notes);
-    expect("bf16: cannot tell its speed from 24 seconds of steps (from 30 on): 1.33 times the images/s");
+    assert_int_equal(m.c.summaries[1].speed, AMP_SPEED_UNDECIDED);
+    expect("bf16: its speed needs 30 seconds and was measured over 24: give more -iters or -seeds.");
     assert_false(says(notes[1]));
 }
 
-COMPARISON_TEST(failures_skips_and_an_interruption_are_told)
+COMPARISON_TEST(failures_and_an_interruption_are_told)
 {
     m.c.interrupted = 1;
     amp_run *failed = amp_comparison_run(&m.c, 2, 1);
     failed->state = AMP_RUN_FAILED;
     snprintf(failed->failure, sizeof failed->failure, "gradients stay inf");
-    for (int k = 0; k < 3; k++) m.rows[1 * SEEDS + 2][k].found_inf = 1;
     judge(NULL);
-    assert_int_equal(strncmp(m.c.verdict.line[0], "Interrupted: 8 of 9 trainings are done", 38), 0);
-    expect("fp16: 1 of 3 trainings failed and are left out; seed 2: gradients stay inf");
-    expect("bf16: 1.0 steps of a training were skipped on average");
-    expect("fp16: as good as fp32, a loss of more than 1 point is ruled out: mAP@0.5 50.00 % against "
-           "50.00 %, +0.00 points (95 % interval of 2 seeds");
+    assert_int_equal(strncmp(m.c.advice.line[0], "Interrupted: 8 of 9 trainings are done", 38), 0);
+    expect("fp16: seed 2 failed: gradients stay inf");
+    assert_accuracies(AMP_ACCURACY_AS_GOOD, AMP_ACCURACY_AS_GOOD);
+    assert_int_equal(m.c.summaries[2].difference[0].count, 2);
 }
 
 COMPARISON_TEST(one_dtype_has_no_rival)
 {
     m.c.dtype_count = 1;
     judge(NULL);
-    assert_int_equal(m.c.verdict.count, 1);
-    expect("Only fp32 was trained");
+    assert_int_equal(m.c.advice.count, 1);
+    expect("No verdict: that needs two dtypes.");
 }
 
 int main(void) { return run_listed_tests("tests", NULL, NULL); }

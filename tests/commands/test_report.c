@@ -211,7 +211,10 @@ TEST(the_table_has_a_line_per_dtype)
     char *text = content(page_file);
     assert_holds(text, "\nbf16 ");
     assert_holds(text, "0.97x");
-    assert_holds(text, "\nfp16 is not worth it");
+    assert_holds(text, "\nagainst fp32: 95 % intervals of the differences in points;");
+    assert_holds(text, "\ndtype  accuracy  ");
+    assert_holds(text, "  faster       ");
+    assert_holds(text, "\nfp16: this machine stores it");
     assert_lacks(text, "nan");
     free(text);
     free_comparison(m);
@@ -241,7 +244,12 @@ static made *known(void)
     m->summaries[1].speedup.ratio = 1.3963;
     m->summaries[1].peak_memory_mb.mean = 51.26;
     m->summaries[1].memory_ratio.ratio = .7083;
-    m->verdict[1] = "fp16-runs: -6.84 points (-9.10 to 1e-05)";
+    m->summaries[1].both = AMP_ACCURACY_AS_GOOD;
+    m->summaries[1].difference[0].least = -.7;
+    m->summaries[1].difference[0].most = .273;
+    m->summaries[1].speedup.least = 1.3;
+    m->summaries[1].speedup.most = 1.5;
+    m->advice[1] = "fp16-runs: -6.84 points (-9.10 to 1e-05)";
     return m;
 }
 

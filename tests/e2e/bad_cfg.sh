@@ -123,7 +123,7 @@ printf '[amp]\ndtype=fp64\n' >> cases/many.cfg
 status=0
 "$DARKNET" amp check cases/many.cfg > cases/out 2> cases/err || status=$?
 name=many
-[ $status = 1 ] && [ "$(cat cases/err)" = 'amp check: cases/many.cfg: 4 mistakes' ] ||
+[ $status = 1 ] && [ "$(cat cases/err)" = 'amp check: cases/many.cfg: mistakes: 4' ] ||
     complain 'not four mistakes'
 [ "$(grep -c '^error: cases/many.cfg:[0-9]*: \[' cases/out)" = 4 ] || complain 'not four errors'
 [ "$(grep -c '^warning: cases/many.cfg:[0-9]*: .*did you mean filters?$' cases/out)" = 2 ] ||
@@ -144,14 +144,14 @@ echo '9 .5 .5 .2 .2' > labels/3.txt
 echo '0 .5 .5 .2' > labels/5.txt
 sed 's/^valid=.*/valid=nowhere.txt/' tiny.data > cases/bad.data
 ! "$DARKNET" amp check tiny.cfg cases/bad.data > cases/out 2> cases/err || complain 'status 0 for bad labels'
-[ "$(cat cases/err)" = 'amp check: cases/bad.data: 4 mistakes' ] || complain 'not four mistakes'
+[ "$(cat cases/err)" = 'amp check: cases/bad.data: mistakes: 4' ] || complain 'not four mistakes'
 for line in 'labels/[35].txt:1: label ' 'nowhere.txt: cannot read' \
         'labels/1.txt: .*this Darknet looks for .*; so it is for 3 of the 8 images of train.txt$'; do
     grep -q "^error: .*$line" cases/out || complain "no line about $line"
 done
 ! grep 'no mistakes' cases/out || complain 'that there are none'
 ! "$DARKNET" amp check tiny.cfg tiny.data > cases/out 2> cases/err || complain 'status 0 for one list twice'
-[ "$(tail -1 cases/err)" = 'amp check: tiny.data: 3 mistakes' ] || complain 'not three mistakes'
+[ "$(tail -1 cases/err)" = 'amp check: tiny.data: mistakes: 3' ] || complain 'not three mistakes'
 rm -r labels && mv cases/labels labels
 
 # Every .cfg of Darknet itself passes; keys that it does not read are told of.

@@ -73,7 +73,7 @@ version_says_what_a_bug_report_needs() {
     DNNL_MAX_CPU_ISA=SSE41 "$DARKNET" amp version > version || fail "amp version ends with status $?"
     for line in "Darknet AMP $version" "  Darknet   .*'s; patches for its commit [0-9a-f]*" \
         '  compiler  [a-zA-Z ]*[0-9.]\+.*' '  JPEGs     [a-z].*' '  CPU       ..*' \
-        '  oneDNN [0-9.]*, sse41, 1 thread' \
+        '  oneDNN [0-9.]*, sse41, threads: 1' \
         '  fp32     native *' '  bf16     storage *bf16 .*'; do
         grep -qx "$line" version || fail "amp version: no line '$line' in: $(cat version)"
     done

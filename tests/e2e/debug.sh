@@ -28,10 +28,10 @@ for seed in '' '-seed 3'; do
     train bright detector train tiny.data bright.cfg bright.weights -clear $seed
     grep '^amp: debug' bright.err > lines || fail "debug=1 $seed: nothing was found: $(tail -3 bright.err)"
     ! grep -v "$found" lines || fail "debug=1 $seed: the lines above name something else"
-    grep -q "; image $PWD/images/5.jpg$" lines ||
+    grep -q "; images: $PWD/images/5.jpg$" lines ||
         fail "debug=1 $seed: no line names the one image: $(cat lines)"
     # a subdivision of two that holds it twice is listed as a whole
-    ! grep -v -e "; image $PWD/images/5.jpg$" -e "; images $PWD/images/5.jpg, $PWD/images/5.jpg$" lines ||
+    ! grep -v -e "; images: $PWD/images/5.jpg$" -e "; images: $PWD/images/5.jpg, $PWD/images/5.jpg$" lines ||
         fail "debug=1 $seed: the lines above name another image"
     skipped=$(grep -c '^amp: step after .* skipped: .* output of layer 0 ' bright.err)
     [ "$skipped" = "$(wc -l < lines)" ] ||
@@ -55,7 +55,7 @@ sed 's/^classes=.*/classes=1/' tiny.data > regress.data
 # its loader thread is still running when it ends, as in the original, and may end it with a signal
 timeout 600 "$DARKNET" regressor train regress.data regress.cfg -seed 3 > regress.out 2> regress.err || true
 grep '^amp: debug' regress.err > lines || fail "a label of nan: nothing was found: $(tail -3 regress.err)"
-grep -q "inf or NaN first in the labels, forward pass, subdivision [1-4] of 4; image $PWD/images/5.jpg$" \
+grep -q "inf or NaN first in the labels, forward pass, subdivision [1-4] of 4; images: $PWD/images/5.jpg$" \
     lines || fail "a label of nan: $(cat lines)"
 ! grep -v 'images/5.jpg' lines || fail 'a label of nan: the lines above name another image'
 grep -q '^amp: summary dtype=bf16 steps=6 skipped=[1-9]' regress.err ||
@@ -70,5 +70,5 @@ sed -e 's/^batch=.*/batch=20/' -e 's/^subdivisions=.*/subdivisions=2/' -e 's/^ma
   bytes '\0' $((4 * (21 + 8 * 21))); } > many.weights
 timeout 600 "$DARKNET" detector train tiny.data many.cfg many.weights -clear > many.out 2> many.err &&
     fail 'weights of 48000 in fp16 trained'
-grep -q "subdivision 1 of 2; images \($PWD/images/[1-8].jpg, \)\{7\}$PWD/images/[1-8].jpg and 2 more$" \
+grep -q "subdivision 1 of 2; images: \($PWD/images/[1-8].jpg, \)\{7\}$PWD/images/[1-8].jpg and 2 more$" \
     many.err || fail "$(grep -m1 '^amp: debug' many.err)"

@@ -19,7 +19,7 @@ plan() { "$DARKNET" amp plan "$@" > out 2> err || fail "amp plan $*: $(tail -n 2
 says() { grep -qF -- "$1" out || fail "'$1' is not in: $(cat out)"; }
 
 plan known.cfg -json known.json
-says 'bf16, training, 4 images a pass (batch=8 subdivisions=2), input 16 x 16 x 3'
+says 'bf16, training, images a pass: 4 (batch=8 subdivisions=2), input 16 x 16 x 3'
 "$python" - known.json <<'END' || fail 'the JSON is not what was worked out by hand'
 import json, sys
 plan = json.load(open(sys.argv[1]))
@@ -80,7 +80,10 @@ assert 'arena as planned %.1f MiB' % (t['amp_arena'] / MiB) in words
 assert t['amp'] == t['amp_arena'] + t['amp_host_buffers'] + t['amp_input']
 back = sum(c['backward'] for c in plan['casts'])
 assert '%d a pass and %d of deltas back' % (len(plan['casts']), back) in words
-for advice in plan['advice']: assert advice['text'] in words, advice
+for a in plan['advice']:
+    at = '' if a['layer'] is None else '%d [%s] ' % (a['layer'], plan['layers'][a['layer']]['type'])
+    share = '%.1f %% ' % a['percent_of_products'] if a['percent_of_products'] else ''
+    assert ' %s%s %s%s' % (at, a['kind'], share, a['text']) in words, a
 for dtype in plan['device']['dtypes']: assert '%s     %s' % (dtype['dtype'], dtype['support']) in table
 for m in plan['memory']:
     figures = m['images_per_pass'], m['amp_arena'] / 2**30, m['amp'] / 2**30
@@ -116,7 +119,7 @@ says 'Not counted: the sums of sync_batchnorm=1'
 # The batch of the command line, without a trace of the copy that Darknet read.
 mkdir temporary
 TMPDIR=$PWD/temporary plan known.cfg -batch 12 -subdivisions 4
-says '3 images a pass (batch=12 subdivisions=4)'
+says 'images a pass: 3 (batch=12 subdivisions=4)'
 [ -z "$(ls temporary)" ] || fail "left behind: $(ls temporary)"
 
 # Where the .cfg does not ask for AMP it is said, and -dtype and -amp choose.
@@ -161,7 +164,8 @@ fi
 
 # A machine that only stores the dtype, and (on the doubles above) one that lacks it.
 DNNL_MAX_CPU_ISA=SSE41 plan known.cfg
-says 'bf16 is not native on this machine: it is stored, and computed in fp32. That saves memory, not time'
+grep -q '^  *not native  *nothing: bf16 saves memory here, not time$' out ||
+    fail "bf16 is not native: $(cat out)"
 
 # Every network that Darknet ships, from its own folder, where they look for their trees. darknet53
 # and its like in a moment.

@@ -102,7 +102,8 @@ says() {
     for part in "$@"; do grep -qF -- "$part" dom || fail "$page: '$part' is not in the page"; done
 }
 says known '97.39 %<small>spread 0.84</small>' '−0.21<small>± 0.34</small>' '521<small>1.40×</small>' \
-    '51.3<small>0.71×</small>' 'mAP@0.5:0.95' 'bf16 is worth it here' 'AMD EPYC 9R14' \
+    '51.3<small>0.71×</small>' 'mAP@0.5:0.95' 'give -seeds 26, or -until 1.' \
+    '−0.70 to +0.27' '1.30× to 1.50×' '>as good<' '>faster<' 'AMD EPYC 9R14' \
     'Darknet AMP 1.0 (61c9d02e)' '2026-11-20T19:30:00Z' '160 × 128 pixels, 3 classes' \
     '1200 iterations of 8 images' \
     '291 to train with, 73 to validate with' '>1, 2, 3<' 'lang="en"' 'scope="row"' \

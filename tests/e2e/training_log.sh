@@ -426,7 +426,7 @@ clocks_run_back() {
 
 # A training whose steps wait for their images says so once; one whose steps do not says nothing.
 slow_loading_is_told() {
-    local rates='[0-9]* cores\? loads\? [0-9.]* images\/s and the step could use [0-9.]*'
+    local rates='the loaders (cores: [0-9]*) load [0-9.]* images\/s and the step could use [0-9.]*'
     local help='what helps: cache=disk in the .data file, more cores, smaller photos'
     cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/slow_loader.c" -o slow_loader.so -ldl
     for waits in 0 1; do

@@ -22,8 +22,10 @@ TEST(slow_loading_is_found_with_both_rates)
     assert_int_equal(add(&w, 1, .11, .05), 1);
     assert_true(amp_waits_is_slow(&w));
     assert_true(fabs(amp_waits_share(&w) - .6875) < 1e-12);
-    assert_string_equal(amp_waits_text(&w, 8, text), "8 cores load 400 images/s and the step could use 1280");
-    assert_string_equal(amp_waits_text(&w, 1, text), "1 core loads 400 images/s and the step could use 1280");
+    assert_string_equal(amp_waits_text(&w, 8, text),
+                        "the loaders (cores: 8) load 400 images/s and the step could use 1280");
+    assert_string_equal(amp_waits_text(&w, 1, text),
+                        "the loaders (cores: 1) load 400 images/s and the step could use 1280");
     assert_string_equal(amp_waits_text(&w, 0, text),
                         "the loaders load 400 images/s and the step could use 1280");
     assert_int_equal(add(&w, 100, .11, .05), 0); /* it is said once */

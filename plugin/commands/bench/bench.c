@@ -58,7 +58,8 @@ static amp_status read_request(int argc, char **argv, amp_bench_request *r, amp_
     return r->data ? amp_readable(r->data, "the .data file", error) : AMP_OK;
 }
 
-/* The sides' dtypes point into list. One that this machine cannot run is left out, unless it was named. */
+/* Fills b->sides, whose dtypes point into list. A dtype that this machine cannot run is left out, or is an
+ * error if -dtypes names it. */
 static amp_status choose_sides(const amp_bench_request *r, amp_lines *list, amp_bench *b,
                                amp_error *error)
 {
@@ -79,7 +80,7 @@ static amp_status choose_sides(const amp_bench_request *r, amp_lines *list, amp_
     return AMP_OK;
 }
 
-/* Checks the user's .cfg once, so that an error names its line and not that of a program's copy. */
+/* Checks the user's .cfg, so that an error names its line and not one of the copy that the programs load. */
 static amp_status check_cfg(amp_bench_request *r, amp_bench *b, amp_error *error)
 {
     amp_cfg_facts facts;
@@ -99,7 +100,7 @@ static void note_machine(amp_bench *b)
 
 /* ---- its programs ---- */
 
-/* One program: the side that it measures, its arguments, and the file that takes what Darknet prints. */
+/* One program: the side that it measures, its arguments, and the file for Darknet's output. */
 typedef struct program {
     amp_bench_side *side;
     char output[AMP_MEMORY_FILE], iters[24];
@@ -108,9 +109,9 @@ typedef struct program {
 
 typedef struct run {
     amp_bench *b;
-    program programs[AMP_BENCH_SIDES];   /* of the sides that are not left out */
+    program programs[AMP_BENCH_SIDES];   /* one for each side that is not left out */
     int count;
-    char cfg[AMP_MEMORY_FILE];           /* that the programs load */
+    char cfg[AMP_MEMORY_FILE];           /* the copy that the programs load */
     int shows_progress;
 } run;
 
@@ -157,8 +158,8 @@ static amp_status explain_end(const run *r, int index, const amp_turns_end *end,
 
 static volatile sig_atomic_t interrupted;
 
-/* The programs stop at the end of their step. Whoever cannot wait for a long one interrupts a third time: the
- * system ends them with this program. Not the second: some senders signal both a process and its group. */
+/* At the first signal the programs stop at the end of their step. At the third this program ends at once, and
+ * the system ends the others with it. Not at the second: some senders signal both a process and its group. */
 static void interrupt(int signal)
 {
     (void)signal;
@@ -205,7 +206,7 @@ static amp_status measure(const amp_bench_request *request, amp_bench *b, amp_er
     return amp_bench_summarize(b, error);
 }
 
-/* Predictions have two benchmarks, of one image and of more. Returns how many there are. */
+/* Predictions have two benchmarks: of one image and of a batch. Returns the number of benchmarks. */
 static int divide(const amp_bench_request *request, amp_bench_request parts[MOST_PARTS],
                   amp_bench b[MOST_PARTS])
 {
@@ -242,13 +243,14 @@ amp_status amp_command_bench(int argc, char **argv, amp_error *error)
     amp_bench_request request = { 0 };
     amp_bench b[MOST_PARTS] = { 0 };
     amp_lines dtypes = { 0 };
-    amp_ranks_over(); /* from here on a rank that ends does not end the others: all end for the same reason */
+    amp_ranks_over(); /* from now on a rank that ends does not end the others: all end for the same reason */
     AMP_TRY(read_request(argc, argv, &request, error));
     if (amp_ranks()) {
         amp_bench_ranks(&request);
         return AMP_OK;
     }
-    if (amp_turns_taken()) return amp_bench_child(&request, error); /* one of those that it starts */
+    /* this is one of the programs that it starts */
+    if (amp_turns_taken()) return amp_bench_child(&request, error);
     b->cfg = request.cfg;
     note_machine(b);
     b->cores = request.data ? amp_loaders_processors() : 0;

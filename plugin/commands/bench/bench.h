@@ -10,14 +10,14 @@
 
 enum {
     AMP_BENCH_SIDES = 4,  /* stock, fp32, bf16, fp16 */
-    AMP_BENCH_TOP = 10,   /* layers that are shown of each */
+    AMP_BENCH_TOP = 10,   /* layers shown for each side */
     AMP_BENCH_TEXT = 1024, /* bytes of a verdict's advice */
     AMP_BENCH_WARMUP = 3, AMP_BENCH_MOST_SKIPPED = 60, AMP_BENCH_MOST_STEPS = 100000
 };
 #define AMP_BENCH_ALL_SKIPPED \
     "no step without inf or NaN in %d; train with debug=1 to see where they come from"
 
-/* The options, of the user or from the parent program to its child. A number that is 0 stands for the .cfg's
+/* The options, from the user or from the parent program to its child. A number that is 0 means the .cfg's
  * value or the default. */
 typedef struct amp_bench_request {
     const char *data;         /* NULL: no images are loaded */
@@ -55,18 +55,19 @@ typedef struct amp_bench_ratio { double ratio, least, most; int rounds; } amp_be
 typedef struct amp_bench_layer {
     int index;
     char type[24];
-    int in_half;               /* it computes in half there */
-    int misaligned;            /* a product whose channels, in or out, are no multiple of 8 */
+    int in_half;               /* it computes in half precision */
+    /* its matrix product has input or output channels that are not a multiple of 8 */
+    int misaligned;
     double forward_ms, backward_ms;
     double share;              /* of the step */
     double operations, bytes;  /* of a forward: arithmetic; fp32 input, weights and output. 0: not known */
 } amp_bench_layer;
 
-/* An operation of the backend, as amp_operation_time has it, of one pass and an update. */
+/* An operation of the backend in one pass and an update; the members are those of amp_operation_time. */
 typedef struct amp_bench_operation {
     char layer[32], name[32];
     double calls, ms, bytes, products;
-    double of_bandwidth, of_arithmetic; /* what it reaches of the device's limits, in percent; 0: not known */
+    double of_bandwidth, of_arithmetic; /* its share of the device's limits, in percent; 0: not known */
     int in_half;
 } amp_bench_operation;
 
@@ -75,19 +76,19 @@ typedef struct amp_bench_side {
     const char *dtype;             /* "stock", "fp32", "bf16", "fp16" */
     amp_support support;
     char note[256];                /* the backend's remark on how it supports dtype */
-    char machine[300];             /* the backend in words; empty for stock */
-    double *ms[AMP_BENCH_PHASES];  /* per measured step; sorted by amp_bench_summarize */
-    int *turn;                     /* per measured step: in which round of turns it was made */
+    char machine[300];             /* the backend's description; empty for stock */
+    double *ms[AMP_BENCH_PHASES];  /* for each measured step; sorted by amp_bench_summarize */
+    int *turn;                     /* for each measured step: in which round of turns it was made */
     int steps, room;
-    /* steps that were not measured: to warm up; fp16 looking for its loss scale */
+    /* steps that were not measured: warm-up; skipped while fp16 looks for its loss scale */
     int warm, skipped;
-    float first_loss;              /* of the first step: all sides should agree */
+    float first_loss;              /* of the first step; all sides should have the same */
     double peak_memory_mb;         /* of its program, with one pass' synthetic images; 0: not known yet */
-    double loaded_mb;              /* what a training's loader holds besides, for a batch of one pass */
-    amp_waits loading;             /* steps on images that are loaded meanwhile; steps 0: none were made */
+    double loaded_mb;              /* what a training's loader holds in addition, for a batch of one pass */
+    amp_waits loading;             /* the steps during which images were loaded; steps 0: there were none */
     amp_bench_layer *layers;
     int layer_count;
-    amp_bench_operation *operations; /* of a GPU; the longest first */
+    amp_bench_operation *operations; /* of a GPU; the slowest first */
     int operation_count;
     double bytes_per_ms, half_per_ms, fp32_per_ms; /* the GPU's limits; 0: unknown */
     int done;                      /* the program has ended well, and everything has been read */
@@ -96,9 +97,9 @@ typedef struct amp_bench_side {
     amp_bench_spread spread[AMP_BENCH_PHASES];
     double images_per_second;
     double training_mb;            /* peak_memory_mb and what a training's loader holds */
-    /* with loading, in images/s: of a training; of its loaders, which may be able to do more where steps do
-       not wait for them; of its steps without waiting. waiting: the share of the time. 0, and
-       a waiting of -1: not measured */
+    /* With loading, in images/s: of a training; of its loaders (which could do more if steps do not wait for
+     * them); of its steps without waiting. waiting: its share of the time. Not measured: 0, and -1 for
+     * waiting. */
     double trained, load_rate, step_rate, waiting;
     amp_bench_ratio over_stock, over_fp32; /* speed-ups; ratio 0 where that side was not measured */
 } amp_bench_side;
@@ -127,7 +128,7 @@ typedef struct amp_bench_verdict {
     const char *dtype;
     amp_bench_ratio speedup;       /* over the engine's fp32 */
     double memory_ratio;           /* of peak memory, to fp32's */
-    amp_bench_worth worth;         /* as to time */
+    amp_bench_worth worth;         /* judged by time */
     int saves_memory;
     int reason[AMP_BENCH_REASONS]; /* flags; all 0 if it is worth it */
     char why[256];                 /* the reasons with their figures */
@@ -139,7 +140,7 @@ typedef struct amp_bench {
     int batch, subdivisions, width, height, channels;
     unsigned seed;
     int on_gpu;
-    int threads, processors;       /* of OpenMP, as its environment says; of the machine */
+    int threads, processors;       /* OpenMP's threads; the machine's processors */
     int cores;                     /* that load images; 0: none are loaded */
     amp_bench_side sides[AMP_BENCH_SIDES];
     int count;
@@ -152,20 +153,20 @@ typedef struct amp_bench {
 /* The .cfg that is measured: a checked copy of the user's, in a file of memory (cfg_copy.h). */
 amp_status amp_bench_write_cfg(const amp_bench_request *, int batch, int subdivisions, char *name,
                                amp_error *);
-/* Whether `steps` measured steps are enough: as many as -iters gives, or without it those of about 8 seconds,
+/* Whether `steps` measured steps are enough: as many as -iters says, or without it those of about 8 seconds,
  * so that all dtypes work in about the same number of rounds. */
 int amp_bench_is_enough(const amp_bench_request *, long steps, double spent_ms);
-/* Called in each of several ranks: measures with 1, 2, ... ranks, and rank 0 prints a scaling table. An error
- * ends all ranks. */
+/* Called by each of several ranks: measures with 1, 2, ... ranks, and rank 0 prints a table of how steps
+ * scale. An error ends all ranks. */
 void amp_bench_ranks(const amp_bench_request *);
 /* The child program: measures the dtype of its -amp and writes the results to its parent. */
 amp_status amp_bench_child(const amp_bench_request *, amp_error *);
-/* Reads a line that a child wrote; bench_child.c lists the kinds. AMP_IO_FAILED: it is of no known kind. */
+/* Reads a line that a child wrote; bench_child.c lists the kinds. AMP_IO_FAILED: the kind is unknown. */
 amp_status amp_bench_read_line(amp_bench *, amp_bench_side *, const char *line, amp_error *);
 
 /* Sorts values. count may be 0. */
 amp_bench_spread amp_bench_spread_of(double *values, int count);
-/* The side of that dtype, if it was measured, or NULL. */
+/* The side of that dtype; NULL if it was not measured. */
 const amp_bench_side *amp_bench_side_of(const amp_bench *, const char *dtype);
 double amp_bench_layer_ms(const amp_bench_layer *);
 double amp_bench_layers_ms(const amp_bench_side *);
@@ -173,12 +174,12 @@ double amp_bench_layers_ms(const amp_bench_side *);
 amp_status amp_bench_summarize(amp_bench *, amp_error *);
 void amp_bench_free(amp_bench *);
 
-/* Indices of the layers that are among the AMP_BENCH_TOP most expensive of any side, the most expensive of
- * the first side first; at most layer_count of them. Returns how many. */
+/* Finds the layers that are among the AMP_BENCH_TOP most expensive of any side, and writes their indices,
+ * ordered by their cost in the first side. layers: room for layer_count. Returns how many. */
 int amp_bench_top_layers(const amp_bench *, int *layers);
 
 void amp_bench_judge(const amp_bench_evidence *, amp_bench_verdict *);
-/* ms and the like: four digits, three below 1, and no exponent in large ones. Returns text. */
+/* Formats ms and similar numbers: four digits, three below 1, and no exponent in large ones. Returns text. */
 const char *amp_bench_number(char text[16], double value);
 /* "12.3 (12.1-12.9)" */
 void amp_bench_step_text(const amp_bench_spread *, char text[AMP_CELL_TEXT]);
@@ -192,12 +193,12 @@ void amp_bench_write_detection(const amp_bench *, int count, FILE *);
 
 typedef struct amp_layer_clocks amp_layer_clocks;
 
-/* Room for `steps` passes. One at a time in a program; net must outlive it. */
+/* Has room for `steps` passes. Only one may exist at a time; net must outlive it. */
 amp_layer_clocks *amp_layer_clocks_create(struct network *net, int steps);
 void amp_layer_clocks_free(amp_layer_clocks *);
-/* Forward and backward of one pass, whose images are counted. More than `steps` are not noted. */
+/* Makes forward and backward of one pass, whose images are counted. Passes beyond `steps` are not timed. */
 void amp_layer_clocks_pass(amp_layer_clocks *);
-/* What was found of layer `index`: medians over the passes. */
+/* The times of layer `index`: medians over the passes. */
 amp_bench_layer amp_layer_clocks_of(const amp_layer_clocks *, int index);
 
 double amp_bench_now_ms(void);

@@ -1,7 +1,6 @@
-/* One dtype of `darknet amp bench`, in a program of its own: so that its peak memory is its own, and
- * because a dtype is chosen when a network is made. It loads the .cfg that its parent made, trains on one
- * synthetic batch (-detect: predicts), then with a .data file on batches that it loads, and sends to its
- * parent (host/program/turns.h), line by line:
+/* One dtype of `darknet amp bench`, in a program of its own, so that peak memory is that of this dtype. The
+ * program loads the .cfg that its parent made, trains on one synthetic batch (-detect: predicts), then, with
+ * a .data file, on batches that it loads, and sends these lines to its parent (host/program/turns.h):
  *
  *     shape WIDTH HEIGHT CHANNELS BATCH ON_GPU
  *   * warm LOSS | skipped                        a step that is not measured
@@ -14,7 +13,7 @@
  *     operation LAYER NAME CALLS MS BYTES PRODUCTS HALF    of one pass and an update; LAYER -: of no layer
  *     done STEPS                                 how many were measured
  *
- * After those with a star it waits for its turn. */
+ * After a line with a star it waits for its turn. */
 #include "bench.h"
 
 #include "../cfg_copy.h"
@@ -43,8 +42,8 @@ typedef struct child {
 
 /* ---- memory ---- */
 
-/* Other programs of this benchmark are on the same GPU, and keep still while it is our turn: what vanishes
- * then is ours. */
+/* Free bytes of the GPU. Other programs of this benchmark share the GPU, but do nothing during our turn:
+ * memory that is taken during it is ours. */
 static double gpu_bytes_free(void)
 {
     return amp_fork_device() >= 0 ? (double)amp_host_available_memory().bytes : 0;
@@ -59,7 +58,7 @@ static double memory_look(child *c)
     return used;
 }
 
-/* Sends a line and ends the turn; returns at the beginning of the next one. */
+/* Sends a line and ends the turn; returns when the next turn begins. */
 __attribute__((format(printf, 2, 3)))
 static void end_turn(child *c, const char *format, ...)
 {
@@ -75,8 +74,8 @@ static void end_turn(child *c, const char *format, ...)
 
 /* ---- the network ---- */
 
-/* A low learning rate keeps a network with random weights from overflowing, and changes no time. A step of
- * one pass measures the update too: it does the same work after one pass as after many. */
+/* A low learning rate keeps a network with random weights from overflowing, and does not change the time. A
+ * step of one pass (-batch) measures the update too: it does the same work after one pass as after many. */
 amp_status amp_bench_write_cfg(const amp_bench_request *r, int batch, int subdivisions, char *name,
                                amp_error *error)
 {
@@ -113,7 +112,7 @@ static void predict(child *c, double ms[AMP_BENCH_STEP])
     memory_look(c);
 }
 
-/* What train_network_datum does, in its parts. ms: forward, backward, update. */
+/* Does what train_network_datum does, and times its parts. ms: forward, backward, update. */
 static void step(child *c, double ms[AMP_BENCH_STEP])
 {
     if (c->request->detect) {
@@ -144,7 +143,7 @@ int amp_bench_is_enough(const amp_bench_request *r, long steps, double spent_ms)
 
 static int was_skipped(const child *c) { return c->amp && c->amp->step_skipped; }
 
-/* fp16 looks for its loss scale first: steps that are skipped are none. */
+/* fp16 looks for its loss scale first: skipped steps are not counted. */
 static amp_status measure(child *c, amp_error *error)
 {
     double ms[AMP_BENCH_STEP], spent = 0;
@@ -171,8 +170,8 @@ static amp_status measure(child *c, amp_error *error)
     return AMP_OK;
 }
 
-/* Steps as `detector train` makes them, whose next images are loaded meanwhile. They are one turn: while
- * others have theirs, the images would be loaded for nothing. */
+/* Makes steps as `detector train` does, while the next images are loaded. All of them are one turn: during
+ * other programs' turns, loading would continue and look faster than it is. */
 static amp_status measure_loading(child *c, amp_batches *batches, amp_error *error)
 {
     enum { STEPS = AMP_WAITS_LEFT_OUT + AMP_WAITS_COUNTED };
@@ -218,7 +217,7 @@ static void measure_layers(child *c)
     amp_layer_clocks_free(clocks);
 }
 
-/* What the backend's operations take on a GPU, where it can tell. */
+/* The times of the backend's operations on a GPU, if the backend can measure them. */
 static amp_status measure_operations(child *c, amp_error *error)
 {
     amp_backend *b = c->amp ? amp_engine_backend(c->amp->engine) : NULL;
@@ -255,7 +254,7 @@ static amp_status measure_all(child *c, amp_error *error)
 amp_status amp_bench_child(const amp_bench_request *request, amp_error *error)
 {
     child c = { .request = request };
-    /* Before the network is made, so that what it takes of a GPU's memory is taken in a turn. */
+    /* Before the network is made, so that its memory on the GPU is taken during a turn. */
     if (amp_turns_ready()) return AMP_OK;
     memory_turn_begins(&c);
     amp_status status = measure_all(&c, error);

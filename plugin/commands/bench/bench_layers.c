@@ -1,5 +1,6 @@
-/* Clocks around layers. AMP's engine shows its tensors to an observer as they are made, so the time between
- * two is that of what lies between. Around stock's layers the fork calls (amp_fork_watch_layers). */
+/* Times each layer. AMP's engine shows each tensor to an observer when it has been made, so the time between
+ * two tensors is that of the work between them. For stock's layers, the fork calls a function before and
+ * after each (amp_fork_watch_layers). */
 #include "bench.h"
 
 #include "../../host/network/state.h"
@@ -10,10 +11,10 @@ struct amp_layer_clocks {
     amp_engine *engine;              /* NULL in stock */
     int layers, passes, room;
     double *forward, *backward; /* ms; [layer][pass] */
-    double last;                     /* when the last tensor was shown, or stock's layer began */
-    /* the layer whose backward has begun and shown no gradient yet; -1: none */
+    double last;                     /* when the last tensor was shown, or the layer of stock began */
+    /* the layer whose backward has begun and has not shown a gradient yet; -1: none */
     int open;
-    int is_forward;                  /* a delta that is shown now is what a loss's forward has made */
+    int is_forward;                  /* in forward: a delta that is shown now was made by a loss */
 };
 
 double amp_bench_now_ms(void) { return 1e3 * amp_clock_seconds(); }
@@ -25,9 +26,9 @@ static void add(amp_layer_clocks *c, double *times, int layer, double ms)
 
 /* ---- AMP ---- */
 
-/* A delta is shown once all parts of it are summed, and before its layer's backward; gradients right after.
- * So what passes before a delta is the backward of the layer shown last if that has no parameters, else the
- * sum. */
+/* A delta is shown when all its parts have been summed, before its layer's backward; gradients are shown
+ * right after that. So the time before a delta belongs to the backward of the layer that was shown last, if
+ * that has no parameters; else to the sum. */
 static void note(amp_layer_clocks *c, const amp_seen *seen, double ms)
 {
     if (seen->kind == AMP_SEEN_IMAGE) return;

@@ -101,7 +101,7 @@ static const amp_field side_fields[] = {
     SIDE("note", note),
     SIDE("machine", machine), AMP_FLAG_AS("left_out", amp_bench_side, left_out), { 0 } };
 
-/* Of a dtype that was measured. */
+/* The columns of a dtype that was measured. */
 static const amp_field measured_fields[] = {
     SIDE(NULL, dtype, .title = "dtype", .left = 1), TYPICAL(AMP_BENCH_FORWARD, "forward"),
     TYPICAL(AMP_BENCH_BACKWARD, "backward"), TYPICAL(AMP_BENCH_UPDATE, "update"),
@@ -114,7 +114,7 @@ static const amp_field measured_fields[] = {
     SIDE("training_memory_mb", training_mb, .title = "training", .format = "%.0f"),
     RATIOS, { 0 } };
 
-/* The same of predictions. */
+/* The same for predictions. */
 static const amp_field predicted_fields[] = {
     SIDE(NULL, dtype, .title = "dtype", .left = 1),
     SIDE(NULL, spread[AMP_BENCH_STEP], .title = "ms", .cell = step_cell), PHASE("ms", AMP_BENCH_STEP),
@@ -153,7 +153,7 @@ static void write_sides(amp_json *j, const amp_bench *b, const amp_field *fields
 
 /* ---- layers ---- */
 
-/* A cell of the layers' table: the part of a step. */
+/* A cell of the layers' table: ms, and the share of a step. */
 static void print_part(const amp_bench_side *s, double ms, const char *mark, FILE *out)
 {
     char text[48], number[16];
@@ -162,7 +162,7 @@ static void print_part(const amp_bench_side *s, double ms, const char *mark, FIL
     fprintf(out, " %20s%s", text, mark);
 }
 
-/* Returns whether it runs in half somewhere. */
+/* Returns whether the layer runs in half precision in any dtype. */
 static int print_layer(const amp_bench *b, int layer, FILE *out)
 {
     int named = 0, half = 0;
@@ -177,7 +177,7 @@ static int print_layer(const amp_bench *b, int layer, FILE *out)
     return half;
 }
 
-/* What a step has besides the layers that were shown. */
+/* The rest of a step: the layers that were not shown, and the update. */
 static void print_rest(const amp_bench *b, const int *shown, int count, FILE *out)
 {
     static const char *const names[] = { "other layers", "update", "step" };
@@ -209,8 +209,8 @@ static void print_layers(const amp_bench *b, FILE *out)
     if (half) fprintf(out, "* in half precision\n");
 }
 
-/* Where the time goes on a GPU: the backend's operations, by kind of layer, without those below 1/200 of
- * it. */
+/* Prints where the time goes on a GPU: the backend's operations by kind of layer, without those below
+ * 1/200 of the whole. */
 static void print_operations(const amp_bench *b, FILE *out)
 {
     for (const amp_bench_side *s = b->sides; s < b->sides + b->count; s++) {
@@ -232,7 +232,7 @@ static void print_operations(const amp_bench *b, FILE *out)
 static void print_cfg(const amp_bench *b, FILE *out)
 {
     fprintf(out, "%s: ", b->cfg);
-    /* else a flat input */
+    /* else the input is flat */
     if (b->width > 0) fprintf(out, "%d x %d x %d, ", b->width, b->height, b->channels);
 }
 
@@ -240,15 +240,14 @@ static void print_machine(const amp_bench *b, FILE *out)
 {
     const char *machine = "";
     for (int i = 0; i < b->count; i++) if (b->sides[i].machine[0]) machine = b->sides[i].machine;
-    fprintf(out, "%s%s%d thread%s, %d processor%s\n", machine, machine[0] ? "; " : "", b->threads,
-            b->threads == 1 ? "" : "s", b->processors, b->processors == 1 ? "" : "s");
+    fprintf(out, "%s%sthreads: %d, processors: %d\n", machine, machine[0] ? "; " : "", b->threads,
+            b->processors);
 }
 
 static void print_head(const amp_bench *b, FILE *out)
 {
     print_cfg(b, out);
-    fprintf(out, "%d image%s a pass; a step is %d pass%s and an update\n", b->batch, b->batch == 1 ? "" : "s",
-            b->subdivisions, b->subdivisions == 1 ? "" : "es");
+    fprintf(out, "images a pass: %d, passes a step: %d, then an update\n", b->batch, b->subdivisions);
     print_machine(b, out);
     fprintf(out, "ms; forward and backward are of one pass, on synthetic images; in brackets the middle\n"
             "half of the steps, and the bounds of the ratio; MB at the peak: of this benchmark, which holds\n"
@@ -339,7 +338,7 @@ void amp_bench_print_detection(const amp_bench *b, int count, FILE *out)
     fprintf(out, "ms of a pass, on synthetic images; in brackets the middle half of the passes, and the\n"
             "bounds of the ratio; MB at the peak of this benchmark\n");
     for (int i = 0; i < count; i++) {
-        fprintf(out, "\n%d image%s a pass\n", b[i].batch, b[i].batch == 1 ? "" : "s");
+        fprintf(out, "\nimages a pass: %d\n", b[i].batch);
         print_sides(&b[i], predicted_fields, out);
     }
 }

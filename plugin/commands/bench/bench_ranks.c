@@ -1,8 +1,9 @@
-/* `mpirun -np N darknet amp bench CFG`: how training steps scale. In a row for each of 1, 2, 4, ... and all N
- * ranks, so many of them train the .cfg's batch together, on synthetic images, as `detector train` would
- * (comm/comm.h; no image is loaded), and the others sleep. One rank alone trains without MPI, as always.
+/* `mpirun -np N darknet amp bench CFG`: how training steps scale. The table has a row for 1, 2, 4, ... and N
+ * ranks. In each, that number of ranks trains the .cfg's batch together, on synthetic images, as `detector
+ * train` would (comm/comm.h; no image is loaded), and the others sleep. One rank alone trains without MPI, as
+ * always.
  *
- * Rows are measured one after the other, so that other work on the machine may slow one of them alone. */
+ * Rows are measured one after the other, so other work on the machine may slow only one of them. */
 #include "bench.h"
 
 #include "../cfg_copy.h"
@@ -17,14 +18,15 @@
 
 enum { MOST_ROWS = 32 };
 
-/* ms are of a whole step; waited: for sums of gradients and statistics, the mean of the ranks' medians. */
+/* Times in ms of a whole step. waited: how long it waited for sums of gradients and statistics; the mean of
+ * the ranks' medians. */
 typedef struct row {
     int ranks, passes, images; /* passes of a rank in a step; images of a pass. 0: the batch cannot be
                                   shared */
     int steps;
     amp_bench_spread step;
     double waited, images_per_second;
-    double efficiency;         /* of N ranks: the speed over N times that of one */
+    double efficiency;         /* the speed of N ranks, divided by N times that of one */
 } row;
 
 typedef struct scaling {
@@ -48,7 +50,7 @@ static void make_step(struct network *net, int passes)
     amp_fork_update(net);
 }
 
-/* Rank 0's clock decides, and all ranks get its decision. */
+/* Rank 0 decides by its clock, and sends its decision to all ranks. */
 static int is_enough(const amp_bench_request *r, int steps, double spent)
 {
     int enough = amp_bench_is_enough(r, steps, spent);
@@ -58,7 +60,7 @@ static int is_enough(const amp_bench_request *r, int steps, double spent)
 
 static double waited_ms(void) { return amp_ranks() ? amp_ranks()->waited * 1e3 : 0; }
 
-/* fp16 looks for its loss scale first: such a step is skipped, and is none. Ranks skip together. */
+/* fp16 looks for its loss scale first: skipped steps are not counted. All ranks skip the same steps. */
 static void measure_steps(const amp_bench_request *r, struct network *net, row *row)
 {
     double *ms = amp_allocated(malloc(2 * AMP_BENCH_MOST_STEPS * sizeof *ms));
@@ -92,11 +94,11 @@ static struct network *make_network(const scaling *s)
     return amp_fork_make_network(cfg, s->request->cfg, 1);
 }
 
-/* By the ranks that are in. */
+/* Called by the ranks that train in this row. */
 static void measure_row(scaling *s, row *row)
 {
     unsigned seed = darknet_amp_seed();
-    srand(seed); /* the weights', alike on all ranks */
+    srand(seed); /* for the weights, which are the same on all ranks */
     struct network *net = make_network(s);
     amp_view v = amp_fork_view(net);
     amp_fork_fill_random_batch(net, seed + (unsigned)(amp_ranks() ? amp_ranks()->rank : 0));
@@ -179,7 +181,7 @@ static void show(const scaling *s, FILE *out)
     fprintf(out, "%s: %s, batch %d, %d x %d x %d, seed %u, on %s; %s\n", b->cfg, s->dtype, b->batch, b->width,
             b->height, b->channels, b->seed, b->on_gpu ? "GPUs" : "CPUs", s->library);
     fprintf(out, "ms of a step of all ranks on synthetic images, in brackets the middle half of the steps;\n"
-            "waited: of it, for sums that backward did not hide; efficiency: the speed over that of so many\n"
+            "waited: of it, for sums that backward did not hide; efficiency: the speed over that of as many\n"
             "single ranks\n");
     amp_table_print(out, 0, row_fields, s->rows, sizeof *s->rows, s->count, NULL);
 }
@@ -206,7 +208,7 @@ void amp_bench_ranks(const amp_bench_request *request)
     amp_output json = { 0 };
     int ranks = amp_ranks_count();
     scaling s = { .request = request, .b = { .cfg = request->cfg } };
-    s.b.seed = darknet_amp_seed(); /* ranks have one */
+    s.b.seed = darknet_amp_seed(); /* all ranks have the same seed */
     snprintf(s.library, sizeof s.library, "%s", amp_ranks()->name);
     amp_host_check(prepare(&s, &error), &error);
     amp_ranks_note_file("a .cfg", request->cfg);

@@ -44,7 +44,7 @@ static double share(double amount, double ms, double limit)
     return ms > 0 && limit > 0 ? 100 * amount / ms / limit : 0;
 }
 
-/* The limits come first. */
+/* The line of limits must have been read before. */
 static amp_status add_operation(amp_bench_side *s, const char *text)
 {
     amp_bench_operation o = { 0 };
@@ -144,10 +144,11 @@ double amp_bench_layers_ms(const amp_bench_side *s)
 typedef struct rounds {
     int count;
     double *logs[AMP_BENCH_SIDES];
-    double *scratch;             /* for as many values as the longest side has steps */
+    double *scratch;             /* room for the steps of the side that has the most */
 } rounds;
 
-/* Of the steps that were made in one round; 0 if none was. Before they are sorted. */
+/* The median of the steps that were made in one round; 0 if there are none. Call it before the steps are
+ * sorted. */
 static double turn_median(const amp_bench_side *s, int turn, double *scratch)
 {
     int count = 0;
@@ -216,7 +217,7 @@ static void measure_side(const amp_bench *b, amp_bench_side *s, const rounds *r)
     s->waiting = amp_waits_share(&s->loading);
 }
 
-/* Bounds so far apart tell nothing, and NaN takes their place: two rounds that differ give 0.00 to 7,000. */
+/* Bounds that are too far apart mean nothing, and become NaN: two rounds may give 0.00 to 7,000. */
 static amp_bench_ratio bounded(double ratio, double least, double most, int rounds)
 {
     static const double widest = 4;
@@ -224,7 +225,7 @@ static amp_bench_ratio bounded(double ratio, double least, double most, int roun
     return (amp_bench_ratio){ ratio, least, most, rounds };
 }
 
-/* Of sides that were measured. */
+/* Both sides must have been measured. */
 static amp_bench_ratio compare(const amp_bench *b, const amp_bench_side *reference, const amp_bench_side *s,
                                const rounds *r)
 {
@@ -272,8 +273,8 @@ int amp_bench_top_layers(const amp_bench *b, int *layers)
 
 /* ---- the whole ---- */
 
-/* Below so many operations a byte a layer waits for memory: a processor's fp32 does some ten for each byte
- * that it can read, and its half several times that. */
+/* A layer with fewer operations per byte is memory-bound: a processor makes about ten operations in fp32 in
+ * the time of reading a byte, and several times as many in half precision. */
 static const double operations_per_byte = 32;
 
 static amp_bench_evidence evidence_of(const amp_bench *b, const amp_bench_side *fp32, const amp_bench_side *s)
@@ -309,7 +310,7 @@ amp_status amp_bench_summarize(amp_bench *b, amp_error *error)
         if (!b->sides[i].left_out && !b->sides[i].steps)
             return amp_fail(error, AMP_IO_FAILED, "%s: no step was measured", b->sides[i].dtype);
     rounds r;
-    make_rounds(b, &r); /* while steps stand in their order */
+    make_rounds(b, &r); /* before the steps are sorted */
     for (int i = 0; i < b->count; i++) if (!b->sides[i].left_out) measure_side(b, &b->sides[i], &r);
     const amp_bench_side *stock = amp_bench_side_of(b, "stock"), *fp32 = amp_bench_side_of(b, "fp32");
     for (int i = 0; i < b->count; i++) {

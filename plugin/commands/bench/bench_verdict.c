@@ -1,9 +1,9 @@
 /* Is half precision worth it here? A word and figures for each dtype.
  *
- * Time: worth it from 1.1 times the speed of the engine's own fp32 on. The verdict is `cannot tell` if the
+ * Time: worth it at 1.1 times the speed of the engine's own fp32 or more. The verdict is `cannot tell` if the
  * interval of the true ratio contains 1.1 or is too wide to mean anything, if fewer than 5 steps were
- * measured, or if a step takes less than a millisecond: then the turns, and the cold caches after them, are
- * measured instead. Below 1.1 the causes are listed:
+ * measured, or if a step takes less than a millisecond: then mostly the turns, and the cold caches after
+ * them, are measured. Below 1.1 the causes are listed:
  *
  *   no native half   the backend stores this dtype and computes in fp32
  *   fixed costs      a layer's forward or backward takes less than 50 microseconds on average, so that the
@@ -12,7 +12,8 @@
  *   fp32 layers      at least half of the layers' time is in layers that run in fp32
  *   memory-bound     at least half of it is in layers that do fewer than 32 additions and multiplications per
  *                    byte they read and write
- *   misaligned       at least half of it is in products whose input or output channels are no multiple of 8
+ *   misaligned       at least half of it is in products whose input or output channels are not a multiple
+ *                    of 8
  *
  * Memory: saved if the peak is at most 0.95 times fp32's and 8 MB below it: the same program varies by less
  * from run to run. */
@@ -62,7 +63,7 @@ static int tells(const amp_bench_ratio *r) { return r->least <= r->most; }
 
 #define add(to, ...) amp_append(to, AMP_BENCH_TEXT, __VA_ARGS__)
 
-/* What to do where there is no verdict; nothing is added where there is one. */
+/* Adds what to do if there is no verdict; nothing if there is one. */
 static void add_what_is_missing(char *w, const amp_bench_evidence *e)
 {
     char ms[16];

@@ -12,8 +12,8 @@ enum { INTERRUPTED = 130, USUAL_SEEDS = 3, FIRST_LOOK = 3, USUAL_MOST_SEEDS = 24
 
 /* ---- the command line ---- */
 
-/* -until looks at the scores after 3, 6, 12, ... seeds, and at last after all: how many seeds the look
- * after this one has. */
+/* -until looks at the scores after 3, 6, 12, ... seeds, and last after all of them. Returns how many seeds
+ * the next look has. */
 static int next_look(int seeds, int most)
 {
     int next = seeds ? 2 * seeds : FIRST_LOOK;
@@ -29,7 +29,7 @@ static double alpha_of_a_look(int most)
     return AMP_COMPARE_ALPHA / looks;
 }
 
-/* Makes room for the runs of the first `count` seeds; what is known of earlier ones is kept. */
+/* Makes room for the runs of the first `count` seeds, and keeps the runs that exist. */
 static void set_seed_count(amp_comparison *c, int count)
 {
     amp_run *runs = amp_allocated(calloc((size_t)c->dtype_count * (size_t)count, sizeof *runs));
@@ -51,7 +51,7 @@ static int reference_of(const amp_comparison *c)
     return 0;
 }
 
-/* DIR without slashes at its end; by default in the current folder, named by the .cfg. */
+/* DIR without slashes at its end; by default a folder in the current one that is named after the .cfg. */
 static char *folder_of(const char *given, const char *cfg)
 {
     const char *base = amp_file_name(cfg);
@@ -64,8 +64,8 @@ static char *folder_of(const char *given, const char *cfg)
     return folder;
 }
 
-/* fp32 and the halves that the machine has. Stock Darknet's own loops take many times as long: only if it is
- * asked for. */
+/* fp32 and the half dtypes that the machine has. Stock Darknet takes many times as long, so it must be asked
+ * for. */
 static const char *usual_dtypes(const amp_machine *machine)
 {
     static const char *const lists[2][2] = { { "fp32", "fp32,fp16" }, { "fp32,bf16", "fp32,bf16,fp16" } };
@@ -91,7 +91,7 @@ static amp_status read_command(int argc, char **argv, amp_compare *compare, amp_
         { .name = "-seeds", .number = &seeds, .least = 1, .most = AMP_COMPARE_MOST_SEEDS,
           .about = "trainings of each dtype, with the seeds 1 to N (3; with -until at most 24)" },
         { .name = "-until", .value = "POINTS", .real = &c->points_allowed, .least = .01, .most = 100,
-          .about = "adds seeds until a loss of so many points is ruled out or shown" },
+          .about = "adds seeds until a loss of this many points is ruled out or shown" },
         { .name = "-report", .value = "DIR", .text = &folder,
           .about = "folder for the report and all trainings (the .cfg's name and -compare)" },
         { .name = "-sequential", .flag = &compare->sequential,
@@ -120,7 +120,7 @@ static void free_compare(amp_compare *compare)
     for (int i = 0; c->runs && i < c->dtype_count * c->seed_count; i++) free(c->runs[i].rows);
     char *texts[] = { c->title, c->machine, c->date, compare->base, compare->folder };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
-    amp_lines_free(&c->verdict);
+    amp_lines_free(&c->advice);
     free(c->runs);
     free(c->summaries);
     amp_lines_free(&compare->dtypes);
@@ -134,8 +134,8 @@ static amp_status validate_seed(amp_compare *compare, int s, amp_error *error)
     for (int d = 0; d < c->dtype_count && !compare->stops(); d++) {
         amp_run *run = amp_comparison_run(c, d, s);
         if (run->state != AMP_RUN_TRAINED) continue;
-        fprintf(stderr, "amp: %s, seed %u: validating on %ld image%s\n", run->dtype, run->seed,
-                c->valid_images, c->valid_images == 1 ? "" : "s");
+        fprintf(stderr, "amp: %s, seed %u: validating; images: %ld\n", run->dtype, run->seed,
+                c->valid_images);
         AMP_TRY(amp_compare_validate(compare, run, error));
     }
     return AMP_OK;
@@ -156,7 +156,7 @@ static amp_status train_seed(amp_compare *compare, int s, amp_error *error)
     return validate_seed(compare, s, error);
 }
 
-/* All seeds; with -until the seeds up to the next look, as long as the scores are not settled. */
+/* Trains all seeds; with -until, the seeds up to the next look, until the scores are settled. */
 static amp_status train_all(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
@@ -211,7 +211,7 @@ static amp_status report(amp_compare *compare, amp_error *error)
     return AMP_OK;
 }
 
-/* The first run that failed, if any, is the line that the program ends with. */
+/* Returns AMP_DIVERGED with the first failed run in its message, if there is one. */
 static amp_status name_failures(const amp_compare *compare, amp_error *error)
 {
     const amp_comparison *c = &compare->result;
@@ -238,8 +238,8 @@ static void ask_to_stop(int signal)
     stop = 1;
 }
 
-/* The second one of a kind ends this program at once, and the trainings with it. What was ignored from the
- * start stays so (nohup). */
+/* A second signal of the same kind ends this program at once, and the trainings with it. A signal that was
+ * ignored at the start (nohup) stays ignored. */
 static void watch_signals(void)
 {
     static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
@@ -256,10 +256,9 @@ static void announce(const amp_compare *compare)
     const amp_comparison *c = &compare->result;
     int kept = 0, all = c->dtype_count * c->seed_count;
     for (int i = 0; i < all; i++) kept += amp_run_is_trained(&c->runs[i]);
-    fprintf(stderr, "amp: %s: %d trainings of %ld iterations, %d dtypes with %d %s, in %s", c->title, all,
-            c->iterations, c->dtype_count, c->seed_count, c->seed_count == 1 ? "seed" : "seeds",
-            compare->folder);
-    if (kept) fprintf(stderr, "; %d of them are there already", kept);
+    fprintf(stderr, "amp: %s: trainings: %d of %ld iterations (dtypes: %d, seeds: %d), in %s", c->title, all,
+            c->iterations, c->dtype_count, c->seed_count, compare->folder);
+    if (kept) fprintf(stderr, "; there already: %d", kept);
     fprintf(stderr, "\n");
 }
 

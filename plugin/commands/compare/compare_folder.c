@@ -1,10 +1,10 @@
-/* The report's folder: which comparison it belongs to, and a lock, so that one program at a time works in it.
+/* The report's folder: the settings of its comparison, and a lock, so that only one program works in it.
  *
  *     DIR/comparison.txt     the settings; with other settings the folder is refused
  *     DIR/runs/DTYPE-seedS/  one training: compare_runs.c
  *     DIR/report.html, report.json, report.csv
  *
- * Which dtypes and seeds are asked for is not among the settings, so that more of them can be added. */
+ * Dtypes and seeds are not among the settings, so that more of them can be added. */
 #define _XOPEN_SOURCE 700 /* nftw */
 #include "comparison.h"
 
@@ -25,7 +25,8 @@ static void name_in(const amp_compare *compare, const char *name, char path[AMP_
     snprintf(path, AMP_COMPARE_PATH, "%s/%s", compare->folder, name);
 }
 
-/* Darknet drops every blank of a .data file's line, and prints names of .weights files into 256 bytes. */
+/* Refuses names that Darknet cannot use: it drops every blank in a line of a .data file, and has 256 bytes
+ * for names of .weights files. */
 static amp_status check_name(const amp_compare *compare, amp_error *error)
 {
     enum { DARKNETS_ROOM = 256,
@@ -51,8 +52,8 @@ static amp_status add_file(amp_lines *settings, const char *what, const char *fi
     return AMP_OK;
 }
 
-/* A line of comparison.txt for each. The machine and its number of threads are among them: of a training that
- * goes on elsewhere neither speed nor weights are one run's. */
+/* Lists the lines of comparison.txt. The machine and its number of threads are among them: if a training
+ * continued on another machine, its speed and its weights would be those of neither. */
 static amp_status list_settings(const amp_comparison *c, const amp_data_file *data, amp_lines *settings,
                                 amp_error *error)
 {
@@ -67,7 +68,7 @@ static amp_status list_settings(const amp_comparison *c, const amp_data_file *da
     return AMP_OK;
 }
 
-/* Whether the file has all of these lines. */
+/* Fails unless the file has all of these lines. */
 static amp_status compare_settings(const char *file, const amp_lines *now, const amp_compare *compare,
                                    amp_error *error)
 {
@@ -105,7 +106,7 @@ amp_status amp_compare_make_folder(const char *path, int *made, amp_error *error
     return amp_fail(error, AMP_IO_FAILED, "%s: cannot make the folder: %s", path, strerror(errno));
 }
 
-/* Of the folder itself: nothing to leave behind. */
+/* Locks the folder itself, so that no lock file is left behind. */
 static amp_status lock_folder(amp_compare *compare, amp_error *error)
 {
     compare->lock = open(compare->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -116,7 +117,7 @@ static amp_status lock_folder(amp_compare *compare, amp_error *error)
     if (errno == EWOULDBLOCK)
         return amp_fail(error, AMP_IO_FAILED, "%s: another comparison is at work in this folder",
                         compare->folder);
-    return AMP_OK; /* a file system without locks */
+    return AMP_OK; /* the file system has no locks */
 }
 
 static amp_status begin_folder(amp_compare *compare, const char *file, const amp_lines *now, amp_error *error)
@@ -173,7 +174,7 @@ void amp_compare_undo(amp_compare *compare)
         name_in(compare, "comparison.txt", path);
         unlink(path);
     }
-    if (compare->made_folder) rmdir(compare->folder); /* not if something else lies there */
+    if (compare->made_folder) rmdir(compare->folder); /* fails if it has other files */
 }
 
 void amp_compare_close(amp_compare *compare)

@@ -1,4 +1,4 @@
-/* What a comparison is given, looked at before anything is made or trained. */
+/* Checks what a comparison is given, before anything is made or trained. */
 #include "comparison.h"
 
 #include "../../files/safe_file.h"
@@ -10,7 +10,7 @@
 
 /* ---- the .cfg ---- */
 
-/* What it is, by the section that it ends in. */
+/* Whether it is a detector or a classifier, by its last section. */
 static amp_status find_kind(amp_comparison *c, const char *section, amp_error *error)
 {
     static const struct { const char *section; amp_compared_kind kind; } known[] = {
@@ -25,7 +25,7 @@ static amp_status find_kind(amp_comparison *c, const char *section, amp_error *e
                     "[region], and classifiers that end in [softmax], [cost] or [logistic]", c->cfg, section);
 }
 
-/* What the trainings check too, before a folder is made. */
+/* Checks what the trainings check too, before a folder is made. */
 static amp_status look_at_cfg(amp_comparison *c, amp_error *error)
 {
     amp_cfg_facts facts;
@@ -45,7 +45,8 @@ static amp_status look_at_cfg(amp_comparison *c, amp_error *error)
 
 /* ---- the data ---- */
 
-/* Scans all labels: a short training would not read every one, a long one only after hours. */
+/* Scans all labels: a short training would not read all of them, and a long one some of them only after
+ * hours. */
 static amp_status look_at_data(amp_comparison *c, amp_error *error)
 {
     amp_data_scan scan = { .data_file = c->data, .classifier = c->kind == AMP_COMPARED_CLASSIFIER,

@@ -1,5 +1,5 @@
-/* How far the trainings are, on stderr: on a terminal a line for each that is rewritten, elsewhere a line for
- * each every ten seconds, so that a log stays readable. */
+/* Shows on stderr how far the trainings are: on a terminal, a line for each that is rewritten; elsewhere, a
+ * line for each every ten seconds, so that a log stays readable. */
 #define _DEFAULT_SOURCE /* winsize */
 #include "comparison.h"
 #include "../../host/program/clock.h"
@@ -16,7 +16,7 @@ struct amp_progress {
     int count, terminal, drawn;
     double began, last;
     long steps;
-    size_t *before; /* rows that were there when it began */
+    size_t *before; /* for each run: rows it had at the start */
 };
 
 amp_progress *amp_progress_begin(const amp_compare *compare, amp_run **runs, int count)
@@ -39,7 +39,7 @@ static double recent_rate(const amp_run *run)
     return amp_median(values, n);
 }
 
-/* Of the wall clock, with the others' turns in it. */
+/* The remaining time by the wall clock, other trainings' turns included. */
 static void remaining(const amp_progress *p, int k, long iterations_left, char text[32])
 {
     const amp_run *run = p->runs[k];
@@ -82,7 +82,7 @@ static void draw(amp_progress *p)
 {
     char text[LINE_TEXT];
     int columns = p->terminal ? terminal_columns() : LINE_TEXT;
-    if (p->terminal && p->drawn) fprintf(stderr, "\033[%dA", p->count); /* up to the first of the lines */
+    if (p->terminal && p->drawn) fprintf(stderr, "\033[%dA", p->count); /* move up to the first line */
     for (int k = 0; k < p->count; k++) {
         describe(p, k, text);
         fprintf(stderr, p->terminal ? "\r%.*s\033[K\n" : "%.*s\n", columns, text);

@@ -143,7 +143,7 @@ static amp_status copy_data(const char *from, const amp_run_files *files, amp_er
     return status;
 }
 
-/* Only AMP's trainings go on exactly: stock Darknet saves neither momentum nor the order of the images. */
+/* Only AMP's trainings resume exactly: stock Darknet saves neither momentum nor the order of the images. */
 static int can_resume(const amp_run *run, const amp_run_files *files)
 {
     char sidecar[AMP_COMPARE_PATH + 8];

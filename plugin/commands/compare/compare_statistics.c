@@ -1,26 +1,26 @@
 /* The numbers of a comparison: medians within a run, means and differences over the seeds.
  *
- * Speed. Of each run the median over its steps is taken; of each dtype the geometric mean over the seeds;
- * and how many times as fast one is as another is the quotient of those two. The steps are those of the
- * time in which all dtypes of the seed trained, in turns: a dtype that is done early leaves the machine to
- * the others, and what they do alone is not compared. The first tenth of a run never counts: caches are
- * cold, and fp16 looks for its loss scale. A run that failed is left out.
+ * Speed. A run's speed is the median over its steps, and a dtype's speed is the geometric mean over the
+ * seeds. The speed-up is the quotient of two dtypes' speeds. Only steps count that were made while all dtypes
+ * of the seed trained, in turns: when a dtype is done, the others have the machine for themselves. The first
+ * tenth of a run never counts: caches are cold, and fp16 looks for its loss scale. A run that failed is left
+ * out.
  *
- * Scores. Of each dtype the mean over the seeds, and the mean of its differences to the reference's runs
- * of the same seeds with Student's interval (statistics.h). */
+ * Scores. For each dtype, the mean over the seeds, and the mean of the differences to the reference's runs
+ * with the same seeds, with Student's interval (statistics.h). */
 #include "comparison.h"
 
 #include <math.h>
 
 /* ---- a run ---- */
 
-/* Whether it has enough steps to measure its speed. */
+/* Whether its steps count for speed and memory. */
 static int counts(const amp_run *run) { return run->state != AMP_RUN_FAILED && run->count > 0; }
 
 typedef struct window { double begin, end; } window; /* seconds since 1970 */
 
-/* From the last first step to the first last one, of all dtypes that count; begin is not before end where
- * they never trained at the same time. */
+/* The time in which all dtypes that count were training: from the latest begin to the earliest end. If they
+ * never trained at the same time, begin is not before end. */
 static window window_of(const amp_comparison *c, int s)
 {
     window common = { -INFINITY, INFINITY };
@@ -34,7 +34,7 @@ static window window_of(const amp_comparison *c, int s)
     return common;
 }
 
-/* Medians over the run's steps that end within the window, and are not of its first tenth. */
+/* Takes medians over the run's steps that end within the window, without the first tenth of the run. */
 static void measure_speed(amp_run *run, int images, window w)
 {
     double *with_loading = amp_allocated(malloc(2 * (run->count + 1) * sizeof *with_loading));
@@ -100,8 +100,8 @@ static double value_of(const amp_comparison *c, int d, int s, measure *of)
     return of(amp_comparison_run(c, d, s));
 }
 
-/* A seed in which one dtype was not measured, though it was in others, is left out of what is compared as
- * a quotient: the machine may have been busier then. */
+/* Whether a seed counts for quotients. It does not if a dtype that was measured in other seeds was not
+ * measured in this one: the machine may have been busier then. */
 static int is_measured_in_all(const amp_comparison *c, int seed, measure *of)
 {
     for (int d = 0; d < c->dtype_count; d++) {
@@ -112,7 +112,7 @@ static int is_measured_in_all(const amp_comparison *c, int seed, measure *of)
     return 1;
 }
 
-/* geometric: of what is compared as a quotient, and is above 0. */
+/* geometric: for values that are compared as quotients; they are above 0. */
 static amp_mean mean_of(const amp_comparison *c, int d, measure *of, int geometric)
 {
     double sum = 0, least = NAN, most = NAN;
@@ -121,7 +121,7 @@ static amp_mean mean_of(const amp_comparison *c, int d, measure *of, int geometr
         double value = value_of(c, d, s, of);
         if (!isfinite(value) || (geometric && !is_measured_in_all(c, s, of))) continue;
         sum += geometric ? log(value) : value;
-        least = fmin(least, value); /* NaN, as it begins, gives way */
+        least = fmin(least, value); /* fmin and fmax ignore the NaN at the start */
         most = fmax(most, value);
         ++count;
     }
@@ -152,7 +152,7 @@ static amp_interval difference_of(const amp_comparison *c, int d, measure *of, d
     return amp_interval_of(values, count, c->alpha);
 }
 
-/* What a network that has learnt nothing, or next to it, gets: 0..1. */
+/* The score (0..1) up to which a network has learnt nothing, or next to nothing. */
 static double chance_of(const amp_comparison *c)
 {
     return c->kind == AMP_COMPARED_CLASSIFIER && c->classes > 0 ? 1.2 / c->classes : .01;
@@ -174,6 +174,8 @@ static void compare_scores(const amp_comparison *c, int d, amp_dtype_summary *s,
         int more = amp_compare_more_seeds(&s->difference[k], c->points_allowed, c->alpha);
         if (more > s->more_seeds) s->more_seeds = more;
     }
+    amp_accuracy a = s->accuracy[0], b = s->accuracy[1];
+    s->both = a == AMP_ACCURACY_WORSE || b == AMP_ACCURACY_WORSE ? AMP_ACCURACY_WORSE : a < b ? a : b;
 }
 
 static void summarize(const amp_comparison *c, int d, amp_dtype_summary *s, double *values)

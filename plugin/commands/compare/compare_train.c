@@ -1,14 +1,14 @@
 /* The programs that do the work. Each training is `darknet detector train` or `classifier train` with the
- * options that a user would give it by hand; they run side by side, in turns. What one writes of a step is
- * the line of its -log. `darknet amp valid` then measures each network in its own dtype. */
+ * options that a user would give by hand. The trainings run in turns, and report each step as a row of their
+ * -log. `darknet amp valid` then measures each network in its own dtype. */
 #include "comparison.h"
 
 #include "../../host/fork.h"
 
 #include <unistd.h>
 
-/* Seconds of a turn: long enough for many steps of a small network, and short beside the minutes for which
- * other programs may keep the machine busy. */
+/* Seconds of a turn: long enough for many steps of a small network, and short compared with the minutes for
+ * which other programs may keep the machine busy. */
 static const double SLICE = 1;
 
 typedef struct program {
@@ -17,13 +17,13 @@ typedef struct program {
     amp_run_files files;
     amp_turns_words words;
     int resumed;
-    int scores;              /* of a validation: that it has written */
+    int scores;              /* scores that a validation has written */
     amp_progress *progress;  /* of all trainings */
 } program;
 
 /* ---- training ---- */
 
-/* -clear: a training of its own begins at given weights, whatever lies beside them. */
+/* -clear: the training starts at step 0 from the given weights, even if they have a sidecar. */
 static amp_status prepare(amp_compare *compare, program *p, amp_run *run, amp_error *error)
 {
     const amp_comparison *c = &compare->result;
@@ -50,7 +50,7 @@ static amp_status take_step(void *context, int k, const char *line, amp_error *e
     return AMP_OK;
 }
 
-/* Why a program that has failed ended, into run->failure. what: "training" or "validation". */
+/* Writes to run->failure why a program failed. what: "training" or "validation". */
 static void explain(amp_run *run, const char *what, const amp_turns_end *end, const char *log)
 {
     char *words = run->failure;
@@ -63,9 +63,9 @@ static void explain(amp_run *run, const char *what, const amp_turns_end *end, co
         snprintf(words, sizeof run->failure, "%s ended with status %d; see %.400s", what, end->status, log);
 }
 
-/* A program that fails before any program of this call has made a step was given bad input, which would stop
- * the other dtypes too: that ends the comparison. A later failure, or one of a training that was resumed,
- * marks this run only. */
+/* If a program fails before any program of this call has made a step, the input is bad and would stop the
+ * other dtypes too, so the comparison ends. A later failure, or one of a resumed training, marks only this
+ * run as failed. */
 static amp_status take_end(void *context, int k, const amp_turns_end *end, amp_error *error)
 {
     program *p = (program *)context + k;
@@ -96,7 +96,7 @@ static amp_status train(amp_compare *compare, program *trainings, amp_run **runs
     amp_progress_end(progress);
     for (int k = 0; k < count; k++) {
         amp_error later, *to = status == AMP_OK ? error : &later;
-        /* the files on the disk decide from where a later call resumes */
+        /* a later call resumes from the files on the disk */
         amp_status kept = amp_run_read_steps(compare, runs[k], to);
         if (kept == AMP_OK) kept = amp_run_keep(compare, runs[k], to);
         if (status == AMP_OK) status = kept;
@@ -114,7 +114,7 @@ amp_status amp_compare_train(amp_compare *compare, amp_run **runs, int count, am
 
 /* ---- validation ---- */
 
-/* "score 0.97": first mAP@0.5 or top-1, then mAP@0.5:0.95 or top-5. The rest is of no use here. */
+/* Reads "score 0.97": first mAP@0.5 or top-1, then mAP@0.5:0.95 or top-5. Other lines are ignored. */
 static amp_status take_score(void *context, int k, const char *line, amp_error *error)
 {
     program *p = context;

@@ -2,7 +2,7 @@
  * compare_input.c checks the .cfg, the .data file and the machine. compare_folder.c and compare_runs.c keep
  * the report's folder and the files of each training. compare_train.c starts the programs that train and
  * validate, and compare_progress.c shows how far they are. compare_statistics.c computes means and intervals,
- * and compare_verdict.c writes the verdict. */
+ * and compare_verdict.c judges. */
 #pragma once
 
 #include "../arguments.h"
@@ -23,7 +23,7 @@ typedef enum amp_compared_kind { AMP_COMPARED_DETECTOR, AMP_COMPARED_CLASSIFIER 
 
 typedef enum amp_training_state {
     AMP_RUN_WAITING,     /* not begun */
-    AMP_RUN_TRAINING,    /* interrupted on its way: it can be continued */
+    AMP_RUN_TRAINING,    /* interrupted; it can be resumed */
     AMP_RUN_TRAINED,     /* not validated yet */
     AMP_RUN_DONE,
     AMP_RUN_FAILED       /* `failure` says why */
@@ -32,42 +32,47 @@ extern const char *const amp_training_state_names[]; /* "waiting", ..., "failed"
 
 /* One training: a dtype and a seed. */
 typedef struct amp_run {
-    const char *dtype;       /* "stock", "fp32", "bf16", "fp16"; the comparison's */
+    const char *dtype;       /* "stock", "fp32", "bf16" or "fp16"; the comparison owns it */
     unsigned seed;
     amp_training_state state;
     char failure[512];
     amp_log_row *rows;       /* its steps, skipped ones included */
     size_t count, room;
-    long skipped;            /* of them */
+    long skipped;            /* how many of them were skipped */
     /* Medians over the speed_steps steps that speeds are measured by (see amp_compare_statistics). */
     double images_per_second, compute_images_per_second; /* with loading and without */
     size_t speed_steps;
-    double speed_seconds;    /* that these steps took */
+    double speed_seconds;    /* the time of these steps */
     double peak_memory_mb;
     /* Once done. Detector: mAP@0.5 and mAP@0.5:0.95; classifier: top-1 and top-5 accuracy. 0..1. */
     double score[2];
 } amp_run;
 
-/* Whether its training has come to its end; it may have been validated as well. */
+/* Whether its training is complete; it may have been validated as well. */
 static inline int amp_run_is_trained(const amp_run *run)
 {
     return run->state == AMP_RUN_TRAINED || run->state == AMP_RUN_DONE;
 }
 
-/* A mean over seeds. spread: the largest less the smallest value. count 0: there is no value. */
+/* A mean over seeds. spread: the largest minus the smallest value. count: the number of values, perhaps 0. */
 typedef struct amp_mean { double mean, spread; int count; } amp_mean;
 
-/* A quotient to the reference dtype: of the two means, and the smallest and largest quotient of a single
- * seed. NaN where one of the two was not measured. */
+/* A value divided by that of the reference dtype: ratio for the means, least and most for single seeds. NaN
+ * where one of the two was not measured. */
 typedef struct amp_times { double ratio, least, most; } amp_times;
 
-/* Whether a score is as good as the reference's, as far as the seeds show. */
+/* Is a score as good as the reference's? */
 typedef enum amp_accuracy {
-    AMP_ACCURACY_UNKNOWN,    /* nothing to judge by */
+    AMP_ACCURACY_UNKNOWN,    /* no seed is done in both dtypes, or neither has learnt anything */
     AMP_ACCURACY_UNDECIDED,  /* the interval allows both answers, or there is none with one seed */
     AMP_ACCURACY_AS_GOOD,    /* a loss of more than points_allowed is ruled out */
-    AMP_ACCURACY_WORSE       /* such a loss is shown */
+    AMP_ACCURACY_WORSE       /* a loss of more than points_allowed is shown */
 } amp_accuracy;
+
+/* NOT_WORTH_IT: neither slower nor AMP_WORTHWHILE_SPEEDUP times as fast. UNKNOWN: no step of both dtypes. */
+typedef enum amp_speed {
+    AMP_SPEED_UNKNOWN, AMP_SPEED_UNDECIDED, AMP_SPEED_FASTER, AMP_SPEED_NOT_WORTH_IT, AMP_SPEED_SLOWER
+} amp_speed;
 
 /* One dtype, over all seeds that are done. Speeds and memory are compared as quotients, so their means are
  * geometric: the quotient of two geometric means is the geometric mean of the seeds' quotients. All other
@@ -76,11 +81,13 @@ typedef struct amp_dtype_summary {
     const char *dtype;
     amp_mean score[2], images_per_second, compute_images_per_second, peak_memory_mb, loss, skipped;
     amp_times speedup, compute_speedup, memory_ratio; /* above 1 is faster; below 1 is less memory */
-    /* of each score less the reference's with the same seed, in points (0..100) */
+    /* of each score minus the reference's with the same seed, in points (0..100) */
     amp_interval difference[2];
     amp_accuracy accuracy[2];    /* of each score */
+    amp_accuracy both;           /* as good if both scores are, worse if one of them is */
+    amp_speed speed;             /* set by amp_compare_verdict */
     int more_seeds;              /* an estimate of how many would decide an undecided score; 0: not known */
-    int failed;                  /* runs */
+    int failed;                  /* runs that failed */
 } amp_dtype_summary;
 
 typedef struct amp_comparison {
@@ -100,9 +107,9 @@ typedef struct amp_comparison {
     int reference;
     amp_run *runs;           /* [dtype_count][seed_count] */
     amp_dtype_summary *summaries; /* [dtype_count] */
-    amp_lines verdict;       /* sentences, with the numbers behind them */
+    amp_lines advice;        /* sentences for the user, each with the dtype it is about */
     int interrupted;
-    double points_allowed;   /* a score counts as as good if it loses no more points than this */
+    double points_allowed;   /* a score is as good if it loses at most this many points */
     double alpha;            /* intervals of differences have a confidence of 1 - alpha */
     /* Set by amp_compare_statistics. Speeds are measured by steps that were made while all dtypes of a seed
      * were training, together_seconds in all. apart: in some seed there was no such time, and its speeds are
@@ -121,7 +128,7 @@ const char *amp_score_name(const amp_comparison *, int i);
 
 /* The report's three formats (commands/report), of an amp_comparison; CSV has one line per run. */
 amp_output_writer amp_report_html, amp_report_json, amp_report_csv;
-/* For the terminal: a line per dtype, then the verdict. */
+/* For the terminal: what was measured of each dtype, the verdicts, and the advice. */
 void amp_report_table(const amp_comparison *, FILE *);
 
 /* ---- the comparison under way ---- */
@@ -138,20 +145,20 @@ typedef struct amp_compare {
     char *folder;              /* the report's, runs/ in it */
     int sequential;        /* -sequential: dtypes one after the other, not in turns */
     int until;             /* -until: seeds are added until the scores are settled */
-    int most_seeds;            /* that may be trained; result.seed_count is how many are, so far */
+    int most_seeds;            /* how many seeds may be trained; result.seed_count: how many are so far */
     int lock;                  /* descriptor; -1: not taken */
     int made_folder, made_runs; /* by this call */
     long steps_seen;           /* in this call, of all runs */
-    int (*stops)(void);        /* whether a signal has asked for it */
+    int (*stops)(void);        /* whether a signal has asked to stop */
 } amp_compare;
 
 /* The names of one run's files. */
 typedef struct amp_run_files {
     char folder[AMP_COMPARE_PATH];
-    /* copies: -iters, and the backup folder */
+    /* copies, with -iters and the run's backup folder */
     char cfg[AMP_COMPARE_PATH], data[AMP_COMPARE_PATH];
     char backup[AMP_COMPARE_PATH];                                  /* folder of .weights files */
-    /* in it: NAME.backup, and what it ends with */
+    /* in that folder: NAME.backup, and the final weights */
     char saved[AMP_COMPARE_PATH], weights[AMP_COMPARE_PATH];
     char steps[AMP_COMPARE_PATH], train_log[AMP_COMPARE_PATH], valid_log[AMP_COMPARE_PATH];
     char result[AMP_COMPARE_PATH];
@@ -165,9 +172,9 @@ amp_status amp_compare_inspect(amp_compare *, amp_error *);
 
 /* ---- compare_folder.c ---- */
 
-/* Makes the report's folder, or takes one that an earlier call with the same settings has made.
+/* Makes and locks the report's folder, or opens the folder of an earlier call with the same settings.
  * AMP_BAD_CONFIG: it was made with other settings. AMP_IO_FAILED: it cannot be written, or another comparison
- * uses it now. */
+ * is using it. */
 amp_status amp_compare_open(amp_compare *, amp_error *);
 /* Removes the folders that this call has made, if nothing was trained. */
 void amp_compare_undo(amp_compare *);
@@ -180,10 +187,10 @@ amp_status amp_compare_make_folder(const char *path, int *made, amp_error *);
 /* The names of a run's files. */
 void amp_compare_files(const amp_compare *, const amp_run *, amp_run_files *);
 
-/* Reads from the files how far all runs of the seeds from first_seed on have come. */
+/* Reads from the files the state of all runs with seeds from first_seed on. */
 amp_status amp_runs_read(amp_compare *, int first_seed, amp_error *);
-/* Makes the files that a run's program needs. *resumed: 1 if it will resume from its backup; 0 if it
- * begins anew, and its old files are removed. */
+/* Makes the files that a run's program needs. *resumed: 1 if it will resume from its backup; 0 if it starts
+ * from the beginning, and its old files are removed. */
 amp_status amp_run_prepare(const amp_compare *, amp_run *, int *resumed, amp_error *);
 /* Writes the run's state, scores or failure to its file, for a later call. */
 amp_status amp_run_keep(const amp_compare *, const amp_run *, amp_error *);
@@ -204,7 +211,7 @@ amp_status amp_compare_validate(amp_compare *, amp_run *, amp_error *);
 /* ---- compare_progress.c ---- */
 
 typedef struct amp_progress amp_progress;
-/* Shows a line for each run on stderr: rewritten in place on a terminal, else printed anew now and then. */
+/* Shows a line for each run on stderr: rewritten in place on a terminal, else printed every ten seconds. */
 amp_progress *amp_progress_begin(const amp_compare *, amp_run **runs, int count);
 /* Called when a run has made steps. */
 void amp_progress_step(amp_progress *);
@@ -219,26 +226,26 @@ void amp_compare_summarize(amp_comparison *c);
 
 /* ---- compare_verdict.c ---- */
 
-/* By default a score is as good as the reference's if it loses at most so many points, of mAP or of a
- * classifier's accuracy; and a speed-up is worth it from this ratio on. */
+/* Defaults: how many points of mAP, or of a classifier's accuracy, a score may lose and still be as good; the
+ * significance level; the ratio from which a speed-up is worth it. */
 #define AMP_DETECTOR_POINTS 1.0
 #define AMP_CLASSIFIER_POINTS 0.5
 #define AMP_COMPARE_ALPHA .05
 #define AMP_WORTHWHILE_SPEEDUP 1.1
-/* A training's speed is not known with fewer steps, from one seed, or from fewer seconds of its steps over
- * all seeds: then it is the machine's other work that is compared. */
+/* The least number of steps of each training, of seeds, and of seconds over all seeds for a verdict on speed:
+ * with less, the machine's other work would decide. */
 #define AMP_SPEED_STEPS 10
 #define AMP_SPEED_SEEDS 2
 #define AMP_SPEED_SECONDS 30
 
-/* The verdict on a score, from the interval of its differences: is a loss of more than `allowed` points ruled
- * out, shown, or neither? */
+/* Judges a score by the interval of its differences: is a loss of more than `allowed` points ruled out,
+ * shown, or neither? */
 amp_accuracy amp_compare_judge(const amp_interval *, double allowed);
 /* How many more seeds would decide this with a probability of 80 %, if mean and spread stay the same. 0: not
  * known, or more than AMP_COMPARE_MOST_SEEDS in all. */
 int amp_compare_more_seeds(const amp_interval *, double allowed, double alpha);
-/* Whether the verdict on all scores is decided, by the summaries. */
+/* Whether the accuracy of all dtypes is decided; needs the summaries. */
 int amp_compare_is_settled(const amp_comparison *);
-/* Fills c->verdict with sentences, from the summaries. notes[dtype] (may be NULL): the machine's note on that
+/* Judges the speed of each dtype, and fills c->advice. notes[dtype] (may be NULL): the machine's note on that
  * dtype. */
 void amp_compare_verdict(amp_comparison *, const char *const *notes);

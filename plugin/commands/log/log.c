@@ -1,5 +1,5 @@
-/* `darknet amp log`: how a training is doing, or did, from the rows that -log writes. The training may still
- * run: a last row that is not whole yet is left out. */
+/* `darknet amp log` says from the rows of -log how a training is doing, or did. The training may still be
+ * running: an incomplete last row is ignored. */
 #include "log.h"
 
 #include "../../files/safe_file.h"
@@ -39,8 +39,8 @@ static void print_skipped(const amp_log_summary *s)
     }
     printf("%zu of %zu (%.2g %%)", s->skipped, s->rows, 100. * (double)s->skipped / (double)s->rows);
     if (s->largest_cluster < 2) printf(", each by itself\n");
-    else printf(", in %zu cluster%s; the largest: %zu at iterations %ld to %ld\n", s->clusters,
-                s->clusters == 1 ? "" : "s", s->largest_cluster, s->cluster_first, s->cluster_last);
+    else printf("; clusters: %zu; the largest: %zu at iterations %ld to %ld\n", s->clusters,
+                s->largest_cluster, s->cluster_first, s->cluster_last);
 }
 
 static void print_spikes(const amp_log_summary *s)

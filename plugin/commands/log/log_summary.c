@@ -1,11 +1,11 @@
-/* What is counted in a training's log.
+/* Summarizes a training's log.
  *
- * Steps that were skipped have a loss and no gradient norm. Medians are of steps that were made; quarters are
- * of rows. Three signs of a training that fails are looked for:
+ * Skipped steps have a loss but no gradient norm. Medians are of steps that were made; quarters are of rows.
+ * Three signs of a training that fails are looked for:
  *  - the loss scale only fell over the last COLLAPSE_STEPS rows, by at least a factor of 2^5. A scale that
  *    finds its level at the start of a training falls too, so the first COLLAPSE_STEPS rows do not count;
- *  - the gradient's norm, as the median of the last quarter, is more than ten times the least of the quarters
- *    before;
+ *  - the median of the gradient's norm over the last quarter is more than ten times the least median of the
+ *    earlier quarters;
  *  - the gradient's norm was 0 in the last AMP_ZERO_NORMS steps that were made, or in more. */
 #include "log.h"
 
@@ -27,7 +27,7 @@ static double loss_of(const amp_log_row *row) { return row->found_inf ? NAN : ro
 static double norm_of(const amp_log_row *row) { return row->found_inf ? NAN : row->grad_norm; }
 static double speed_of(const amp_log_row *row) { return row->images_per_second; }
 
-/* Of rows [from, to), those whose number is finite; NaN for none. */
+/* The median over rows [from, to) whose number is finite; NaN if there are none. */
 static double median_of(const amp_log_row *rows, size_t from, size_t to, number_of *number)
 {
     double *values = amp_allocated(malloc((to - from + 1) * sizeof *values));
@@ -45,7 +45,7 @@ static double median_of(const amp_log_row *rows, size_t from, size_t to, number_
 
 static double height(const amp_log_spike *spike) { return spike->value / spike->median; }
 
-/* Keeps the largest ones, in the order of their steps. */
+/* Keeps the largest spikes, in the order of their steps. */
 static void keep_spike(amp_log_summary *s, amp_log_spike spike)
 {
     size_t kept = s->spikes < AMP_SPIKES_KEPT ? s->spikes : AMP_SPIKES_KEPT, least = 0;
@@ -59,8 +59,8 @@ static void keep_spike(amp_log_summary *s, amp_log_spike spike)
     s->spike[kept] = spike;
 }
 
-/* What the training called a spike, perhaps with another factor than rule's: by the one of norm and loss that
- * is further above its median, as far as the log goes back. */
+/* A step that the training found to be a spike, perhaps with another factor than rule's. Whether the norm or
+ * the loss made it one is not in the log: the one that is further above its median is taken. */
 static amp_spike told_spike(const amp_spikes *rule, const amp_log_row *row, double norm, double loss)
 {
     amp_spike spike = amp_spikes_judge(rule, norm, loss);
@@ -113,7 +113,7 @@ static void count_skipped(const amp_log_row *rows, size_t count, amp_log_summary
     }
 }
 
-/* The steps made since the gradient's norm was last above 0. */
+/* Counts the steps made since the gradient's norm was last above 0. */
 static void count_zero_norms(const amp_log_row *rows, size_t count, amp_log_summary *s)
 {
     for (size_t i = count; i-- > 0;) {
@@ -127,7 +127,7 @@ static void count_zero_norms(const amp_log_row *rows, size_t count, amp_log_summ
 
 static void follow_scale(const amp_log_row *rows, size_t count, amp_log_summary *s)
 {
-    size_t fell_from = 0; /* since this row the scale has not grown */
+    size_t fell_from = 0; /* the scale has not grown since this row */
     s->first_scale = rows[0].scale;
     s->last_scale = rows[count - 1].scale;
     s->least_scale = s->most_scale = (amp_log_extreme){ rows[0].scale, rows[0].iteration };

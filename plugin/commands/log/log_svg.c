@@ -1,8 +1,6 @@
-/* A training's steps as a picture: three panels over the steps, each with a logarithmic axis.
- *
- * A panel is COLUMNS wide and shows so many groups of neighbouring steps: the median of a group as a line,
- * its least and largest value as a band behind it. Values that are not above 0, or not finite, are left out.
- */
+/* Draws a training's steps: three panels, each with a logarithmic axis. A panel shows at most COLUMNS groups
+ * of consecutive steps, one in each column: the median of a group as a line, its least and largest value as a
+ * band. Values that are not above 0, or not finite, are left out. */
 #include "log.h"
 
 #include "../../host/program/failure.h"
@@ -30,7 +28,7 @@ typedef struct group { double least, median, most; } group;
 
 static int is_drawn(double value) { return isfinite(value) && value > 0; }
 
-/* Those of a panel. Returns how many groups there are; low and high: the axis, in powers of ten. */
+/* Groups the values of a panel. Returns the number of groups. low and high: the axis, in powers of ten. */
 static size_t group_rows(const panel *p, const amp_log_row *rows, size_t count, group groups[COLUMNS],
                          double *low, double *high)
 {
@@ -60,7 +58,7 @@ static double x_of(size_t g, size_t made)
     return LEFT + (made < 2 ? COLUMNS / 2. : (double)g * COLUMNS / (double)(made - 1));
 }
 
-/* A point of each group that has a value, in order or from the last one back. */
+/* Draws a point for each group that has a value, in order or backwards. */
 static void draw_points(FILE *out, const group *groups, size_t made, int which, int back, double bottom,
                         double low, double high)
 {
@@ -93,7 +91,7 @@ static void draw_panel(FILE *out, const panel *p, double top, const amp_log_row 
     fprintf(out, "'/>\n");
 }
 
-/* One mark for all skipped steps of a column. */
+/* Draws one mark for all skipped steps of a column. */
 static void draw_skipped(FILE *out, double top, const amp_log_row *rows, size_t count)
 {
     size_t made = count < COLUMNS ? count : COLUMNS;

@@ -1,17 +1,15 @@
-/* Top-1 and top-K accuracy of a classifier, counted as stock's `classifier valid` counts it.
- *
- * An image's class is the first label that its path contains; one whose path contains none has been
- * classified wrongly. The prediction's first K are those of Darknet's top_k, also where probabilities are
- * equal, as sums of half numbers often are. */
+/* Top-1 and top-K accuracy of a classifier, counted as stock's `classifier valid` counts it. An image's class
+ * is the first label that its path contains; an image without a label in its path counts as wrong. The first
+ * K classes are Darknet's top_k, also if probabilities are equal, as sums of half numbers often are. */
 #pragma once
 
 #include "evaluation.h"
 
 typedef struct amp_accuracy {
     amp_lines images, labels;  /* the `valid` list; the classes in order, as many as there are at least */
-    int k, classes;            /* the .data file's; 2 where it has none, as for Darknet */
-    double top1, topk;         /* 0..1; while it is measured, images whose class is the first, or one of k */
-    /* of one image: the k classes, or all where there are fewer, by falling probability */
+    int k, classes;            /* of the .data file; by default 2, as in Darknet */
+    double top1, topk;         /* 0..1; while measuring: how many images have their class first, or among k */
+    /* of one image: the k most probable classes, or all if there are fewer, in descending order */
     int *best;
     size_t unlabelled;         /* images without a label in their path */
     amp_evaluated evaluated;

@@ -1,4 +1,4 @@
-/* Sorts detections, matches them with the ground truth, and takes the area under each curve: see
+/* Sorts detections, matches them with the ground truth, and computes the area under each curve: see
  * average_precision.h. */
 #include "average_precision.h"
 
@@ -7,14 +7,14 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Behind COCO's ten thresholds, the one that was asked for. */
+/* COCO's ten thresholds, then the one that was asked for. */
 enum { ASKED = AMP_AP_THRESHOLDS, THRESHOLDS };
 
 typedef struct ranked { /* one detection on its way through the matching */
-    const amp_detected *detected; /* in the caller's array, whose order breaks the last ties */
+    const amp_detected *detected; /* in the caller's array, whose order decides the last ties */
     uint16_t matched;             /* bit t: a true positive at threshold t */
     uint16_t ignored;             /* bit t: a difficult object at threshold t: neither true nor false */
-    double iou;                   /* of a true positive at threshold ASKED: with its ground truth */
+    double iou;                   /* IoU with its ground truth, of a true positive at threshold ASKED */
 } ranked;
 
 static void set_thresholds(double asked, double thresholds[THRESHOLDS]) /* as numpy.linspace(.5, .95, 10) */
@@ -40,7 +40,7 @@ double amp_box_iou(amp_box a, amp_box b)
 /* -1, 0 or 1, for qsort. */
 #define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
 
-/* By class, then falling score over all images; ties by image, then order. */
+/* By class, then descending score over all images, then image, then order. */
 static int by_score(const void *left, const void *right)
 {
     const amp_detected *a = ((const ranked *)left)->detected, *b = ((const ranked *)right)->detected;
@@ -62,7 +62,7 @@ static int is_before(const amp_truth *t, const amp_detected *d)
     return t->class_id < d->class_id || (t->class_id == d->class_id && t->image < d->image);
 }
 
-/* Of truths by place the first that is not before the image and class of a detection. */
+/* The first of the truths, sorted by place, that is not before the class and image of a detection. */
 static size_t first_truth_of(const amp_detected *d, const amp_truth *const *truths, size_t count)
 {
     size_t low = 0;
@@ -74,7 +74,7 @@ static size_t first_truth_of(const amp_detected *d, const amp_truth *const *trut
     return low;
 }
 
-/* What a detection took at one threshold. */
+/* Notes that a detection took a truth at one threshold. */
 static void take(ranked *detection, const amp_truth *truth, uint16_t *taken, int t, double iou)
 {
     *taken |= (uint16_t)(1u << t);
@@ -83,8 +83,8 @@ static void take(ranked *detection, const amp_truth *truth, uint16_t *taken, int
     if (t == ASKED && !truth->difficult) detection->iou = iou;
 }
 
-/* Whether COCO prefers `truth`, of the overlap iou, to what was found so far: a difficult one only for want
- * of another, of equal ones the later. */
+/* Whether COCO prefers `truth`, with overlap iou, to the best one so far: a difficult one only if there is no
+ * other, and the later of equal ones. */
 static int is_better(const amp_truth *truth, double iou, const amp_truth *best, double best_iou)
 {
     if (!best) return 1;
@@ -92,8 +92,8 @@ static int is_better(const amp_truth *truth, double iou, const amp_truth *best, 
     return iou >= best_iou;
 }
 
-/* COCO's rule, at every threshold by itself. detection: the next by falling score of an image and class whose
- * ground truths these are; taken[i]: bit t is set when truth i is gone at threshold t. */
+/* COCO's rule, separately at each threshold. detection: the next one by descending score; truths: those of
+ * its image and class; taken[i]: bit t is set if truth i is taken at threshold t. */
 static void match_coco(ranked *detection, const amp_truth *const *truths, size_t truth_count,
                        const double *thresholds, uint16_t *taken)
 {
@@ -112,7 +112,7 @@ static void match_coco(ranked *detection, const amp_truth *const *truths, size_t
         if (best_iou[t] > 0) take(detection, truths[best[t]], &taken[best[t]], t, best_iou[t]);
 }
 
-/* PASCAL VOC's rule: the truth of highest overlap, the first of equal ones, is the only one that counts. */
+/* PASCAL VOC's rule: only the truth with the highest overlap counts, the first of equal ones. */
 static void match_voc(ranked *detection, const amp_truth *const *truths, size_t truth_count,
                       const double *thresholds, uint16_t *taken)
 {
@@ -129,8 +129,8 @@ static void match_voc(ranked *detection, const amp_truth *const *truths, size_t 
             take(detection, truths[best], &taken[best], t, best_iou);
 }
 
-/* The next detection by falling score, with the ground truths of its image and class. taken: one per truth, 0
- * before the first. */
+/* Matches the next detection by descending score with the ground truths of its image and class. taken: one
+ * for each truth, 0 at the start. */
 static void match(ranked *detection, const amp_truth *const *truths, size_t truth_count, amp_ap_points points,
                   const double *thresholds, uint16_t *taken)
 {
@@ -143,9 +143,9 @@ static void match(ranked *detection, const amp_truth *const *truths, size_t trut
 
 typedef struct curve_point { int hits; double precision; } curve_point;
 
-/* The precision-recall curve of one class at one threshold, its precision already the envelope: the highest
- * of this and all later points. detections: the class's, by falling score. Returns the number of points, one
- * per detection that is true or false. */
+/* Makes the precision-recall curve of one class at one threshold. Its precision is the envelope: the highest
+ * of this and all later points. detections: of the class, by descending score. Returns the number of points,
+ * one for each detection that is true or false. */
 static size_t make_curve(const ranked *detections, size_t count, int threshold, curve_point *curve)
 {
     size_t n = 0;
@@ -166,11 +166,11 @@ static double area_under_curve(const curve_point *curve, size_t count, int truth
     double area = 0;
     for (size_t d = 0; d < count; d++)
         if (curve[d].hits > (d ? curve[d - 1].hits : 0)) area += curve[d].precision;
-    return area / truths; /* every hit moves recall on by 1 / truths */
+    return area / truths; /* each hit adds 1 / truths to recall */
 }
 
-/* Whether recall reaches point p. COCO: p / 100 as numpy.linspace rounds it, since pycocotools compares with
- * that: 7 of 20 miss .35000000000000003. VOC: exactly p / 10. */
+/* Whether recall reaches point p. COCO: p / 100 as numpy.linspace rounds it, because pycocotools compares
+ * with that: 7 of 20 do not reach .35000000000000003. VOC: exactly p / 10. */
 static int reaches(int hits, int truths, int p, amp_ap_points points)
 {
     int last = (int)points - 1;

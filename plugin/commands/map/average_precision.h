@@ -1,27 +1,26 @@
 /* Average precision of detections against ground truth, as pycocotools, PASCAL VOC and AlexeyAB's users count
- * it.
+ * it. It is arithmetic over two arrays that needs nothing of Darknet's, so every case can be checked by hand.
  *
- * Pure arithmetic over two arrays: nothing of Darknet's is needed here, so every case can be checked by hand.
+ * Matching. Within one image and class, detections are taken in descending order of score; equal scores by
+ * image, then by their order in the array. A detection that takes a ground truth is a true positive, else a
+ * false one, so a second detection of one object is false. Which truth a detection takes depends on the
+ * points:
  *
- * Matching. Within one image and class, detections are taken by falling score; equal scores by image, then by
- * their order in the array. A detection that takes a ground truth is a true positive, else a false one, so a
- * second detection of one object is false. Which truth a detection takes depends on the points:
+ * -points 101, COCO (pycocotools' evaluateImg): the truth with the highest IoU that is still free and reaches
+ *   the threshold, the later of equal ones. A difficult truth (pycocotools' `ignore` without iscrowd) is
+ *   taken only if there is no other, and by one detection.
+ * -points 0 and 11, PASCAL VOC (the development kit's VOCevaldet): the truth with the highest IoU, the first
+ *   of equal ones. If it is taken already, the detection is false, whatever else it overlaps. All detections
+ *   of a difficult object are ignored.
  *
- * -points 101, COCO (pycocotools' evaluateImg): the one of highest IoU that is still free and reaches the
- *   threshold; of equal ones the later. A difficult one (pycocotools' `ignore` without iscrowd) is taken only
- *   for want of another, and by one detection.
- * -points 0 and 11, PASCAL VOC (the development kit's VOCevaldet): the one of highest IoU, of equal ones the
- *   first; if that is taken already the detection is false, whatever else it overlaps. All detections of a
- *   difficult object are left out.
+ * A detection that takes a difficult object is neither true nor false, and a difficult object need not be
+ * found. An IoU equal to the threshold reaches it. The number of detections of an image is not limited:
+ * pycocotools' limit, by default 100 of an image and class, ignores boxes that Darknet would draw; with a
+ * higher maxDets it gives the same numbers.
  *
- * A detection that takes a difficult object counts neither way, and such an object need not be found. A
- * threshold is reached at equality. There is no limit to the detections of an image: pycocotools' usual one,
- * 100 of an image and class, hides what a detector that is used with Darknet would draw; with maxDets raised,
- * it gives the same numbers.
- *
- * AlexeyAB's `detector map` matches as VOC does, whatever its -points. It differs from this in that a
- * threshold must be exceeded, in that a difficult object is looked at only if no other is overlapped enough,
- * in counting a class without objects as AP 0, and in feeding images stretched unless letter_box=1. */
+ * AlexeyAB's `detector map` matches as VOC does, for all values of -points. It differs from this code in four
+ * ways: a threshold must be exceeded; a difficult object is considered only if no other overlaps enough; a
+ * class without objects counts as AP 0; and images are stretched unless letter_box=1. */
 #pragma once
 
 #include <stddef.h>
@@ -34,7 +33,7 @@ typedef struct amp_detected { int image, class_id; float score; amp_box box; } a
 /* difficult: an object that need not be found. */
 typedef struct amp_truth { int image, class_id; amp_box box; int difficult; } amp_truth;
 
-/* How the area under the precision-recall curve is taken; the numbers are those of AlexeyAB's -points. */
+/* How the area under the precision-recall curve is computed; the numbers are those of AlexeyAB's -points. */
 typedef enum amp_ap_points {
     AMP_AP_AREA = 0,    /* the whole area under the envelope: VOC 2010 and later */
     AMP_AP_VOC2007 = 11, /* mean of the envelope at recall 0, .1, ..., 1 */
@@ -44,13 +43,13 @@ typedef enum amp_ap_points {
 enum { AMP_AP_THRESHOLDS = 10 }; /* IoU .5, .55, ..., .95 */
 
 typedef struct amp_map_request {
-    float confidence;       /* of a detection that counts for precision, recall and F1 */
+    float confidence;       /* detections above it count for precision, recall and F1 */
     amp_ap_points points;
-    double iou;             /* above 0: the least overlap of a true positive, also for `map` */
+    double iou;             /* above 0: the least overlap of a true positive; used for `map` too */
 } amp_map_request;
 
 typedef struct amp_class_score {
-    int truths;                   /* of the class, without difficult ones; 0: its ap counts in no mean */
+    int truths;                   /* of the class, without difficult ones; 0: its ap is in no mean */
     int detections;
     double ap[AMP_AP_THRESHOLDS]; /* 0..1; ap[0] is at IoU .5 */
     double ap_at_iou;             /* at the request's IoU */
@@ -61,13 +60,14 @@ typedef struct amp_class_score {
 
 typedef struct amp_map_score {
     int classes_counted;          /* classes with ground truth */
-    double map, map50, map50_95;  /* means over them, map at the request's IoU; 0 when there are none */
+    /* means over these classes, map at the request's IoU; 0 if there are none */
+    double map, map50, map50_95;
     int true_positives, false_positives, false_negatives;
     double precision, recall, f1; /* over all classes; 0 where the ratio is 0/0 */
     double average_iou;           /* of the true positives */
 } amp_map_score;
 
-/* 0..1; 0 where the union has no area. */
+/* 0..1; 0 if the union has no area. */
 double amp_box_iou(amp_box a, amp_box b);
 
 /* Fills per_class[0..classes-1]. class_id of every entry is in 0..classes-1. */

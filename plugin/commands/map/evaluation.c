@@ -13,11 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of a turn with other programs, at least: a pass costs some microseconds, an image not much more. */
+/* The least length of a turn: passing it on takes some microseconds, and an image of a small network not much
+ * longer. */
 static const double TURN_SECONDS = .2;
 
-/* A training may begin with the first layers' weights alone. What is measured must have all: Darknet would
- * draw the others. */
+/* A training may begin with weights of only the first layers. A network that is measured needs all weights:
+ * Darknet would draw the missing ones at random. */
 static amp_status load_all_weights(struct network *net, const char *file, amp_error *error)
 {
     int held, layers = amp_fork_view(net).layers;
@@ -64,13 +65,13 @@ static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_
         if (image.fitted) {
             status = e->measure(e->context, net, (int)i, &image, error);
             out->images++;
-        } else { /* stb_image quotes bytes of a PNG */
+        } else { /* stb_image puts bytes of a PNG into its message */
             cfg_printable(image.failure, sizeof image.failure, image.failure);
             amp_host_print("%s; it is left out", image.failure);
             amp_lines_add(&out->unreadable, "%s", image.failure);
         }
         free(image.fitted);
-        /* A training that takes turns gives its own away after each step. */
+        /* A training that takes turns ends its turn after each step. */
         if (status == AMP_OK && !amp_training_runs() && amp_clock_seconds() - turn_began >= TURN_SECONDS) {
             if (amp_turns_yield("image %zu of %zu", i + 1, count))
                 status = amp_fail(error, AMP_IO_FAILED, "told to stop after %zu of %zu images; nothing was "

@@ -1,4 +1,4 @@
-/* Runs a network on a list of images, one at a time: the part that measuring mAP and accuracy share. */
+/* Runs a network on a list of images, one at a time. mAP and accuracy are measured with it. */
 #pragma once
 
 #include "image_loader.h"
@@ -14,21 +14,21 @@ amp_status amp_check_channels(const struct network *, amp_error *);
 typedef struct amp_evaluation {
     const amp_lines *images;
     amp_image_fit fit;
-    int is_a_share;          /* other ranks measure the other images; then it is no error if none of this
-                                rank's can be read */
-    /* What to do with image number i. */
+    int is_a_share;          /* other ranks measure the other images, so it is not an error if none of
+                                these can be read */
+    /* Called after the pass of image number i. */
     amp_status (*measure)(void *context, struct network *, int i, const amp_loaded_image *, amp_error *);
     void *context;
 } amp_evaluation;
 
 typedef struct amp_evaluated {
-    size_t images;           /* measured on */
-    amp_lines unreadable;    /* left out: path and reason */
+    size_t images;           /* how many were measured */
+    amp_lines unreadable;    /* those that were left out: path and reason */
     double seconds;
 } amp_evaluated;
 
 /* Runs the network, with a batch of 1, on every image of the list, and calls measure after each. An image
- * that cannot be read is named on stderr and left out. AMP_BAD_CONFIG: none can be read, or the network takes
- * no images. AMP_IO_FAILED: it takes turns with other programs (host/program/turns.h), and was told to
- * stop. */
+ * that cannot be read is named on stderr and left out. AMP_BAD_CONFIG: no image can be read, or the network
+ * takes no images. AMP_IO_FAILED: this program takes turns with others (host/program/turns.h), and was asked
+ * to stop. */
 amp_status amp_evaluate(struct network *, const amp_evaluation *, amp_evaluated *, amp_error *);

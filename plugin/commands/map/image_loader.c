@@ -1,4 +1,4 @@
-/* A thread for each image that is read ahead: see image_loader.h. */
+/* Starts a thread for each image that is read ahead: see image_loader.h. */
 #include "image_loader.h"
 
 #include <pthread.h>
@@ -22,7 +22,7 @@ typedef struct amp_image_loader {
     amp_image_fit fit;
     size_t ahead;            /* how many threads there are at most */
     slot slots[MOST_AHEAD];  /* image i is in slot i % ahead */
-    size_t begun, given;     /* images whose threads were started; that were returned */
+    size_t begun, given;     /* images whose threads were started; images that were returned */
 } amp_image_loader;
 
 static void *load(void *argument)
@@ -45,7 +45,7 @@ static void begin_next(amp_image_loader *l)
     if (pthread_create(&s->thread, NULL, load, s)) darknet_amp_refuse("cannot start a thread to load images");
 }
 
-/* Waits for the thread of the next image that was not returned yet. */
+/* Waits for the thread of the next image to return. */
 static slot *finish_next(amp_image_loader *l)
 {
     slot *s = &l->slots[l->given++ % l->ahead];

@@ -9,12 +9,12 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-static const float THINNEST = .001f; /* fill_truth_detection in data.c drops what is narrower or lower */
+static const float THINNEST = .001f; /* fill_truth_detection in data.c drops narrower or lower boxes */
 
 /* ---- the .data file ---- */
 
-/* `difficult` stands beside `valid` line by line: the image's line says where labels of its difficult objects
- * are. */
+/* Reads the list `difficult`, which has a line for each line of `valid`: the labels of the image's difficult
+ * objects lie where that line says. */
 static amp_status read_difficult(const char *file, amp_detection_data *data, amp_error *error)
 {
     AMP_TRY(amp_lines_read(file, "the list of difficult objects (`difficult` in the .data file)",
@@ -52,7 +52,7 @@ typedef struct measuring {
     const amp_detection_data *data;
     amp_map_result *result;
     int first; /* the number of the first image that this rank measures */
-    int image, is_difficult; /* the number of the image under way; what its labels are read as */
+    int image, is_difficult; /* number of the current image; whether its labels are read as difficult */
     amp_detected *found;
     size_t found_count, found_room;
     amp_truth *truths;
@@ -75,7 +75,8 @@ static amp_status keep_truth(void *context, const char *file, unsigned long line
     return AMP_OK;
 }
 
-/* The labels of one image, from where Darknet's training reads them; no file means no object there. */
+/* Reads the labels of one image from where Darknet's training reads them. A missing file means that there is
+ * no object. */
 static amp_status read_truths(measuring *m, const char *image_path, int difficult, amp_error *error)
 {
     char path[AMP_LABEL_PATH];
@@ -88,7 +89,7 @@ static amp_status read_truths(measuring *m, const char *image_path, int difficul
     return amp_labels_read(path, m->result->classes, keep_truth, m, error);
 }
 
-/* The part of a box inside the image, as `detector valid` writes it. */
+/* The part of a box that is inside the image, as `detector valid` writes it. */
 static amp_box inside(const amp_found_box *b)
 {
     float left = b->x - b->w / 2 < 0 ? 0 : b->x - b->w / 2, right = b->x + b->w / 2 > 1 ? 1 : b->x + b->w / 2;
@@ -134,8 +135,8 @@ static amp_status count(const measuring *m, amp_map_result *r, amp_error *error)
     return AMP_OK;
 }
 
-/* Ranks measure a row of images each, in their order; so what they found, one behind the other, is what one
- * rank would find. */
+/* Each rank measures consecutive images of the list, so that the ranks' detections, joined in order, are
+ * those of one rank. */
 static amp_lines share_of(const amp_lines *images)
 {
     size_t ranks = (size_t)amp_ranks_count(), rank = amp_ranks() ? (size_t)amp_ranks()->rank : 0;

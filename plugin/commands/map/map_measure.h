@@ -10,8 +10,8 @@
 
 typedef struct amp_detection_data {
     amp_lines images;    /* paths, as the `valid` list gives them */
-    amp_lines names;     /* of the classes in order; empty where the .data file has no `names` */
-    /* beside images, from AlexeyAB's `difficult`: paths whose labels are the difficult ones */
+    amp_lines names;     /* of the classes in order; empty if the .data file has no `names` */
+    /* AlexeyAB's `difficult`: for each image, the path whose labels are the difficult objects */
     amp_lines difficult;
 } amp_detection_data;
 
@@ -20,7 +20,7 @@ typedef struct amp_detection_data {
 amp_status amp_detection_data_read(const char *data_file, amp_detection_data *data, amp_error *);
 void amp_detection_data_free(amp_detection_data *data);
 
-/* What is usual: -thresh .25 -points 101, at IoU .5. */
+/* The defaults: -thresh .25 -points 101, at IoU .5. */
 amp_map_request amp_map_usual_request(void);
 
 typedef struct amp_map_result {
@@ -29,8 +29,8 @@ typedef struct amp_map_result {
     amp_class_score *per_class;
     int classes;
     size_t objects, difficult, detections;
-    size_t too_thin;         /* labels left out because training leaves them out */
-    amp_evaluated evaluated; /* an image that was left out is so with its labels */
+    size_t too_thin;         /* labels that are left out, as in training */
+    amp_evaluated evaluated; /* the labels of an image that was left out are not counted */
 } amp_map_result;
 
 /* Measures mAP. May be called between two steps of a training: the network's size, weights and counters are

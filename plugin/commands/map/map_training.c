@@ -1,10 +1,10 @@
 /* `detector train ... -map [N]`: mAP on the .data file's `valid` images every N iterations, as AlexeyAB's
  * users know it.
  *
- * It is measured by the network that is trained, one image at a time and without state: masters, statistics,
- * loss scale, counters and generators are not touched, so that a training with -map gives the very weights of
- * one without. What was measured is a row of BACKUP/NAME_map.csv, from which a resumed training knows the
- * best so far; the weights that gave it are NAME_best.weights. */
+ * The network that is trained measures it, one image at a time. Masters, statistics, loss scale, counters and
+ * generators stay as they are, so that a training with -map gives the same weights as one without. Each
+ * measurement is a row of BACKUP/NAME_map.csv, from which a resumed training reads the best so far; the
+ * weights with the best mAP are NAME_best.weights. */
 #include "../../host/program/clock.h"
 #include "../../host/program/exchange.h"
 #include "../../host/program/failure.h"
@@ -18,15 +18,15 @@
 
 enum { LEAST_ITERATIONS = 100, NAME_BYTES = 4096, ROW_BYTES = 128 };
 
-/* map: at the IoU of -iou_thresh. */
+/* One measurement. map: at the IoU of -iou_thresh. */
 typedef struct measured { long iteration; double map, map50_95; } measured;
 
-/* A program runs one training's loop, in its main thread. */
+/* A static: a program runs one training loop, in its main thread. */
 static struct {
     struct network *net; /* NULL: no -map */
     amp_detection_data data;
-    char header[64];    /* of the rows: iteration,map50,map50_95 */
-    long every, last;   /* last: the iteration that was looked at last */
+    char header[64];    /* of the file: iteration,map50,map50_95 */
+    long every, last;   /* last: the last iteration that amp_map_step saw */
     measured best;      /* iteration 0: none yet */
     long age;           /* of the best: how many measurements came after it */
     measured now;       /* of the last step; iteration 0: it was not measured */
@@ -75,7 +75,7 @@ static int is_due(long iteration)
     return iteration >= net.burn_in && iteration / map.every > map.last / map.every;
 }
 
-/* After `iteration`; 0: never. */
+/* The next iteration after this one that is measured; 0: none. */
 static long next_after(long iteration)
 {
     amp_view net = amp_fork_view(map.net);
@@ -94,7 +94,7 @@ static void print_next(long iteration)
 
 /* ---- measuring ---- */
 
-/* random=1 moves the size; all of a training is measured at the .cfg's. */
+/* random=1 changes the network's size; all measurements of a training are made at the .cfg's size. */
 static amp_status measure_at_cfg_size(amp_map_result *result, amp_error *error)
 {
     amp_view now = amp_fork_view(map.net);
@@ -167,7 +167,7 @@ static amp_status begin(struct network *net, const char *data_file, const char *
     AMP_TRY(check_network(net, error));
     AMP_TRY(amp_detection_data_read(data_file, &map.data, error));
     amp_ranks_phase("beginning -map");
-    amp_ranks_agree(); /* each measures a part of one list */
+    amp_ranks_agree(); /* each rank measures a part of the same list */
     snprintf(name, sizeof name, "%s/%s_map.csv", folder, base);
     snprintf(map.best_file, sizeof map.best_file, "%s/%s_best.weights", folder, base);
     snprintf(what, sizeof what, "list of what -map measured at IoU %g", iou);

@@ -7,11 +7,11 @@ struct network;
  * to BASE_best.weights, in the backup folder. */
 void amp_map_begin(struct network **nets, int count, const char *data_file, int train_images,
                    const char *backup_folder, const char *base);
-/* Called after each step; measures if it is time to. Called before the step's files are saved, so that a
- * training that resumes from them has no measurement to catch up on. */
+/* Called after each step; measures if this iteration is one for it. Called before the step's files are saved,
+ * so that a training that resumes from them has no measurement to make up for. */
 void amp_map_step(void);
-/* 0: the last step was not measured. Else *map is its mAP, *best the best so far, both 0 to 1, and the result
- * the iteration of the best. */
+/* Returns 0 if the last step was not measured. Else *map is its mAP and *best the best so far, both 0 to 1,
+ * and the iteration of the best is returned. */
 int amp_map_measured(float *map, float *best);
 /* The first iteration after the last call of amp_map_step at which -map measures; 0: none. */
 long amp_map_next(void);

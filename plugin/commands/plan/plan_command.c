@@ -1,6 +1,6 @@
-/* `darknet amp plan CFG`: which layers run in half and why, what memory they take, and what stands in the
- * way. Nothing is trained and nothing is read but the .cfg: the network is made with weights of 0, and the
- * engine's own plan of it is printed. */
+/* `darknet amp plan CFG`: which layers run in half precision and why, what memory a training takes, and what
+ * could be improved. The network is made with weights of 0, without training it and without reading weights
+ * or images, and the engine's own plan of it is printed. */
 #include "../command.h"
 
 #include "../arguments.h"
@@ -27,7 +27,7 @@ static amp_status read_arguments(int argc, char **argv, plan_request *w, amp_err
         { .name = "-subdivisions", .number = &w->subdivisions, .least = 1, .most = 1 << 20,
           .about = "the number of passes that a batch is made in (the .cfg's)" },
         { .name = "-ranks", .number = &w->link.ranks, .least = 2, .most = AMP_PLAN_MOST_RANKS,
-          .about = "also shows what a training by so many ranks takes" },
+          .about = "also shows what a training by that number of ranks takes" },
         { .name = "-link", .real = &w->link.gbit, .least = .001, .most = 1e5,
           .about = "the rate of the links between ranks, in Gbit/s (10)" },
         { .name = "-step", .real = &w->link.step_ms, .least = .001, .most = 1e9,

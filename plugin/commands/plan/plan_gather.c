@@ -1,4 +1,4 @@
-/* Gathering what `darknet amp plan` prints: see plan_report.h. */
+/* Gathers what `darknet amp plan` prints: see plan_report.h. */
 #include "plan_report.h"
 
 #include "../../host/network/needs.h"
@@ -31,7 +31,7 @@ static void explain_input(const amp_plan_report *r, const amp_node *node, const 
     else snprintf(why, size, "as layer %d", producer);
 }
 
-/* Why the layer's form is what it is, as autocast decided. */
+/* Writes why autocast chose the layer's form. */
 static void explain_form(const amp_plan_report *r, const amp_node *node, const amp_autocast *a, char *why,
                          size_t size)
 {
@@ -66,7 +66,8 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     amp_conv_facts facts;
     if (!amp_node_facts(node, backend, &facts)) return;
     row->computes = facts.computes;
-    int flattened = p.groups * p.in / node->inputs[0]->shape.c; /* places that a channel of the input has */
+    /* pixels of a channel of the input, if it is flattened */
+    int flattened = p.groups * p.in / node->inputs[0]->shape.c;
     row->padded_in = (p.turned ? facts.padded_out : facts.padded_in) * flattened;
     row->padded_out = p.turned ? facts.padded_in : facts.padded_out;
     snprintf(row->kernel, sizeof row->kernel, "%s", facts.kernel);
@@ -75,7 +76,7 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     if (row->winograd[0]) amp_append(row->why, sizeof row->why, "; winograd: %s", row->winograd);
 }
 
-/* Of a layer of Darknet's own that leaves them to the backend. */
+/* For a layer of Darknet's own whose matrix products the backend makes. */
 static void ask_about_products(amp_plan_row *row, const amp_node *node, const amp_backend *backend)
 {
     row->products = node->products;
@@ -84,8 +85,8 @@ static void ask_about_products(amp_plan_row *row, const amp_node *node, const am
     if (row->computes != node->products) add_why(row, ", computed in", row->computes);
 }
 
-/* Products of a training pass: forward, the weights' gradients, and the input's where another layer needs
- * it. */
+/* Operations of a training pass: forward, the weights' gradients, and the input's gradient if another layer
+ * needs it. */
 static double training_operations(const amp_node *node, double forward)
 {
     int wants_delta = 0;
@@ -162,7 +163,7 @@ size_t amp_plan_loaded_bytes(const amp_plan_report *r, int images)
     return amp_fork_loaded_bytes(r->net, images > r->batch ? images : r->batch);
 }
 
-/* A pass of so many images, of the .cfg's step or, where that has fewer, of one of as many. */
+/* What a pass of `images` images needs, in a step of the .cfg's batch or of `images`, whichever is more. */
 static amp_status needs_at(amp_plan_report *r, int images, amp_dtype dtype, amp_needs *needs,
                            amp_error *error)
 {
@@ -172,7 +173,8 @@ static amp_status needs_at(amp_plan_report *r, int images, amp_dtype dtype, amp_
 
 static size_t stock_at(const amp_plan_report *r, int images)
 {
-    size_t batch = (size_t)(images * r->steps), each = r->view.adam ? 4 : 2; /* gradients are the momentum */
+    /* stock's gradients are its momentum */
+    size_t batch = (size_t)(images * r->steps), each = r->view.adam ? 4 : 2;
     const amp_view *v = &r->view;
     size_t grows = r->stock_workspace + amp_plan_loaded_bytes(r, images)
                  + ((size_t)v->inputs + (size_t)v->truths) * batch * sizeof(float);
@@ -195,8 +197,8 @@ static amp_status add_batch(amp_plan_report *r, int images, amp_error *error)
     return AMP_OK;
 }
 
-/* 1, 2, 4, ... as far as they fit under AMP and a pass of this .cfg could take with subdivisions=1,
- * 64 at least; and the pass of the .cfg, whether it fits or not. */
+/* Lists passes of 1, 2, 4, ... images, up to the .cfg's batch or 64, whichever is more, as long as they fit
+ * under AMP; and the .cfg's own pass, whether it fits or not. */
 static amp_status list_batches(amp_plan_report *r, amp_error *error)
 {
     int most = r->batch > 64 ? r->batch : 64;
@@ -217,7 +219,8 @@ static amp_status fits(amp_plan_report *r, int images, int of_stock, int *fits, 
     return AMP_OK;
 }
 
-/* The largest number of images that fits, by planning: memory grows with the batch. */
+/* Finds the largest number of images that fits, by planning: memory grows with the batch. -1: memory is not
+ * known. */
 static amp_status largest_fit(amp_plan_report *r, int of_stock, int *largest, amp_error *error)
 {
     int low = 0, high = r->most_images + 1, does = 0;
@@ -233,7 +236,7 @@ static amp_status largest_fit(amp_plan_report *r, int of_stock, int *largest, am
     return AMP_OK;
 }
 
-/* What a training takes with these settings; of those in force, r->fits_amp is known. */
+/* Adds what a training takes with these settings. For the settings in force, r->fits_amp is known already. */
 static amp_status add_checkpoint(amp_plan_report *r, const amp_recompute_settings *settings, int in_force,
                                  amp_error *error)
 {
@@ -250,7 +253,7 @@ static amp_status add_checkpoint(amp_plan_report *r, const amp_recompute_setting
     return AMP_OK;
 }
 
-/* checkpoint= off, 1, 2, 4, 8 and 16, and the .cfg's setting, if that is another. */
+/* Lists checkpoint=off, 1, 2, 4, 8 and 16, and the .cfg's setting if it is another one. */
 static amp_status list_checkpoints(amp_plan_report *r, amp_error *error)
 {
     static const int usual[] = { AMP_CHECKPOINT_OFF, 1, 2, 4, 8, 16 };
@@ -271,8 +274,8 @@ static amp_status list_checkpoints(amp_plan_report *r, amp_error *error)
 
 /* ---- the network ---- */
 
-/* The dtype of the plan: that of -dtype, else of -amp, else of the .cfg; where none of them turns AMP on, the
- * one that AMP takes by default. */
+/* Chooses the plan's dtype: that of -dtype, else of -amp, else of the .cfg; if none of them turns AMP on,
+ * AMP's default. */
 static amp_status choose_dtype(amp_plan_report *r, const char *dtype, amp_error *error)
 {
     amp_cfg_facts requested, own;

@@ -25,8 +25,8 @@ static void channels_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
                  row->out_aligned ? "" : "!");
 }
 
-/* Why the layer runs in what it runs in, and what is cast: what it is the first to read in its form, or its
- * own output where the host reads that. */
+/* Why the layer runs in its dtype, and which casts it causes: of the inputs that it is the first to read in
+ * its form, and of its own output if the host reads that. */
 static void notes_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     const amp_plan_report *r = cell->context;
@@ -71,7 +71,7 @@ static const amp_field layer_fields[] = {
     ROW_AS(NULL, amp_bytes, .title = "AMP", .format = "%.2f", .unit = 1 << 20),
     { .title = "why, and what is cast", .left = 1, .cell = notes_cell }, { 0 } };
 
-/* Of a layer with matrix products. */
+/* For layers with matrix products. */
 static const amp_field channel_fields[] = {
     ROW(in), ROW(out), AMP_FLAG_AS("in_aligned", amp_plan_row, in_aligned),
     AMP_FLAG_AS("out_aligned", amp_plan_row, out_aligned), ROW(padded_in), ROW(padded_out), { 0 } };
@@ -303,29 +303,48 @@ static const amp_field checkpoint_fields[] = {
 
 static void print_checkpoints(const amp_plan_report *r, FILE *stream)
 {
-    fprintf(stream, "\nActivation checkpointing, at %d image%s a pass: share of a forward's arithmetic\n",
-            r->images, r->images == 1 ? "" : "s");
+    fprintf(stream, "\nActivation checkpointing, images a pass: %d; share of a forward's arithmetic\n",
+            r->images);
     amp_table_print(stream, 2, checkpoint_fields, r->checkpoints, sizeof *r->checkpoints,
                     r->checkpoint_count, r);
 }
 
+/* ---- advice ---- */
+
+static void advised_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    const amp_plan_report *r = cell->context;
+    int layer = *(const int *)cell->value;
+    if (layer >= 0) snprintf(text, AMP_CELL_TEXT, "%d [%s]", layer, r->rows[layer].type);
+}
+
+static void percent_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    if (*(const double *)cell->value > 0) amp_plain_cell(cell, text);
+}
+
+#define ADVICE(key, member, ...) AMP_FIELD_AS(key, amp_plan_advice, member, __VA_ARGS__)
+static const amp_field advice_fields[] = {
+    ADVICE("layer", layer, .known = AMP_FROM_0, .title = "layer", .left = 1, .cell = advised_cell),
+    ADVICE("kind", kind, .title = "why", .left = 1),
+    ADVICE("percent_of_products", percent, .known = AMP_ABOVE_0, .title = "products", .cell = percent_cell,
+           .format = "%.1f %%"),
+    ADVICE("text", text, .title = "what to do", .left = 1), { 0 } };
+
 static void print_advice(const amp_plan_report *r, FILE *stream)
 {
-    fprintf(stream, "\nAdvice\n");
-    for (int k = 0; k < r->advice_count; k++) {
-        fprintf(stream, "  * ");
-        amp_print_wrapped(stream, 4, "%s", r->advice[k].text);
-    }
-    if (!r->advice_count) fprintf(stream, "  none: nothing here stands in AMP's way\n");
+    fprintf(stream, "\nAdvice%s\n", r->advice_count ? "" : ": none");
+    if (r->advice_count)
+        amp_table_print(stream, 2, advice_fields, r->advice, sizeof *r->advice, r->advice_count, r);
 }
 
 /* ---- the whole ---- */
 
 void amp_plan_print_table(const amp_plan_report *r, FILE *stream)
 {
-    amp_print_wrapped(stream, 0, "Plan of %s: %s, training, %d image%s a pass (batch=%d subdivisions=%d), "
-                      "input %d x %d x %d", r->cfg, amp_dtype_name(r->dtype), r->images,
-                      r->images == 1 ? "" : "s", r->batch, r->subdivisions, r->view.w, r->view.h, r->view.c);
+    amp_print_wrapped(stream, 0, "Plan of %s: %s, training, images a pass: %d (batch=%d subdivisions=%d), "
+                      "input %d x %d x %d", r->cfg, amp_dtype_name(r->dtype), r->images, r->batch,
+                      r->subdivisions, r->view.w, r->view.h, r->view.c);
     if (r->steps > 1) fprintf(stream, "Each image stands for %d time steps.\n", r->steps);
     if (r->off_in_cfg)
         fprintf(stream, "The .cfg does not ask for AMP: shown is what `-amp %s` would do.\n",
@@ -358,9 +377,6 @@ void amp_plan_write_json(FILE *stream, const void *report)
     static const amp_field cache_fields[] = {
         REPORT("images", cache.images), REPORT("bytes", cache.bytes), REPORT("scale", cache.scale), { 0 } };
     static const amp_field cache[] = { AMP_GROUP_AS("cache", cache_fields), { 0 } };
-    static const amp_field advice_fields[] = {
-        AMP_FIELD(amp_plan_advice, kind), AMP_FIELD(amp_plan_advice, layer, .known = AMP_FROM_0),
-        AMP_FIELD(amp_plan_advice, text), { 0 } };
     amp_json json = amp_json_begin(stream);
     amp_json_object(&json, NULL);
     amp_json_fields(&json, r, fields);

@@ -1,12 +1,11 @@
-/* `amp plan -ranks N`: how a step is shared, what the sums of gradients cost, and what that leaves of N times
- * the speed. Calculated, not measured.
+/* `amp plan -ranks N`: how a step is shared, what the all-reduce of gradients costs, and what that leaves of
+ * N times the speed. Calculated, not measured.
  *
- * V bytes of gradients go around a ring: a rank sends and receives 2·V·(N-1)/N. All are sent at the link's
- * rate, which is as much as any network gives. Backward is two thirds of a pass, and the sums of a step can
- * travel during its last one only, since subdivisions add up; the gradients of the first layer, which come
- * last, cannot, and count here as one bucket.
- * The sums of sync_batchnorm, for which all ranks wait, are not counted.
- */
+ * A ring all-reduce of V bytes of gradients makes each rank send and receive 2·V·(N-1)/N bytes, at the link's
+ * rate at best. Backward is two thirds of a pass. Subdivisions add their gradients up, so only the last
+ * backward of a step can overlap with the all-reduce. The gradients of the first layer are ready last and
+ * cannot overlap; they count here as one bucket. The sums of sync_batchnorm, for which all ranks wait, are
+ * not counted. */
 #include "plan_report.h"
 
 #include "../../amp/parallel.h"

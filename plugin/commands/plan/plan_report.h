@@ -1,7 +1,7 @@
 /* The data of `darknet amp plan`: gathered once (plan_gather.c), completed with advice (plan_advice.c), and
  * printed as a table or as JSON (plan_output.c). Every number comes from a plan that the engine has made,
- * from its backend or from Darknet's structs; no layer is run. Unless a comment names another, bytes are
- * those of one training pass of `images` images. */
+ * from its backend or from Darknet's structs; no layer is run. Bytes are those of one training pass of
+ * `images` images, unless a comment says otherwise. */
 #pragma once
 
 #include "../../amp/plan_facts.h"
@@ -16,21 +16,22 @@ typedef struct amp_plan_row {
     const char *type, *class_name, *form;
     amp_shape output;
     amp_autocast autocast;
-    /* what it runs in: the dtype of its tensors; fp32 for a loss that reads half */
+    /* the dtype of its tensors; fp32 for a loss, even if it reads half precision */
     amp_dtype dtype;
     amp_dtype products, computes; /* the dtype of its products' factors, and of the arithmetic */
     int keep_fp32, is_convolution;
     char why[96];
     /* channels of one group of its convolution; for a connected layer all inputs and outputs */
     int in, out;
-    int in_aligned, out_aligned;  /* ... are multiples of 8 */
-    int padded_in, padded_out;    /* ... as the backend's copies of the weights have them */
+    int in_aligned, out_aligned;  /* whether they are multiples of 8 */
+    int padded_in, padded_out;    /* channels in the backend's copies of the weights */
     char winograd[24];         /* amp_conv_facts */
     char kernel[64];
-    double operations, training_operations; /* of a forward; with backward, as far as it goes */
-    size_t stock_bytes, amp_bytes;          /* activations and deltas; AMP's before the arena shares memory */
-    amp_plan_bytes arena;                   /* ... of which the arena's */
-    size_t buffer_bytes;                    /* ... and those of Darknet's own buffers */
+    double operations, training_operations; /* of forward; of forward and backward */
+    /* activations and deltas; under AMP, before the arena reuses memory */
+    size_t stock_bytes, amp_bytes;
+    amp_plan_bytes arena;                   /* the arena's part of amp_bytes */
+    size_t buffer_bytes;                    /* the part of Darknet's own buffers */
     size_t weights, half_bytes;             /* parameters; bytes of their half copies */
 } amp_plan_row;
 
@@ -38,7 +39,14 @@ typedef struct amp_plan_row {
  * the report's dtype, in the engine's fp32, and in stock Darknet. */
 typedef struct amp_plan_batch { int images; size_t arena, amp, fp32, stock; } amp_plan_batch;
 
-typedef struct amp_plan_advice { const char *kind; int layer; char text[512]; } amp_plan_advice;
+/* kind: a word that docs/commands.md explains. layer: -1: of the whole network. percent: the layer's share of
+ * all matrix products. text: what the user could do. */
+typedef struct amp_plan_advice {
+    const char *kind;
+    int layer;
+    double percent;
+    char text[200];
+} amp_plan_advice;
 
 /* One value of checkpoint= ("off", "auto" or a number of segments): what it costs at the .cfg's batch, and
  * how many images of a pass would fit (below 0: not known). in_force: the .cfg has this value. */
@@ -46,15 +54,16 @@ typedef struct amp_plan_checkpoint {
     char name[16];
     int in_force, fits;
     size_t arena;
-    double again;               /* of a forward's arithmetic, in % */
+    double again;               /* recomputed share of a forward's arithmetic, in % */
 } amp_plan_checkpoint;
 
 /* A training by several ranks (`-ranks N`): what each computes in a step, and what summing gradients
  * costs. */
 typedef struct amp_plan_ranks {
-    int ranks, passes, images;     /* of a rank in a step; images of a pass. 0: the batch cannot be shared */
-    double megabytes;              /* that a rank sends in a step; it receives as many */
-    double wire_seconds;           /* that a link of the given rate takes for them */
+    /* a rank's passes in a step, and images of a pass. 0: the batch cannot be shared */
+    int ranks, passes, images;
+    double megabytes;              /* sent by a rank in a step; it receives as much */
+    double wire_seconds;           /* the time that a link of the given rate takes for them */
     /* Efficiency in %, if gradients are summed after backward, or during it; below 0: unknown. */
     double blocking, overlapped;
 } amp_plan_ranks;
@@ -74,7 +83,7 @@ typedef struct amp_plan_report {
     int adamw;
     const amp_plan *plan;
     amp_dtype dtype;
-    int off_in_cfg;             /* AMP is off in the .cfg: the report shows what it would do */
+    int off_in_cfg;             /* AMP is off in the .cfg; the report shows what AMP would do */
     int batch, subdivisions, steps, images; /* of the .cfg; time steps of an image; images of a pass */
     const amp_backend *backend;
     amp_machine machine;
@@ -89,7 +98,8 @@ typedef struct amp_plan_report {
     size_t stock_workspace;
     amp_footprint amp, fp32;
     size_t stock;                  /* activations, deltas and input of stock Darknet */
-    double operations, half_operations, stored_operations; /* of a pass: all; in half; on stored halves */
+    /* of a pass: all; those in half; those in fp32 on stored halves */
+    double operations, half_operations, stored_operations;
 
     amp_available_memory memory;   /* before the network was made */
     amp_plan_batch batches[AMP_PLAN_BATCHES];
@@ -100,7 +110,7 @@ typedef struct amp_plan_report {
     amp_plan_ranks ranks[AMP_PLAN_RANK_ROWS];
     int rank_rows;
     int fits_amp, fits_stock;      /* images a pass; 0: not even one, -1: not known */
-    amp_cache_estimate cache;      /* images 0: it was not asked for */
+    amp_cache_estimate cache;      /* images 0: not asked for */
     int most_images;               /* Darknet cannot take more images in a pass, whatever the memory */
 
     amp_plan_advice *advice;
@@ -124,8 +134,8 @@ void amp_plan_write_ranks(const amp_plan_report *report, amp_json *json);
 void amp_plan_print_machine(const amp_machine *machine, FILE *stream);
 amp_output_writer amp_plan_write_json;
 
-/* Bytes of RAM that loaded images take: those of the batch that is trained on and of the next. 0 for a
- * network on a GPU, whose memory this report is about. */
+/* Bytes of RAM of the loaded images: of the current batch and of the next one. 0 on a GPU, because the report
+ * is about the GPU's memory. */
 size_t amp_plan_loaded_bytes(const amp_plan_report *report, int images);
 
 /* "bf16", "fp32", "fp32 nchw" */

@@ -1,5 +1,4 @@
-/* The report for programs, JSON and CSV, and for the terminal. What was not measured is null, empty, or a
- * dash. */
+/* The report as JSON, as CSV, and for the terminal. What was not measured is null, empty, or a dash. */
 #include "../compare/comparison.h"
 #include "../table.h"
 
@@ -15,7 +14,7 @@ const char *amp_score_name(const amp_comparison *c, int i)
 
 /* ---- a dtype ---- */
 
-/* With three digits or more: 12.3M, 1234, 123, 12.3, 1.23. No rate and no memory is 0. */
+/* At least three digits: 12.3M, 1234, 123, 12.3, 1.23. Rates and memory are never 0. */
 static void amount_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     double value = ((const amp_mean *)cell->value)->mean;
@@ -36,7 +35,7 @@ static int is_reference(const amp_cell *cell)
     return cell->record == &c->summaries[c->reference];
 }
 
-/* In points, with its sign. */
+/* A difference in points, with its sign. */
 static void points_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     double points = ((const amp_interval *)cell->value)->mean;
@@ -50,6 +49,28 @@ static void times_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
     double ratio = ((const amp_times *)cell->value)->ratio;
     if (!is_reference(cell) && isfinite(ratio) && ratio > 0)
         snprintf(text, AMP_CELL_TEXT, "%.2fx", ratio);
+}
+
+static void word_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    amp_plain_cell(cell, text);
+    if (!text[0]) snprintf(text, AMP_CELL_TEXT, "%s", DASH);
+}
+
+/* "-3.20 to +2.54" */
+static void interval_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    const amp_interval *i = cell->value;
+    if (i->count > 1) snprintf(text, AMP_CELL_TEXT, "%+.2f to %+.2f", i->least, i->most);
+    else snprintf(text, AMP_CELL_TEXT, "%s", DASH);
+}
+
+/* "1.61x to 1.70x" */
+static void seeds_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    const amp_times *t = cell->value;
+    if (isfinite(t->ratio)) snprintf(text, AMP_CELL_TEXT, "%.2fx to %.2fx", t->least, t->most);
+    else snprintf(text, AMP_CELL_TEXT, "%s", DASH);
 }
 
 static void skipped_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
@@ -78,8 +99,10 @@ static const amp_field times_fields[] = {
 #define TIMES(member) \
     AMP_RECORD_AS(#member, amp_dtype_summary, member, times_fields, .title = "", .cell = times_cell)
 
-/* Differences of a score to the reference's, in points, and the verdict on them. */
 static const char *const accuracy_names[] = { NULL, "cannot tell", "as good", "worse" };
+static const char *const speed_names[] = { NULL, "cannot tell", "faster", "not worth it", "slower" };
+
+/* Differences of a score to the reference's, in points, and the verdict on them. */
 #define DIFFERENCE(k) { SUMMARY("mean", difference[k].mean), SUMMARY("standard_error", difference[k].error), \
     SUMMARY("least", difference[k].least), SUMMARY("most", difference[k].most), \
     SUMMARY("seeds", difference[k].count), \
@@ -97,17 +120,43 @@ static const amp_field difference_fields[2][7] = { DIFFERENCE(0), DIFFERENCE(1) 
     MEAN(peak_memory_mb, .title = "peak MB", .cell = amount_cell), TIMES(memory_ratio), \
     MEAN(loss), MEAN(skipped), \
     SUMMARY("more_seeds_to_tell", more_seeds), { .title = "skipped", .cell = skipped_cell }, \
-    SUMMARY("failed_runs", failed, .title = "", .left = 1, .cell = failed_cell), { 0 } }
-static const amp_field summary_fields[2][20] = {
+    SUMMARY("failed_runs", failed, .title = "", .left = 1, .cell = failed_cell), \
+    AMP_NAME_AS("accuracy", amp_dtype_summary, both, accuracy_names), \
+    AMP_NAME_AS("speed", amp_dtype_summary, speed, speed_names), { 0 } }
+static const amp_field summary_fields[2][22] = {
     [AMP_COMPARED_DETECTOR] = SUMMARY_FIELDS("map_50", "mAP@0.5", "map_50_95", "mAP@0.5:0.95"),
     [AMP_COMPARED_CLASSIFIER] = SUMMARY_FIELDS("top_1", "top-1", "top_5", "top-5") };
+
+#define VERDICT_FIELDS(name0, name1) { SUMMARY(NULL, dtype, .title = "dtype", .left = 1), \
+    AMP_NAME_AS(NULL, amp_dtype_summary, both, accuracy_names, .title = "accuracy", .left = 1, \
+                .cell = word_cell), \
+    SUMMARY(NULL, difference[0], .title = name0, .cell = interval_cell), \
+    SUMMARY(NULL, difference[1], .title = name1, .cell = interval_cell), \
+    AMP_NAME_AS(NULL, amp_dtype_summary, speed, speed_names, .title = "speed", .left = 1, \
+                .cell = word_cell), \
+    SUMMARY(NULL, speedup, .title = "by seed", .cell = seeds_cell), { 0 } }
+static const amp_field verdict_fields[2][7] = {
+    [AMP_COMPARED_DETECTOR] = VERDICT_FIELDS("mAP@0.5", "mAP@0.5:0.95"),
+    [AMP_COMPARED_CLASSIFIER] = VERDICT_FIELDS("top-1", "top-5") };
+
+/* Prints the verdicts on all dtypes but the reference. */
+static void print_verdicts(const amp_comparison *c, FILE *stream)
+{
+    amp_dtype_summary judged[c->dtype_count];
+    int count = 0;
+    for (int d = 0; d < c->dtype_count; d++) if (d != c->reference) judged[count++] = c->summaries[d];
+    if (!count) return;
+    fprintf(stream, "\nagainst %s: %.4g %% intervals of the differences in points; images/s of the slowest "
+            "and the fastest seed\n", c->dtypes[c->reference], 100 - 100 * c->alpha);
+    amp_table_print(stream, 0, verdict_fields[c->kind], judged, sizeof *judged, count, c);
+}
 
 void amp_report_table(const amp_comparison *c, FILE *stream)
 {
     amp_table_print(stream, 0, summary_fields[c->kind], c->summaries, sizeof *c->summaries, c->dtype_count,
                     c);
-    if (c->verdict.count) putc('\n', stream);
-    for (size_t i = 0; i < c->verdict.count; i++) fprintf(stream, "%s\n", c->verdict.line[i]);
+    print_verdicts(c, stream);
+    for (size_t i = 0; i < c->advice.count; i++) fprintf(stream, "%s\n", c->advice.line[i]);
 }
 
 /* ---- a run's steps, as few as a chart can show: of a million as many as of some thousand ---- */
@@ -122,15 +171,15 @@ static size_t most_steps(const amp_comparison *c)
     return most;
 }
 
-/* Steps that make one of `parts`: the same for all runs, so that they can be compared. */
+/* How many steps one of `parts` has: the same for all runs, so that they can be compared. */
 static size_t per_part(const amp_comparison *c, size_t parts)
 {
     size_t steps = most_steps(c);
     return steps ? (steps + parts - 1) / parts : 1;
 }
 
-/* Medians of `each` steps; losses that are inf or NaN are left out, and where there is no other it is null.
- * room: of `each`. */
+/* Writes the median loss of every `each` steps. Losses that are inf or NaN are left out; if all are, it is
+ * null. room: for `each` numbers. */
 static void write_losses(amp_json *json, const amp_run *run, size_t steps, size_t each, double *room)
 {
     amp_json_array(json, "loss");
@@ -143,7 +192,7 @@ static void write_losses(amp_json *json, const amp_run *run, size_t steps, size_
     amp_json_close(json);
 }
 
-/* Of a step; NaN where it is none. */
+/* The loss scale of a step; NaN if it is not above 0 or not finite. */
 static double scale_of(const amp_run *run, size_t i)
 {
     double scale = (double)run->rows[i].scale;
@@ -155,8 +204,9 @@ static int differs(double a, double b)
     return isfinite(a) != isfinite(b) || (isfinite(a) && (a < b || a > b));
 }
 
-/* All of a run's scales, or their steps, where the scale changes. Of `each` steps no more than the first, the
- * least, the largest and the last are written, which is what a chart shows of them. */
+/* Writes the loss scale wherever it changes, or, with `steps`, the steps where it changes. Of every `each`
+ * steps only the first, the smallest, the largest and the last scale are written, which are all that a chart
+ * can show. */
 static void write_scales(amp_json *json, const char *key, const amp_run *run, size_t each, int steps)
 {
     double before = -1;
@@ -169,7 +219,7 @@ static void write_scales(amp_json *json, const char *key, const amp_run *run, si
             if (!(scale_of(run, kept[1]) <= scale_of(run, k))) kept[1] = k;
             if (!(scale_of(run, kept[2]) >= scale_of(run, k))) kept[2] = k;
         }
-        int turned = kept[1] > kept[2]; /* the largest comes before the least */
+        int turned = kept[1] > kept[2]; /* the largest comes before the smallest */
         for (int i = 0; i < 4; i++) {
             size_t step = kept[turned && (i == 1 || i == 2) ? 3 - i : i];
             if (!differs(scale_of(run, step), before)) continue;
@@ -182,7 +232,7 @@ static void write_scales(amp_json *json, const char *key, const amp_run *run, si
 
 static void write_skipped(amp_json *json, const amp_run *run, size_t each)
 {
-    size_t drawn = 0; /* steps up to here are represented */
+    size_t drawn = 0; /* steps up to here have a mark */
     amp_json_array(json, "skipped_at");
     for (size_t i = 0; i < run->count; i++) {
         if (!amp_log_is_skipped(&run->rows[i]) || i < drawn) continue;
@@ -207,7 +257,7 @@ const char *const amp_training_state_names[] = { "waiting", "training", "trained
 static const amp_field run_fields[2][12] = { [AMP_COMPARED_DETECTOR] = RUN_FIELDS("map_50", "map_50_95"),
                                              [AMP_COMPARED_CLASSIFIER] = RUN_FIELDS("top_1", "top_5") };
 
-/* Without scores where it was not validated, and without a failure that it got over. */
+/* A copy without scores if the run was not validated, and without the failure of an earlier attempt. */
 static amp_run shown(const amp_run *run)
 {
     amp_run copy = *run;
@@ -262,7 +312,7 @@ static void write_settings(amp_json *json, const amp_comparison *c)
     amp_json_text(json, "reference", c->dtype_count ? c->dtypes[c->reference] : NULL);
     amp_json_number(json, "confidence", 1 - c->alpha);
     amp_json_number(json, "seconds_compared", c->apart ? (double)NAN : c->together_seconds);
-    amp_json_lines(json, "verdict", &c->verdict);
+    amp_json_lines(json, "advice", &c->advice);
 }
 
 void amp_report_json(FILE *stream, const void *comparison)

@@ -1,15 +1,15 @@
-/* The report as one HTML page that needs nothing else: report.html, which stands in the program as it is,
- * with the comparison's JSON and its table put in. */
+/* The report as one HTML page that needs no other file: report.html, which is part of the program, with the
+ * comparison's JSON and its table filled in. */
 #include "../compare/comparison.h"
 
 #include <string.h>
 
-/* The file named by AMP_REPORT_PAGE, and a 0 behind it. */
+/* The file AMP_REPORT_PAGE, followed by a 0. */
 __asm__(".pushsection .rodata\n.global amp_report_page\n.hidden amp_report_page\n"
         "amp_report_page: .incbin \"" AMP_REPORT_PAGE "\"\n.byte 0\n.popsection\n");
 extern const char amp_report_page[] __attribute__((visibility("hidden")));
 
-/* The page up to a mark, which is left out. Returns what follows. */
+/* Writes the page up to a mark. Returns what follows the mark. */
 static const char *write_until(FILE *stream, const char *page, const char *mark)
 {
     const char *at = strstr(page, mark);

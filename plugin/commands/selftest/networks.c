@@ -1,5 +1,5 @@
-/* Small networks that have every kind of layer that AMP computes itself, for `darknet amp selftest`. A kind
- * that a Darknet lacks is left out with its network. Written a section a line. */
+/* Small networks for `darknet amp selftest`, which together have every kind of layer that AMP computes
+ * itself. A network with a section that this Darknet lacks is left out. Each line is a section. */
 #include "selftest.h"
 
 #define NET "[net] batch=2 subdivisions=1 channels=3 learning_rate=0.001 max_batches=10 "

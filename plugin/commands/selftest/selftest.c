@@ -1,4 +1,4 @@
-/* The verb, see selftest.h. */
+/* See selftest.h. */
 #include "selftest.h"
 
 #include <stdlib.h>
@@ -29,13 +29,13 @@ static amp_status write_network(const char *layers, char name[AMP_MEMORY_FILE], 
 
 enum { WRONG_TEXT = AMP_FAULT_TEXT + 32 };
 
-/* The faults of all that was compared. */
+/* The faults found in all comparisons. */
 typedef struct findings {
-    char text[WRONG_TEXT]; /* the first: "fp32, layer 3 [convolutional], ..."; empty: there is none */
+    char text[WRONG_TEXT]; /* the first: "fp32, layer 3 [convolutional], ..."; empty if there is none */
     int plainly;           /* AMP_PROBE_WRONG */
 } findings;
 
-/* Returns how many faults there are. */
+/* Adds the faults of one comparison. Returns how many it has. */
 static int take_findings(const amp_probe_comparison *c, findings *found)
 {
     static const amp_dtype order[] = { AMP_FP32, AMP_BF16, AMP_FP16 };
@@ -55,7 +55,8 @@ static int take_findings(const amp_probe_comparison *c, findings *found)
 static amp_status test(const char *name, const char *cfg, long images, findings *found, amp_error *error)
 {
     amp_probe_comparison c = { .cfg = cfg, .images = images, .seed = SEED, .stirs = 1,
-                               .steps = !images, /* a user's .cfg may clip gradients, and Darknet does not */
+                               /* a user's .cfg may clip gradients, which Darknet does not do */
+                               .steps = !images,
                                .tries_nothing = 1 };
     amp_status status = amp_probe_compare(&c, error);
     if (status == AMP_OK) {
@@ -80,8 +81,8 @@ static amp_status test_all(findings *found, amp_error *error)
     return AMP_OK;
 }
 
-/* The first GPU, whose line is printed already, and each further one. (-i names a single one that is not the
- * first.) */
+/* Tests the first GPU, whose line has been printed, and each further one. If -i names another GPU than the
+ * first, only that one. */
 static amp_status test_all_gpus(findings *found, amp_error *error)
 {
     int first = amp_fork_device() == 0;

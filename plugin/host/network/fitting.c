@@ -34,9 +34,9 @@ static void print_choice(const amp_fitting *c, int images, int given, const char
     fprintf(stderr, "amp: -fit: as the .cfg has it the training needs %.0f MiB, and there are %.0f MiB of "
             "%s; it needs %.0f MiB with:\n", amp_mib(c->given), amp_mib(c->there), what, amp_mib(c->needs));
     if (c->subdivisions != given)
-        fprintf(stderr, "amp: -fit: subdivisions=%d in [net], not %d: a pass has, and batch norm sees, %d "
-                "image%s, not %d\n", c->subdivisions, given, images / c->subdivisions,
-                images == c->subdivisions ? "" : "s", images / given);
+        fprintf(stderr, "amp: -fit: subdivisions=%d in [net], not %d: images of a pass, which are those that "
+                "batch norm sees: %d, not %d\n", c->subdivisions, given, images / c->subdivisions,
+                images / given);
     if (c->again > 0)
         fprintf(stderr, "amp: -fit: checkpoint=auto in [amp]: %.1f %% of a forward's arithmetic is done "
                 "again, and no number changes\n", 100 * c->again);

@@ -14,7 +14,7 @@ static const char *where(struct darknet_amp *amp, const amp_anomaly *a, char tex
     return amp_anomaly_text(a, a->layer >= 0 && plan ? plan->nodes[a->layer].desc.type : "", text);
 }
 
-/* "image a.jpg" for image number `one`; if `one` is below 0, all images: "images a.jpg, b.jpg, ... and 3
+/* "images: a.jpg" for image number `one`; if `one` is below 0, all images: "images: a.jpg, b.jpg, ... and 3
  * more". The caller frees it; NULL if the files are not known. */
 static char *files_of(const amp_view *view, int one)
 {
@@ -23,7 +23,7 @@ static char *files_of(const amp_view *view, int one)
     char *text = NULL;
     size_t length;
     FILE *out = amp_allocated(open_memstream(&text, &length));
-    fprintf(out, count == 1 ? "image " : "images ");
+    fprintf(out, "images: ");
     for (int i = 0; i < count && i < LISTED; i++) {
         char *path = amp_images_path(view->images, view->batch, first + i);
         known &= path != NULL;

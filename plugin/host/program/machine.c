@@ -14,8 +14,8 @@ void amp_machine_describe(const amp_backend *backend, amp_machine *machine)
     for (int k = 0; k < AMP_MACHINE_DTYPES; k++)
         machine->support[k] = backend->supports(backend, (amp_dtype)k, machine->note[k]);
     snprintf(machine->backend, sizeof machine->backend, "%s", backend->description);
-    snprintf(machine->description, sizeof machine->description, "%s, %d %s", machine->backend,
-             omp_get_max_threads(), omp_get_max_threads() == 1 ? "thread" : "threads");
+    snprintf(machine->description, sizeof machine->description, "%s, threads: %d", machine->backend,
+             omp_get_max_threads());
 }
 
 amp_status amp_machine_read(amp_machine *machine, amp_error *error)

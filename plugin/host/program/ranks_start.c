@@ -67,10 +67,9 @@ static void check_processors(void)
         int cores = p->threads > p->fair ? p->threads : p->fair;
         /* 2: one core with two hardware threads */
         if (p->allowed >= p->threads && (p->allowed > 2 || p->allowed >= p->fair)) continue;
-        fprintf(stderr, "ranks: rank %d may use %d %s, for %d %s of OpenMP and those that load images and "
-                "sum gradients; if the launcher bound it, type mpirun --bind-to none, or --map-by "
-                "slot:PE=%d\n", i, p->allowed, p->allowed == 1 ? "processor" : "processors", p->threads,
-                p->threads == 1 ? "thread" : "threads", cores);
+        fprintf(stderr, "ranks: processors that rank %d may use: %d; threads of OpenMP: %d, besides those "
+                "that load images and sum gradients; if the launcher bound it, type mpirun --bind-to none, "
+                "or --map-by slot:PE=%d\n", i, p->allowed, p->threads, cores);
         break;
     }
     free(all);

@@ -28,9 +28,9 @@ int amp_waits_is_slow(const amp_waits *w) { return amp_waits_share(w) > LEAST_SH
 
 const char *amp_waits_text(const amp_waits *w, int cores, char text[AMP_WAITS_TEXT])
 {
-    char who[32] = "the loaders load";
-    if (cores) snprintf(who, sizeof who, cores == 1 ? "%d core loads" : "%d cores load", cores);
-    snprintf(text, AMP_WAITS_TEXT, "%s %.4g images/s and the step could use %.4g", who,
+    char on[32] = "";
+    if (cores) snprintf(on, sizeof on, " (cores: %d)", cores);
+    snprintf(text, AMP_WAITS_TEXT, "the loaders%s load %.4g images/s and the step could use %.4g", on,
              amp_waits_load_rate(w), amp_waits_step_rate(w));
     return text;
 }
