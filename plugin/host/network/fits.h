@@ -1,9 +1,13 @@
-/* Whether a training fits into the available memory; checked before anything large is allocated. */
+/* Whether a training fits into the available memory: asked before anything large is allocated. needs.h adds
+ * up what it takes. */
 #pragma once
 
-#include "../../tensor/status.h"
+#include "needs.h"
 
-struct network;
+/* The most images per pass, up to `most`, with which a training takes at most `there` bytes; -1 if that is 0,
+ * unknown. By planning: memory grows with the batch. stock: in stock Darknet. */
+amp_status amp_host_largest_pass(const amp_training *, size_t there, int most, int stock, int *largest,
+                                 amp_error *);
 
 /* Compares the memory that a training of the network takes at its largest input size with the free memory.
  * Too little: AMP_NO_MEMORY, and the error gives both numbers and the fewest subdivisions that would fit.
