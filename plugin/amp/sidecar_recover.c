@@ -144,27 +144,16 @@ static amp_status settle(const amp_sidecar_save *pair, int own, amp_sidecar **ou
     return AMP_OK;
 }
 
-static amp_status recover(const char *name, int own, amp_sidecar **out, char note[256], amp_error *error)
-{
-    amp_sidecar_save pair;
-    *out = NULL;
-    note[0] = 0;
-    amp_status status = locate(name, 1, &pair, error);
-    if (status == AMP_OK && !pair.weights.direct) status = settle(&pair, own, out, note, error);
-    amp_sidecar_cancel(&pair);
-    return status;
-}
-
 amp_status amp_sidecar_recover(const char *name, amp_sidecar **out, char note[256], amp_error *error)
 {
-    return recover(name, 0, out, note, error);
-}
-
-amp_status amp_sidecar_settle(const char *name, char note[256], amp_error *error)
-{
-    amp_sidecar *found;
-    amp_status status = recover(name, 1, &found, note, error);
-    amp_sidecar_free(found);
+    amp_sidecar_save pair;
+    amp_sidecar *found = NULL;
+    note[0] = 0;
+    amp_status status = locate(name, 1, &pair, error);
+    if (status == AMP_OK && !pair.weights.direct) status = settle(&pair, !out, &found, note, error);
+    amp_sidecar_cancel(&pair);
+    if (out) *out = found;
+    else amp_sidecar_free(found);
     return status;
 }
 

@@ -151,8 +151,8 @@ void amp_backups_settle(void)
             || regexec(&pattern, entry->d_name + base, 2, parts, 0)) continue;
         snprintf(name, sizeof name, "%s/%.*s", backups.folder, (int)base + (int)parts[1].rm_eo,
                  entry->d_name);
-        if (amp_sidecar_settle(name, note, &error) != AMP_OK) fprintf(stderr, "amp: %s\n", error.message);
-        else if (note[0]) fprintf(stderr, "amp: %s\n", note);
+        int failed = amp_sidecar_recover(name, NULL, note, &error) != AMP_OK;
+        if (failed || note[0]) fprintf(stderr, "amp: %s\n", failed ? error.message : note);
     }
     regfree(&pattern);
     closedir(folder);
