@@ -134,7 +134,7 @@ static amp_status settle(const amp_sidecar_save *pair, int own, amp_sidecar **ou
     int ended;
     AMP_TRY(end_killed_save(pair, out, &ended, error));
     if (*out && ended) snprintf(note, 256, "%.159s: ended a save that was killed", (*out)->name);
-    if ((!own && !*out) || amp_safe_file_busy(w)) return AMP_OK; /* who is saving now removes its own */
+    if ((!own && !*out) || amp_safe_file_busy(w)) return AMP_OK; /* a running save removes its own files */
     if (own && !is_there(w->target) && is_there(w->temporary))
         snprintf(note, 256,
                  "%.159s: it was being saved when a training was killed, and is not whole: removed",

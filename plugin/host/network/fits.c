@@ -133,7 +133,7 @@ static amp_status ask(asked *a, amp_error *error)
     amp_needs needs;
     AMP_TRY(measure(a, &needs, error));
     if (chooses) needs.pass.arena = 0;
-    if (a->roughly && !a->view.on_gpu) needs.copies = 0; /* an outline knows the most only */
+    if (a->roughly && !a->view.on_gpu) needs.copies = 0; /* an outline knows only the upper limit */
     size_t takes = amp_needs_sum(&needs);
     if (a->there && takes > a->there) return fail_too_little(a, takes, error);
     if (a->roughly) return AMP_OK;

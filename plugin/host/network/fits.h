@@ -27,8 +27,8 @@ amp_status amp_host_choose_recompute(struct network *, amp_error *);
 /* ---- -fit of `detector train` and `classifier train` ----
  *
  * The training runs with the subdivisions and the activation checkpointing with which it fits into memory and
- * is fastest by the planner's estimate. The batch of a step does not change, and no results do, except those
- * of batch norm, which sees the images of one pass. */
+ * is fastest by the planner's estimate. The batch of a step does not change, nor do any results, except those
+ * of batch norm, whose statistics are of the images of one pass. */
 
 /* The choice for a training. In bytes. */
 typedef struct amp_fitting {
@@ -36,7 +36,7 @@ typedef struct amp_fitting {
     double again;        /* what checkpoint=auto repeats, as a share of a forward's arithmetic; 0: nothing */
     size_t limit;        /* the limit that the choice was made for, which checkpoint=auto must keep; 0:
                             unknown */
-    size_t needs, given; /* memory of the training with this choice, and with the .cfg's own */
+    size_t needs, given; /* memory of the training with this choice, and as the .cfg has it */
     size_t there;        /* the most that it may take; 0: unknown */
 } amp_fitting;
 

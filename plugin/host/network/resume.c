@@ -270,7 +270,7 @@ static void begin_training(struct network *net, int in_loop, int *ended)
         free(sidecar);
     } else note_one_sided(net);
     amp_host_check(check_start(amp_fork_state(net), &error), &error);
-    if (in_loop) amp_sharing_align(net); /* a lazy start has counted its first images */
+    if (in_loop) amp_sharing_align(net); /* else the first forward has counted its images already */
     resume->phase = AMP_TRAINING;
 }
 

@@ -1,7 +1,7 @@
-/* Saves and resumes a training. A .weights file is written together with its sidecar, NAME.amp, in such a way
- * that after a kill or with a full disk either the old pair or the new one is whole (weights_file.c). A
- * training that starts from a pair continues where it was saved (resume.c). darknet_amp.h describes the
- * hooks, ../amp/sidecar_format.h the sidecar's format. */
+/* Saves and resumes a training. A .weights file is written together with its sidecar, NAME.amp, so that after
+ * a kill or with a full disk either the old pair or the new one is complete (weights_file.c). A training that
+ * starts from a pair continues where it was saved (resume.c). darknet_amp.h describes the hooks,
+ * ../amp/sidecar_format.h the sidecar's format. */
 #pragma once
 
 #include "../../amp/sidecar.h"
