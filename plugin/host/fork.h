@@ -55,6 +55,8 @@ static inline double amp_largest_area(const amp_view *v)
     return v->w > 0 && v->h > 0 ? (double)v->largest_w * v->largest_h / ((double)v->w * v->h) : 1;
 }
 
+static inline int amp_time_steps(const amp_view *v) { return v->time_steps > 0 ? v->time_steps : 1; }
+
 /* Whether all steps of its training are done. */
 static inline int amp_fork_is_over(const struct network *net)
 {
@@ -184,35 +186,12 @@ double amp_fork_gpu_memory_in_use_mb(const struct network *);
 /* The parts of a training's memory that only the fork knows; network/needs.h adds them to the others. `batch`
  * is the number of images in one forward pass; with time_steps, images times time steps. */
 
-/* The plan of a training step at net's current shape, built if there is none yet. net's engine owns it; it is
- * valid until the engine adds another plan. */
-amp_status amp_fork_training_plan(struct network *net, const amp_plan **out, amp_error *);
-/* An outline (amp_engine_outline) of a training step. */
-amp_status amp_fork_outline(struct network *net, int batch, amp_dtype dtype, const amp_recompute_settings *,
-                            amp_plan **out, amp_error *);
-
-/* The bytes of a training pass of `batch` images, without weights and arrays of their size. */
-typedef struct amp_footprint {
-    size_t arena;   /* planned: activations and deltas, which share memory where their lifetimes allow it */
-    size_t buffers; /* Darknet's fp32 buffers that are kept: the sum of amp_fork_buffer_bytes */
-    size_t input;   /* images and labels */
-    double again;   /* activation checkpointing: what backward repeats, as a share of a forward's
-                       arithmetic */
-} amp_footprint;
-
-static inline size_t amp_footprint_sum(const amp_footprint *f) { return f->arena + f->buffers + f->input; }
-
-/* The footprint of a pass that net's engine would plan in dtype. */
-amp_status amp_fork_footprint(struct network *net, int batch, amp_dtype dtype, amp_footprint *out,
-                              amp_error *);
-/* Bytes of RAM for loading: images and labels of the current batch and of the next one, `images` images each.
- * 0 on a GPU, because then RAM is not the memory in question. */
-size_t amp_fork_loaded_bytes(const struct network *, int images);
 /* Bytes of Darknet's fp32 buffers of layer i that a training with this plan keeps: those of Darknet's own
  * layers, and outputs and deltas that these layers read and write. */
 size_t amp_fork_buffer_bytes(const struct network *, int layer, int batch, const amp_plan *);
-/* Bytes of the workspace that Darknet's own layers share: the largest that one of them needs. */
-size_t amp_fork_own_workspace(const struct network *);
+/* Bytes of the workspace that Darknet's own layers share: the largest that one of them needs. stock: without
+ * AMP, im2col's largest matrix. */
+size_t amp_fork_workspace(const struct network *, int stock);
 
 /* ---- files ---- */
 

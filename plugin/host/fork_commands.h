@@ -135,8 +135,6 @@ int amp_fork_has_stock_fault(const struct network *, int layer, int row);
 
 /* Stock's buffers of layer i that grow with the batch: outputs, deltas, and what its backward reads again. */
 size_t amp_fork_stock_bytes(const struct network *net, int i, int batch);
-/* The workspace that stock's layers share: im2col's largest matrix. */
-size_t amp_fork_stock_workspace(const struct network *net);
 /* A layer's cost: its section's name; the floating-point operations of a forward's matrix products (a
  * multiply-add counts as two); all operations, and the least fp32 bytes read and written (0 for recurrent
  * layers, which have layers inside); whether it is a product whose channels, in or out, are not a multiple of

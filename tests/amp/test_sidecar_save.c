@@ -57,7 +57,7 @@ TEST(a_killed_save_is_ended_or_removed)
             amp_error error;
             make_killed(old, point);
             int removed = old == OLD_NONE && point >= 1 && point <= 3;
-            if (amp_sidecar_settle("w", note, &error) != AMP_OK) fail_msg("%s", error.message);
+            if (amp_sidecar_recover("w", NULL, note, &error) != AMP_OK) fail_msg("%s", error.message);
             assert_no_leftovers();
             assert_int_equal(strstr(note, ": ended a save that was killed") != NULL, is_ended(old, point));
             assert_int_equal(
@@ -140,7 +140,7 @@ TEST(a_save_under_way_is_not_ended_for_it)
         assert_int_equal(amp_sidecar_begin("w", &first, &error), AMP_OK);
         put("w.new", weights[1], weights[1].size);
         put("w.amp.new", sidecars[1], whole ? sidecars[1].size : 8);
-        assert_int_equal(amp_sidecar_settle("w", note, &error), whole ? AMP_IO_FAILED : AMP_OK);
+        assert_int_equal(amp_sidecar_recover("w", NULL, note, &error), whole ? AMP_IO_FAILED : AMP_OK);
         if (whole)
             assert_string_equal(error.message,
                                 "w: another program is saving it now; start again when it has");

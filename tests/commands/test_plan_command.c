@@ -310,7 +310,7 @@ static void casts_are_counted_in_a_step(const char *cfg)
     amp_plan_cast list[64];
     amp_error error = { 0 };
     int back = 0;
-    assert_int_equal(amp_fork_training_plan(net, &plan, &error), AMP_OK);
+    assert_int_equal(amp_host_training_plan(net, &plan, &error), AMP_OK);
     int count = amp_plan_casts(plan, list, 64);
     assert_true(count <= 64);
     for (int k = 0; k < count; k++) back += list[k].backward;
@@ -342,7 +342,7 @@ static void all_of_the_arena_is_accounted_for(const char *cfg)
     const amp_plan *plan;
     amp_error error = { 0 };
     size_t asked = 0, told = 0;
-    assert_int_equal(amp_fork_training_plan(net, &plan, &error), AMP_OK);
+    assert_int_equal(amp_host_training_plan(net, &plan, &error), AMP_OK);
     for (int k = 0; k < plan->arena.count; k++) asked += plan->arena.requests[k].bytes;
     for (int i = -1; i < plan->count; i++) {
         amp_plan_bytes b = amp_plan_bytes_of(plan, i);
@@ -363,7 +363,7 @@ static void kept_buffers_are_those_told(const char *cfg)
     network *net = made(cfg, "bf16");
     const amp_plan *plan;
     amp_error error = { 0 };
-    assert_int_equal(amp_fork_training_plan(net, &plan, &error), AMP_OK);
+    assert_int_equal(amp_host_training_plan(net, &plan, &error), AMP_OK);
     net->train = 1;
     feed(net, 7);
     forward_network(net);
@@ -400,9 +400,9 @@ static void outline_is_the_plan_of_that_batch(const char *cfg)
     amp_footprint told;
     amp_error error = { 0 };
     size_t buffers = 0;
-    assert_int_equal(amp_fork_footprint(small, large->batch, small->amp->config->dtype, &told, &error),
+    assert_int_equal(amp_host_footprint(small, large->batch, small->amp->config->dtype, &told, &error),
                      AMP_OK);
-    assert_int_equal(amp_fork_training_plan(large, &plan, &error), AMP_OK);
+    assert_int_equal(amp_host_training_plan(large, &plan, &error), AMP_OK);
     for (int i = 0; i < large->n; i++) buffers += amp_fork_buffer_bytes(large, i, large->batch, plan);
     if (told.arena != plan->arena.total || told.buffers != buffers)
         fail_msg("%s: told %zu and %zu bytes, planned %zu and %zu", cfg, told.arena, told.buffers,
@@ -506,7 +506,8 @@ static size_t needed(amp_plan_report *r, int images)
 {
     amp_needs needs;
     amp_error error = { 0 };
-    assert_int_equal(amp_host_needs(r->net, r->plan, images, images, r->dtype, &needs, &error), AMP_OK);
+    amp_training training = { .net = r->net, .plan = r->plan, .dtype = r->dtype, .images = images };
+    assert_int_equal(amp_host_needs(&training, images, &needs, &error), AMP_OK);
     return amp_needs_sum(&needs);
 }
 
@@ -533,8 +534,9 @@ TEST(needs_are_of_the_largest_size)
     amp_error error = { 0 };
     snprintf(changing, sizeof changing, "%srandom=1\n", yolo);
     amp_plan_report a = planned(yolo, "fp32"), b = planned(changing, "fp32");
-    assert_int_equal(amp_host_needs(a.net, a.plan, 2, 2, AMP_FP32, &fixed, &error), AMP_OK);
-    assert_int_equal(amp_host_needs(b.net, b.plan, 2, 2, AMP_FP32, &largest, &error), AMP_OK);
+    const amp_training trainings[] = { { a.net, a.plan, AMP_FP32, 2, 0 }, { b.net, b.plan, AMP_FP32, 2, 0 } };
+    assert_int_equal(amp_host_needs(&trainings[0], 2, &fixed, &error), AMP_OK);
+    assert_int_equal(amp_host_needs(&trainings[1], 2, &largest, &error), AMP_OK);
     assert_true(fixed.area == 1 && largest.area == 1. * 608 * 608 / (16 * 16));
     assert_int_equal(largest.parameters, fixed.parameters);
     assert_int_equal(largest.copies, fixed.copies);
@@ -554,9 +556,9 @@ TEST(an_engine_takes_the_copies_and_the_arena_that_are_told)
         amp_error error = { 0 };
         const amp_plan *plan;
         network *net = parse(text, dtypes[t]);
-        assert_int_equal(amp_fork_training_plan(net, &plan, &error), AMP_OK);
-        amp_status status = amp_host_needs(net, plan, net->batch, net->batch, net->amp->config->dtype, &needs,
-                                           &error);
+        assert_int_equal(amp_host_training_plan(net, &plan, &error), AMP_OK);
+        const amp_training training = { net, plan, net->amp->config->dtype, net->batch, 0 };
+        amp_status status = amp_host_needs(&training, net->batch, &needs, &error);
         assert_int_equal(status, AMP_OK);
         /* weights, biases and scales, three times; two rolling statistics, twice */
         size_t learnt = 27 * 16 + 2 * 16 + 144 * 32 + 2 * 32 + 32 * 16 + 16, channels = 16 + 32;

@@ -19,6 +19,7 @@
 #include "../cfg_copy.h"
 #include "../../host/data/loader_memory.h"
 #include "../../host/data/loading.h"
+#include "../../host/network/needs.h"
 #include "../../host/program/clock.h"
 #include "../../host/program/memory.h"
 #include "../../host/network/state.h"
@@ -166,7 +167,7 @@ static amp_status measure(child *c, amp_error *error)
     }
     amp_view v = amp_fork_view(c->net);
     amp_turns_send("memory %.9g %.9g", v.on_gpu ? c->peak / 1048576 : amp_host_peak_resident_mb(),
-                   (double)amp_fork_loaded_bytes(c->net, v.batch) / 1048576);
+                   (double)amp_host_loaded_bytes(c->net, v.batch) / 1048576);
     return AMP_OK;
 }
 

@@ -1,7 +1,7 @@
 /* Gathers what `darknet amp plan` prints: see plan_report.h. */
 #include "plan_report.h"
 
-#include "../../host/network/needs.h"
+#include "../../host/network/fits.h"
 #include "../../host/network/state.h"
 #include "../cfg_copy.h"
 #include "../table.h"
@@ -118,7 +118,6 @@ static void fill_row(amp_plan_report *r, int i)
     row->amp_bytes = row->arena.output + row->arena.copies + row->arena.deltas + row->arena.kept
         + row->buffer_bytes;
     for (int k = 0; k < node->desc.param_count; k++) row->weights += node->desc.params[k].count;
-    for (int k = 0; k < node->desc.statistics_count; k++) r->statistics += node->desc.statistics[k].count;
     explain_form(r, node, &row->autocast, row->why, sizeof row->why);
     if (node->desc.kind->products)
         ask_backend(row, node, r->backend);
@@ -130,18 +129,6 @@ static void fill_row(amp_plan_report *r, int i)
     }
 }
 
-static void add_up(amp_plan_report *r, int i)
-{
-    const amp_plan_row *row = &r->rows[i];
-    r->parameters += row->weights;
-    r->half_bytes += row->half_bytes;
-    r->stock += row->stock_bytes;
-    r->operations += row->training_operations;
-    if (row->products != AMP_FP32)
-        *(row->computes == row->products ? &r->half_operations
-          : &r->stored_operations) += row->training_operations;
-}
-
 static void fill_rows(amp_plan_report *r)
 {
     r->count = r->plan->count;
@@ -149,10 +136,14 @@ static void fill_rows(amp_plan_report *r)
     r->cast_count = amp_plan_casts(r->plan, NULL, 0);
     r->casts = amp_allocated(calloc((size_t)r->cast_count + 1, sizeof *r->casts));
     amp_plan_casts(r->plan, r->casts, r->cast_count);
-    r->stock = ((size_t)r->view.inputs + (size_t)r->view.truths) * (size_t)r->view.batch * sizeof(float);
     for (int i = 0; i < r->count; i++) {
+        const amp_plan_row *row = &r->rows[i];
         fill_row(r, i);
-        add_up(r, i);
+        r->parameters += row->weights;
+        r->operations += row->training_operations;
+        if (row->products == AMP_FP32) continue;
+        *(row->computes == row->products ? &r->half_operations
+          : &r->stored_operations) += row->training_operations;
     }
 }
 
@@ -160,37 +151,23 @@ static void fill_rows(amp_plan_report *r)
 
 size_t amp_plan_loaded_bytes(const amp_plan_report *r, int images)
 {
-    return amp_fork_loaded_bytes(r->net, images > r->batch ? images : r->batch);
+    return amp_host_loaded_bytes(r->net, images > r->batch ? images : r->batch);
 }
 
-/* What a pass of `images` images needs, in a step of the .cfg's batch or of `images`, whichever is more. */
-static amp_status needs_at(amp_plan_report *r, int images, amp_dtype dtype, amp_needs *needs,
-                           amp_error *error)
+static amp_training training_of(const amp_plan_report *r)
 {
-    return amp_host_needs(r->net, r->plan, images * r->steps, images > r->batch ? images : r->batch, dtype,
-                          needs, error);
-}
-
-static size_t stock_at(const amp_plan_report *r, int images)
-{
-    /* stock's gradients are its momentum */
-    size_t batch = (size_t)(images * r->steps), each = r->view.adam ? 4 : 2;
-    const amp_view *v = &r->view;
-    size_t grows = r->stock_workspace + amp_plan_loaded_bytes(r, images)
-                 + ((size_t)v->inputs + (size_t)v->truths) * batch * sizeof(float);
-    for (int i = 0; i < r->count; i++) grows += amp_fork_stock_bytes(r->net, i, (int)batch);
-    size_t bytes = (r->parameters * each + r->statistics) * sizeof(float);
-    bytes += (size_t)((double)grows * amp_largest_area(v));
-    return bytes;
+    return (amp_training){ .net = r->net, .plan = r->plan, .dtype = r->dtype, .images = r->batch };
 }
 
 static amp_status add_batch(amp_plan_report *r, int images, amp_error *error)
 {
     amp_plan_batch *b = &r->batches[r->batch_count++];
+    amp_training training = training_of(r);
     amp_needs fp32, amp;
-    *b = (amp_plan_batch){ .images = images, .stock = stock_at(r, images) };
-    AMP_TRY(needs_at(r, images, AMP_FP32, &fp32, error));
-    AMP_TRY(needs_at(r, images, r->dtype, &amp, error));
+    *b = (amp_plan_batch){ .images = images, .stock = amp_host_stock_needs(&training, images) };
+    AMP_TRY(amp_host_needs(&training, images, &amp, error));
+    training.dtype = AMP_FP32;
+    AMP_TRY(amp_host_needs(&training, images, &fp32, error));
     b->arena = amp.pass.arena;
     b->amp = amp_needs_sum(&amp);
     b->fp32 = amp_needs_sum(&fp32);
@@ -211,43 +188,20 @@ static amp_status list_batches(amp_plan_report *r, amp_error *error)
     return AMP_OK;
 }
 
-static amp_status fits(amp_plan_report *r, int images, int of_stock, int *fits, amp_error *error)
-{
-    amp_needs needs;
-    if (!of_stock) AMP_TRY(needs_at(r, images, r->dtype, &needs, error));
-    *fits = (of_stock ? stock_at(r, images) : amp_needs_sum(&needs)) <= r->memory.bytes;
-    return AMP_OK;
-}
-
-/* Finds the largest number of images that fits, by planning: memory grows with the batch. -1: memory is not
- * known. */
-static amp_status largest_fit(amp_plan_report *r, int of_stock, int *largest, amp_error *error)
-{
-    int low = 0, high = r->most_images + 1, does = 0;
-    *largest = -1;
-    if (!r->memory.bytes) return AMP_OK;
-    while (high - low > 1) {
-        int images = low + (high - low) / 2;
-        if (high > r->most_images && low < high / 2) images = low ? 2 * low : 1;
-        AMP_TRY(fits(r, images, of_stock, &does, error));
-        *(does ? &low : &high) = images;
-    }
-    *largest = low;
-    return AMP_OK;
-}
-
-/* Adds what a training takes with these settings. For the settings in force, r->fits_amp is known already. */
+/* What a training takes with these settings; of those in force, r->fits_amp is known. */
 static amp_status add_checkpoint(amp_plan_report *r, const amp_recompute_settings *settings, int in_force,
                                  amp_error *error)
 {
     amp_plan_checkpoint *c = &r->checkpoints[r->checkpoint_count++];
+    const amp_training training = training_of(r);
     amp_footprint at;
     *c = (amp_plan_checkpoint){ .in_force = in_force, .fits = r->fits_amp };
     if (settings->on && settings->segments) snprintf(c->name, sizeof c->name, "%d", settings->segments);
     else snprintf(c->name, sizeof c->name, "%s", settings->on ? "auto" : "off");
     amp_engine_set_recompute(amp_fork_state(r->net)->engine, settings);
-    AMP_TRY(amp_fork_footprint(r->net, r->view.batch, r->dtype, &at, error));
-    if (!in_force) AMP_TRY(largest_fit(r, 0, &c->fits, error));
+    AMP_TRY(amp_host_footprint(r->net, r->view.batch, r->dtype, &at, error));
+    if (!in_force)
+        AMP_TRY(amp_host_largest_pass(&training, r->memory.bytes, r->most_images, 0, &c->fits, error));
     c->arena = at.arena;
     c->again = 100 * at.again;
     return AMP_OK;
@@ -299,7 +253,7 @@ static amp_status make_network(amp_plan_report *r, const char *made_from, amp_er
     if (!amp) return amp_fail(error, AMP_UNSUPPORTED, "%s: this network was made without AMP", r->cfg);
     r->view = amp_fork_view(r->net);
     r->subdivisions = r->view.subdivisions;
-    r->steps = r->view.time_steps > 0 ? r->view.time_steps : 1;
+    r->steps = amp_time_steps(&r->view);
     r->images = r->view.batch / r->steps;
     r->dtype = amp->config->dtype;
     r->adamw = amp->config->adamw;
@@ -315,16 +269,19 @@ amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *d
     *r = (amp_plan_report){ .cfg = cfg };
     AMP_TRY(choose_dtype(r, dtype, error));
     AMP_TRY(make_network(r, made_from, error));
-    AMP_TRY(amp_fork_training_plan(r->net, &r->plan, error));
+    AMP_TRY(amp_host_training_plan(r->net, &r->plan, error));
     fill_rows(r);
-    r->stock_workspace = amp_fork_stock_workspace(r->net);
-    AMP_TRY(needs_at(r, r->images, r->dtype, &needs, error));
+    r->stock_workspace = amp_fork_workspace(r->net, 1);
+    const amp_training training = training_of(r);
+    AMP_TRY(amp_host_needs(&training, r->images, &needs, error));
     r->workspace = needs.workspace;
-    AMP_TRY(amp_fork_footprint(r->net, r->view.batch, r->dtype, &r->amp, error));
-    AMP_TRY(amp_fork_footprint(r->net, r->view.batch, AMP_FP32, &r->fp32, error));
+    r->half_bytes = needs.copies;
+    r->stock = amp_host_stock_footprint(r->net, r->view.batch);
+    AMP_TRY(amp_host_footprint(r->net, r->view.batch, r->dtype, &r->amp, error));
+    AMP_TRY(amp_host_footprint(r->net, r->view.batch, AMP_FP32, &r->fp32, error));
     r->most_images = amp_fork_largest_batch(r->net) / r->steps;
-    AMP_TRY(largest_fit(r, 0, &r->fits_amp, error));
-    AMP_TRY(largest_fit(r, 1, &r->fits_stock, error));
+    AMP_TRY(amp_host_largest_pass(&training, r->memory.bytes, r->most_images, 0, &r->fits_amp, error));
+    AMP_TRY(amp_host_largest_pass(&training, r->memory.bytes, r->most_images, 1, &r->fits_stock, error));
     AMP_TRY(list_checkpoints(r, error));
     return list_batches(r, error);
 }

@@ -7,6 +7,7 @@
 #include "../../amp/plan_facts.h"
 #include "../../host/data/data_check.h"
 #include "../../host/fork_commands.h"
+#include "../../host/network/needs.h"
 #include "../../host/program/machine.h"
 #include "../../host/program/memory.h"
 #include "../json.h"
@@ -93,7 +94,7 @@ typedef struct amp_plan_report {
     amp_plan_cast *casts;
     int cast_count;
 
-    size_t parameters, statistics; /* elements */
+    size_t parameters;             /* elements */
     size_t half_bytes, workspace;  /* copies of weights; what convolutions and Darknet's own layers share */
     size_t stock_workspace;
     amp_footprint amp, fp32;

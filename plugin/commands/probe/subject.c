@@ -471,7 +471,7 @@ static struct network *load(const char *cfg, const char *weights, const char *dt
     counters.seen -= counters.seen % (size_t)(view.batch * view.subdivisions);
     amp_fork_set_counters(net, counters);
     if (!amp) return net;
-    amp->resume->pending = 0;
+    amp->resume->phase = AMP_FRESH;
     amp->summary_printed = 1; /* no line about a resumed training: nothing of it is kept */
     return net;
 }

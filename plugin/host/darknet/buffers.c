@@ -119,7 +119,7 @@ static amp_status fit_native(const network *net, int i, int needs_output, int ne
 
 amp_status amp_host_fit_workspace(struct darknet_amp *amp, const network *net, amp_error *error)
 {
-    size_t bytes = amp_fork_own_workspace(net);
+    size_t bytes = amp_fork_workspace(net, 0);
     int on_gpu = amp_host_on_gpu(net);
     if (bytes <= amp->memory->workspace_bytes) return AMP_OK;
     amp_host_free_array(&amp->memory->workspace, on_gpu);

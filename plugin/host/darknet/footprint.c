@@ -1,53 +1,12 @@
-/* Counts how much memory and arithmetic a network takes: see fork_commands.h. Stock allocates its buffers in
- * each make_*_layer function; the formulas here repeat that, and test_plan_command.c compares them with what
- * is really allocated. */
+/* Counts the bytes and operations of Darknet's layers: see fork.h and fork_commands.h. Stock allocates its
+ * buffers in each make_*_layer function; test_plan_command.c compares these formulas with what is really
+ * allocated. */
 #include "../fork_commands.h"
 
 #include <limits.h>
 
 #include "device.h"
 #include "room.h"
-
-/* ---- plans ---- */
-
-static amp_plan_key training_key(const network *net, int batch)
-{
-    return (amp_plan_key){ .batch = batch, .w = net->w, .h = net->h, .keeps_state = 1,
-                           .frozen = amp_fork_frozen(net) };
-}
-
-amp_status amp_fork_training_plan(network *net, const amp_plan **out, amp_error *error)
-{
-    amp_plan_key key = training_key(net, net->batch);
-    net->amp->net = net; /* the engine asks for the layers of this network */
-    return amp_engine_plan_for(net->amp->engine, &key, out, error);
-}
-
-amp_status amp_fork_outline(network *net, int batch, amp_dtype dtype, const amp_recompute_settings *recompute,
-                            amp_plan **out, amp_error *error)
-{
-    amp_plan_key key = training_key(net, batch);
-    net->amp->net = net; /* the engine asks for the layers of this network */
-    return amp_engine_outline(net->amp->engine, &key, dtype, recompute, out, error);
-}
-
-amp_status amp_fork_footprint(network *net, int batch, amp_dtype dtype, amp_footprint *out, amp_error *error)
-{
-    amp_plan *plan;
-    AMP_TRY(amp_fork_outline(net, batch, dtype, amp_engine_recompute(net->amp->engine), &plan, error));
-    amp_recompute_cost cost = amp_recompute_cost_of(plan);
-    *out = (amp_footprint){ .arena = plan->arena.total, .again = cost.again / cost.forward,
-        .input = ((size_t)net->inputs + (size_t)net->truths) * (size_t)batch * sizeof(float) };
-    for (int i = 0; i < net->n; i++) out->buffers += amp_fork_buffer_bytes(net, i, batch, plan);
-    amp_plan_free(plan, amp_engine_backend(net->amp->engine));
-    return AMP_OK;
-}
-
-size_t amp_fork_loaded_bytes(const network *net, int images)
-{
-    if (amp_host_on_gpu(net) || !net->w || !net->h) return 0;
-    return 2 * (size_t)images * ((size_t)net->inputs + (size_t)net->truths) * sizeof(float);
-}
 
 int amp_fork_largest_batch(const network *net)
 {
@@ -117,24 +76,14 @@ static size_t im2col_bytes(const layer *l)
     return 0;
 }
 
-size_t amp_fork_stock_workspace(const network *net)
-{
-    size_t most = 0;
-    for (int i = 0; i < net->n; i++) {
-        size_t bytes = im2col_bytes(&net->layers[i]);
-        if (bytes > most) most = bytes;
-    }
-    return most;
-}
-
-size_t amp_fork_own_workspace(const network *net)
+size_t amp_fork_workspace(const network *net, int stock)
 {
     size_t most = 0;
     for (int i = 0; i < net->n; i++) {
         const layer *l = &net->layers[i];
-        size_t bytes = amp_host_is_native(l) ? 0 : amp_own_layer_workspace(net, i);
+        size_t bytes = stock || amp_host_is_native(l) ? 0 : amp_own_layer_workspace(net, i);
         /* Some forks do not update the workspace size of an xnor layer when random=1 resizes it. */
-        if (l->xnor && im2col_bytes(l) > bytes) bytes = im2col_bytes(l);
+        if ((stock || l->xnor) && im2col_bytes(l) > bytes) bytes = im2col_bytes(l);
         if (bytes > most) most = bytes;
     }
     return most;

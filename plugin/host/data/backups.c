@@ -23,8 +23,8 @@ static const char LONGEST_END[] = "_2147483647.weights.amp.new"; /* after the .c
 /* A program runs one such training. */
 static struct {
     char *folder, *base;
-    char lock[AMP_FORK_PATH]; /* the file's name; "" where nothing is held */
-    int told;                 /* a line has said that nothing can be locked */
+    char lock[AMP_FORK_PATH]; /* the file's name; "" if none is held */
+    int told;                 /* the warning that it cannot be locked was printed */
 } backups;
 
 /* ---- before the training ---- */
@@ -132,8 +132,8 @@ void amp_backups_let_go(void)
 
 /* ---- what killed saves left ---- */
 
-/* After the .cfg's name: what a killed save of one of this training's own files left. The first part is what
- * belongs to the file's own name. Nothing else is looked at, since a folder may be shared. */
+/* What follows the .cfg's name in the names of files that a killed save of this training leaves. The first
+ * group is the end of the saved file's own name. Other files are left alone, since a folder may be shared. */
 static const char LEFT_BEHIND[] = "^(\\.backup|(_([0-9]+|final|best))?\\.weights)(\\.amp)?\\.new$";
 
 void amp_backups_settle(void)
@@ -151,8 +151,8 @@ void amp_backups_settle(void)
             || regexec(&pattern, entry->d_name + base, 2, parts, 0)) continue;
         snprintf(name, sizeof name, "%s/%.*s", backups.folder, (int)base + (int)parts[1].rm_eo,
                  entry->d_name);
-        if (amp_sidecar_settle(name, note, &error) != AMP_OK) fprintf(stderr, "amp: %s\n", error.message);
-        else if (note[0]) fprintf(stderr, "amp: %s\n", note);
+        int failed = amp_sidecar_recover(name, NULL, note, &error) != AMP_OK;
+        if (failed || note[0]) fprintf(stderr, "amp: %s\n", failed ? error.message : note);
     }
     regfree(&pattern);
     closedir(folder);

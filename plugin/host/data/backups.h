@@ -13,14 +13,15 @@ amp_status amp_backups_check(const amp_data_file *data, const char *cfg, amp_err
 /* Makes these checks, holds the folder, and remembers it for amp_backups_settle. */
 amp_status amp_backups_take(const amp_data_file *data, const char *cfg, amp_error *error);
 
-/* Holds FOLDER/BASE* for this program until amp_backups_let_go, or until it ends, however that be: locks
- * FOLDER/.BASE.lock, which names this process. Does nothing in a program that holds one already, nor where
- * nothing can be locked. AMP_IO_FAILED: another training holds it; the error names that one. */
+/* Holds the names FOLDER/BASE* for this program until amp_backups_let_go, or until the program ends or is
+ * killed: locks FOLDER/.BASE.lock, which names this process. Does nothing if the program already holds such a
+ * lock, or if the file cannot be locked. AMP_IO_FAILED: another training holds it; the error names that
+ * one. */
 amp_status amp_backups_hold(const char *folder, const char *base, amp_error *error);
-/* Removes that file, as an error that ends the program does. */
+/* Removes the lock file. An error that ends the program removes it as well. */
 void amp_backups_let_go(void);
 
-/* Called once the weights to start from are loaded. A save of this training that was killed is completed if
- * all of it is on the disk, and removed if not; a line on stderr says which. Without amp_backups_take
- * before, it does nothing. */
+/* Called when the weights to start from are loaded. Completes each killed save of this training if all of it
+ * is on the disk, else removes what it left; a line on stderr says which. Does nothing unless
+ * amp_backups_take was called. */
 void amp_backups_settle(void);

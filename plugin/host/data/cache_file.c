@@ -44,9 +44,9 @@ struct amp_cache_file {
     amp_photo_use use;
     double scale;
     amp_checksum empty;     /* of nothing */
-    pthread_mutex_t adds;   /* held by the thread that adds to the file */
-    int ended;              /* under it: nothing is added any more */
-    pthread_mutex_t mutex;  /* of what follows */
+    pthread_mutex_t adds;   /* held by the thread that appends to the file */
+    int ended;              /* guarded by adds: nothing more is appended */
+    pthread_mutex_t mutex;  /* guards what follows */
     known **known;          /* `count` entries, NULL where one is damaged */
     size_t count, buckets;
     uint32_t *bucket;       /* indices into `known`, from 1 */

@@ -76,7 +76,7 @@ static void measure_images(const amp_lines *list)
     checked.pixels = typical_pixels(NULL);
 }
 
-/* What keeps a line from naming its file, where the line shows it; else NULL. */
+/* Why a line cannot be its file's name, as far as the line itself shows it; else NULL. */
 static const char *path_fault(const char *path, size_t line)
 {
     size_t length = strlen(path);
@@ -120,7 +120,7 @@ int amp_is_image_file(const char *image)
     return *image && stat(image, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
 }
 
-/* "8 images of this list", or how many of a longer one are looked at. */
+/* "8 images of this list"; for a longer list, the number of images that are tried. */
 static const char *looked_at(const amp_lines *list, const char *what, char text[100])
 {
     if (list->count <= TRIED_MOST) snprintf(text, 100, "%zu %s of this list", list->count, what);
@@ -198,7 +198,7 @@ amp_status amp_check_paths_name_labels(const amp_lines *list, const amp_lines *l
 
 /* ---- the rules of a training's data ---- */
 
-/* A classifier's loader makes a number of truth for each class. */
+/* A classifier's loader makes one truth value for each class. */
 static amp_status check_classes(amp_training_data *t, amp_error *error)
 {
     int classes = classes_of(t->data);
@@ -233,7 +233,7 @@ static amp_status check_labels(amp_training_data *t, amp_error *error)
     return amp_check_paths_name_labels(&t->list, &t->labels, t->classes, t->file, error);
 }
 
-/* For a fork whose program ends where the class names do not fit the network. */
+/* For a fork whose program ends if the class names do not fit the network. */
 static amp_status check_names(amp_training_data *t, amp_error *error)
 {
     const char *file = t->data->names ? t->data->names : amp_fork_names;
@@ -345,8 +345,8 @@ size_t amp_checked_picture_bytes(int images, size_t inputs)
 {
     int is_sampled = !checked.classifier && amp_fork_samples_bytes();
     int at_once = is_sampled ? amp_loaders_processors() : amp_loaders_at_once();
-    /* Its bytes, and what a progressive JPEG's decoder keeps, some three bytes a pixel; then its floats,
-     * the part of it that is cut out, and that resized. */
+    /* The image's bytes, and about three bytes per pixel that the decoder of a progressive JPEG keeps; then
+     * its floats, the part that is cropped, and that part resized. */
     size_t bytes = is_sampled ? 3 * checked.pixels : (6 * checked.pixels + 2 * inputs) * sizeof(float);
     return (size_t)(images < at_once ? images : at_once) * (3 * checked.pixels + bytes);
 }

@@ -1,4 +1,4 @@
-/* Checks before a training begins: its .data file, the lists that this names, and whether they fit the
+/* Checks before a training begins: its .data file, the lists that it names, and whether they fit the
  * network. Images and labels are checked when they are loaded (loading.h), or all at once by
  * commands/data_scan.h. */
 #pragma once
@@ -11,17 +11,18 @@ struct network;
  * caller frees *labels with amp_lines_free, also after an error. */
 amp_status amp_check_labels(const amp_data_file *data, int classes, amp_lines *labels, amp_error *error);
 
-/* Whether each path of a list of images can be one. No image is looked for, unless its path ends in a
- * carriage return, which Darknet leaves there. AMP_BAD_CONFIG, with the line: that image is not there, or a
- * path is too long. file: the list's. */
+/* Checks that each line of a list of images can be a path. On disk it looks only for images whose path ends
+ * in a carriage return, which Darknet does not remove. AMP_BAD_CONFIG, with the line: that image is missing,
+ * or a path is too long. file: the list's name. */
 amp_status amp_check_image_paths(const amp_lines *list, const char *file, amp_error *error);
 
 /* A regular file that is not empty. */
 int amp_is_image_file(const char *image);
 
-/* AMP_BAD_CONFIG: more than half of the list's images (of a thousand of them, spread evenly) are missing. */
+/* AMP_BAD_CONFIG: more than half of the list's images (at most a thousand are tried, spread evenly) are
+ * missing. */
 amp_status amp_check_images_there(const amp_lines *list, const char *file, amp_error *error);
-/* AMP_BAD_CONFIG: none of the list's paths (of a thousand of them) holds exactly one of these labels. */
+/* AMP_BAD_CONFIG: none of the list's paths (of the same thousand) contains exactly one of these labels. */
 amp_status amp_check_paths_name_labels(const amp_lines *list, const amp_lines *labels, int classes,
                                        const char *file, amp_error *error);
 
@@ -29,27 +30,27 @@ amp_status amp_check_paths_name_labels(const amp_lines *list, const amp_lines *l
 typedef struct amp_training_data {
     const amp_data_file *data;
     const char *cfg;          /* NULL: nothing is to be saved */
-    int classifier, classes;  /* classes: a detector's, or a classifier's numbers of truth */
-    const char *file;         /* set by amp_check_data: the list of images, */
-    amp_lines list, labels;   /* what it holds, and a classifier's labels; empty where they are wrong */
+    int classifier, classes;  /* classes: a detector's; of a classifier, its truth values */
+    const char *file;         /* set by amp_check_data: the name of the list of images, */
+    amp_lines list, labels;   /* its lines, and a classifier's labels; empty if they are wrong */
 } amp_training_data;
 
-/* Called for a mistake; another status than AMP_OK ends the check. */
+/* Called for each mistake; any status except AMP_OK ends the check. */
 typedef amp_status amp_mistake_note(void *context, const amp_error *mistake);
-/* Calls note for each mistake. NULL: the first mistake is the error. */
+/* Calls note for each mistake. If note is NULL, fails with the first mistake. */
 amp_status amp_check_data(amp_training_data *, amp_mistake_note *note, void *context, amp_error *error);
 /* After amp_check_data, of a detector: AMP_BAD_CONFIG: no image has a label that training would keep. Reads
  * labels until it finds one. */
 amp_status amp_check_boxes(const amp_training_data *, amp_error *error);
 void amp_training_data_free(amp_training_data *);
 
-/* What a cache of the training list takes (cache= in the .data file): all images, reduced by cache_scale for
- * a network; bytes are an estimate. */
+/* The size of a cache of the training list (cache= in the .data file): the number of images, their estimated
+ * bytes, and cache_scale, by which they are reduced for a network. */
 typedef struct amp_cache_estimate { size_t images, bytes; double scale; } amp_cache_estimate;
 amp_status amp_check_cache_size(const char *data_file, const struct network *, int classifier,
                                 amp_cache_estimate *out, amp_error *error);
 
-/* Sets what -cache says (a word of AMP_CACHE_WORDS; NULL: not given), which overrules cache= of the .data
+/* Sets the value of -cache (one of AMP_CACHE_WORDS; NULL: not given), which overrides cache= of the .data
  * file. Any other word ends the program. */
 void amp_check_request_cache(const char *word);
 
@@ -58,10 +59,10 @@ void amp_check_request_cache(const char *word);
  * program. */
 void amp_check_training(const char *data_file, const char *cfg, int classifier);
 
-/* Whether amp_check_training has checked: this program is such a training. */
+/* Whether this program is a training that amp_check_training has checked. */
 int amp_checks_training(void);
-/* Called once it is known how many bytes of RAM the training of net leaves free: begins to keep images, if
- * that was asked for. */
+/* Called when it is known how many bytes of RAM the training of net leaves free: opens the cache of images,
+ * if one was requested. */
 amp_status amp_check_cache(const struct network *net, size_t bytes, amp_error *error);
 /* Bytes of decoded images that the loaders hold at the same time, for steps of `images` images of `inputs`
  * floats. */

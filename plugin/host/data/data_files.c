@@ -61,13 +61,13 @@ static amp_status note(amp_data_file *data, const cfg_item *item, const char *wh
     return AMP_OK;
 }
 
-/* Of two lines of one key the first counts: option_find in option_list.c. */
+/* If a key is given twice, Darknet uses the first line: option_find in option_list.c. */
 static amp_status note_second(amp_data_file *data, const cfg_item *item)
 {
     return note(data, item, " is given again; its first line counts");
 }
 
-/* A key that nothing reads, and that is probably one of these misspelt. */
+/* Notes a key that nothing reads if it looks like a misspelling of a known one. */
 static amp_status note_unknown(amp_data_file *data, const cfg_item *item)
 {
     static const char *const known[] = { "train", "valid", "names", "labels", "backup", "difficult", "leaves",

@@ -5,12 +5,12 @@
 
 #include <stddef.h>
 
-/* Whether path is a FIFO, a device or a socket, whose reader may wait for ever or never reach an end. A
- * folder is not: reading it simply fails. */
+/* Whether path is a FIFO, a device or a socket, whose reader may wait forever or never reach an end. 0 for
+ * a folder: reading it just fails. */
 int amp_is_device(const char *path);
 
 /* Opens a file to read it; the caller closes it. NULL: it is missing, a folder or a device; then *error has
- * status AMP_BAD_CONFIG and a line that calls the file `what` ("the class names"), and errno says why too. */
+ * status AMP_BAD_CONFIG and a line that calls the file `what` ("the class names"), and errno is set. */
 FILE *amp_open_to_read(const char *file, const char *what, amp_error *error);
 
 /* Opens a file for reading and writing, or creates it, and locks it against other programs until it is
@@ -20,14 +20,14 @@ int amp_open_locked(const char *name, int flags);
 
 typedef struct amp_data_file {
     char *name;                                    /* of the .data file itself */
-    char *train, *valid, *names, *labels, *backup; /* NULL where the key is not given */
+    char *train, *valid, *names, *labels, *backup; /* NULL: the key is not given */
     char *difficult, *leaves, *tree;
-    int classes;                                   /* 0 where not given */
+    int classes;                                   /* 0: not given */
     /* a classifier's tag=1: labels come from files of their own */
     int tag;
     int cache;                                     /* where decoded images are kept: amp_cache_kind */
-    double cache_scale;                            /* by how much they are reduced: amp_reduction */
-    char note[512];                                /* of keys given twice or misspelt; empty if none is */
+    double cache_scale;                            /* the factor by which they are reduced: amp_reduction */
+    char note[512];                                /* about keys given twice or misspelt; else empty */
 } amp_data_file;
 
 /* The value of cache= or -cache; -1 for any other word. */
@@ -37,8 +37,8 @@ typedef enum amp_cache_kind { AMP_CACHE_OFF, AMP_CACHE_RAM, AMP_CACHE_DISK } amp
 int amp_cache_word(const char *word);
 
 /* AMP_BAD_CONFIG: the file is missing or not a regular one, not text, has a line without '=', a path with
- * blanks where Darknet drops them, `classes` or cache_scale that is no number, or an unknown word for cache=.
- * *data may be freed after an error too. */
+ * blanks where Darknet drops them, `classes` or cache_scale that is not a number, or an unknown word for
+ * cache=. *data may be freed after an error too. */
 amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *error);
 void amp_data_file_free(amp_data_file *data);
 
@@ -46,6 +46,6 @@ void amp_data_file_free(amp_data_file *data);
  * neither is given. */
 const char *amp_data_file_names(const amp_data_file *data);
 
-/* How many of a classifier's labels a path holds, as Darknet's fill_truth counts; its class is then the last
- * of them. */
+/* The number of a classifier's labels that a path contains, as Darknet's fill_truth counts them. *class_id:
+ * the last of them, which becomes the image's class. */
 int amp_labels_in_path(const char *path, char **labels, size_t count, int *class_id);

@@ -1,4 +1,4 @@
-/* Loaded images to where a network reads them: see images.h. */
+/* Copies loaded images to where a network reads them: see images.h. */
 #include "images.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* The cache of image_cache.h. That of cache=ram is a table of all paths, made before there are loaders. What
- * a loader adds is one pointer in it, which is set once and never again. */
+/* The cache of image_cache.h. With cache=ram it is a table of all paths, made before there are loaders. A
+ * loader adds an image by setting a pointer in the table, which is set only once. */
 #include "image_cache.h"
 
 #include <pthread.h>
@@ -11,17 +11,17 @@
 #include "cache_file.h"
 #include "loader_memory.h"
 
-/* channels: as many as were asked for; 0: as many as the file has. */
+/* channels: the number requested; 0: as many as the file has. */
 typedef struct kept { int channels; amp_pixels pixels; } kept;
 
 typedef struct slot { const char *path; _Atomic(kept *) image; } slot;
 
-/* The image that loaders get where no image of the list can be read. */
+/* The image that loaders get if no image of the list can be read. */
 enum { BLACK_SIDE = 32, BLACK_CHANNELS = 4 };
 
 static struct {
     pthread_once_t once;
-    float floats[256];  /* what Darknet makes of a byte */
+    float floats[256];  /* the float that Darknet makes of each byte */
     amp_cache_kind kind;
     amp_photo_use use;
     double scale;
@@ -35,16 +35,16 @@ static struct {
     unsigned char black[BLACK_SIDE * BLACK_SIDE * BLACK_CHANNELS];
 } cache = { .once = PTHREAD_ONCE_INIT };
 
-/* The calling thread: whether it loads for a training, and gets black images only; */
+/* Whether the calling thread loads for a training, and whether it gets only black images. */
 static _Thread_local int trains, only_black;
 
-/* and the image that it has loaded last. */
+/* The image that the calling thread has loaded last. */
 static _Thread_local struct {
-    int wanted, has_turn;    /* it stays bytes until it is sampled; OpenCV's is not sampled here */
-    amp_pixels image;        /* bytes NULL: none is loaded, or it was made floats */
-    unsigned char *own;      /* its bytes; NULL: they are the cache's, */
-    amp_cache_mapping mapped; /* maybe of its file, */
-    uint64_t key;            /* which knows it by this */
+    int wanted, has_turn;    /* wanted: it stays bytes until it is sampled, except OpenCV's */
+    amp_pixels image;        /* bytes NULL: none is loaded, or it was converted to floats */
+    unsigned char *own;      /* its bytes; NULL: the cache owns them */
+    amp_cache_mapping mapped; /* cache=disk: the mapping of its bytes */
+    uint64_t key;            /* cache=disk: its key */
 } loaded;
 
 /* ---- pixels ---- */
@@ -54,8 +54,8 @@ static void make_floats(void)
     for (int i = 0; i < 256; i++) cache.floats[i] = (float)(i / 255.);
 }
 
-/* (h,w,c) bytes → (c,h,w) floats, which the caller frees; where bytes are wanted, a block without meaning
- * that the caller frees, in the photo's size. NULL: there is no memory. */
+/* (h,w,c) bytes → (c,h,w) floats, which the caller frees. If bytes are wanted, keeps them in `loaded`, and
+ * returns a meaningless block, which the caller frees, with the photo's size. NULL: no memory. */
 static float *floats_of(const amp_pixels *p, int *w, int *h, int *c)
 {
     size_t count = (size_t)p->w * (size_t)p->h, channels = (size_t)p->c;
@@ -79,7 +79,7 @@ static int compare_paths(const void *a, const void *b)
     return strcmp(((const slot *)a)->path, ((const slot *)b)->path);
 }
 
-/* NULL: the list does not name it. Of one that it names twice, always the same slot. */
+/* NULL: the path is not in the list. If it is there twice, always the same slot. */
 static slot *place_of(const char *path)
 {
     const slot wanted = { .path = path };
@@ -104,8 +104,8 @@ static void open_table(size_t bytes, size_t pixels)
             (double)bytes / 0x1p20);
 }
 
-/* Whether the table keeps the image, and takes its bytes over. A loader that decoded the same image at the
- * same time may have been first. */
+/* Returns 1 if the table keeps the image; then it owns the bytes. 0: there is no room, or another loader that
+ * decoded the same image at the same time was first. */
 static int keep(const char *path, int channels, const amp_pixels *pixels)
 {
     slot *s = cache.slots ? place_of(path) : NULL;
@@ -165,7 +165,7 @@ int amp_image_cache_is_used(void) { return cache.slots || cache.file; }
 
 void amp_image_cache_begin(int for_training) { trains = for_training; }
 
-/* Gives up the loaded image's bytes, and the thread's turn. */
+/* Releases the loaded image's bytes, and the thread's turn. */
 static void end_loaded(void)
 {
     free(loaded.own);
@@ -185,7 +185,7 @@ int amp_image_cache_is_black(void) { return only_black; }
 
 /* ---- what is read ---- */
 
-/* Whether a file need not be read: it was kept, or the thread gets black images. */
+/* Returns 1 if the file need not be read: the cache has it, or the thread gets black images. */
 static int find(const char *file, int channels, int black_channels, amp_pixels *p)
 {
     *p = (amp_pixels){ cache.black, BLACK_SIDE, BLACK_SIDE, black_channels, BLACK_SIDE, BLACK_SIDE, 1 };
@@ -200,7 +200,7 @@ static int find(const char *file, int channels, int black_channels, amp_pixels *
     return found;
 }
 
-/* Whether the cache has taken the bytes over. */
+/* Returns 1 if the cache has taken ownership of the bytes. */
 static int add(const char *file, int channels, const amp_pixels *p)
 {
     if (!trains) return 0;

@@ -5,8 +5,8 @@
  * sees reduced photos whether they were kept or not, so that its result does not depend on that. Reading an
  * image draws no random numbers. Images for measuring are read as without a cache.
  *
- * cache=ram: an image stays until the program ends: images are drawn at random, so none is a better choice
- * than those that came first. Loaders do not wait for each other. cache=disk: cache_file.h. */
+ * cache=ram: an image stays until the program ends. Images are drawn at random, so the first ones are as good
+ * a choice as any. Loaders do not wait for each other. cache=disk: cache_file.h. */
 #pragma once
 
 #include "../../image/sample.h"
@@ -14,33 +14,33 @@
 #include "data_files.h"
 #include "text_lines.h"
 
-/* Asks for a cache of this list's images, reduced by `scale` (amp_reduction); with cache=disk in `file`.
- * Takes the list over. */
+/* Requests a cache of this list's images, reduced by `scale` (amp_reduction); with cache=disk it is in
+ * `file`. Takes ownership of the list. */
 void amp_image_cache_ask(amp_lines *list, amp_cache_kind kind, double scale, const char *file);
 
-/* Called once the network is known, and how many bytes of RAM the training leaves free: if a cache was asked
- * for, begins to keep images, and prints how many it expects to keep. pixels: of a typical image, reduced.
+/* Called when the network is known, and how many bytes of RAM the training leaves free: if a cache was
+ * requested, opens it and prints how many images it expects to keep. pixels: of a typical image, reduced.
  * AMP_IO_FAILED: the file cannot be used, or there is too little space on the disk. */
 amp_status amp_image_cache_open(const amp_photo_use *use, size_t bytes, size_t pixels, amp_error *error);
 
 /* Whether images are kept. */
 int amp_image_cache_is_used(void);
 
-/* Call when the calling thread begins to load, for a training or not, and when it has ended. */
+/* Called when the calling thread begins to load (trains: for a training), and when it has finished. */
 void amp_image_cache_begin(int trains);
 void amp_image_cache_end(void);
-/* From now on the calling thread gets black images only, whatever file it asks for, until it has ended.
- * is_black: whether it does. */
+/* From now on the calling thread gets only black images, whichever file it asks for, until
+ * amp_image_cache_end. is_black: whether it does. */
 void amp_image_cache_only_black(void);
 int amp_image_cache_is_black(void);
 
-/* The reduction of what the calling thread loads next, a photo of w x h pixels. */
+/* The reduction for the photo of w x h pixels that the calling thread loads next. */
 int amp_image_cache_reduction(int w, int h);
 
-/* find: call it before reading a file; returns the image's floats if it was kept, else NULL. add: takes
- * over the pixels that a file was decoded to, and returns its floats; NULL: there is no memory. The caller
- * owns the w x h x c floats. After darknet_amp_want_pixels the block holds no image, and w x h is the size
- * of the whole photo. channels: the number asked for; 0: as many as the file has. */
+/* find: called before a file is read; returns the image's floats if the cache has it, else NULL. add: takes
+ * ownership of the pixels that a file was decoded to, and returns its floats; NULL: no memory. The caller
+ * owns the w x h x c floats. After darknet_amp_want_pixels the block contains no image, and w x h is the size
+ * of the whole photo. channels: the number requested; 0: as many as the file has. */
 float *amp_image_cache_find(const char *file, int channels, int *w, int *h, int *c);
 float *amp_image_cache_add(const char *file, int channels, const amp_pixels *pixels, int *w, int *h, int *c);
 

@@ -11,13 +11,13 @@
 
 #include "../../include/darknet_amp.h"
 
-static atomic_int all_are_read; /* set once and for all; networks may be made in several threads */
+static atomic_int all_are_read; /* set once; networks may be made in several threads */
 
-/* measures: the calling thread reads images to measure them. why: its reader's reason against the last
+/* measures: the calling thread reads images to measure accuracy. why: why its reader rejected the last
  * one. */
 static _Thread_local struct { int measures; char why[200]; } reader;
 
-/* Pixels of a side: OpenCV's limit, with which products with a network's side fit into an int too. */
+/* Pixels per side: OpenCV's limit, with which the product with a network's side fits into an int too. */
 enum { MOST_SIDE = 1 << 20 };
 
 void amp_image_files_watch(void) { all_are_read = 1; }

@@ -1,14 +1,14 @@
-/* What all readers of image files have in common: when the plugin reads them, which sizes are taken, and why
- * one could not be read. The readers are host/darknet/decode.c
- * (libjpeg-turbo, stb_image) and include/darknet_amp_opencv.hpp; they call darknet_amp_reads,
- * darknet_amp_image_fits and darknet_amp_unreadable, which are implemented here too. */
+/* What all readers of image files have in common: when the plugin reads them, which sizes are accepted, and
+ * why one could not be read. The readers are host/darknet/decode.c (libjpeg-turbo, stb_image) and
+ * include/darknet_amp_opencv.hpp; they call darknet_amp_reads, darknet_amp_image_fits and
+ * darknet_amp_unreadable, which are implemented here too. */
 #pragma once
 
 /* From now on all images of the program are read by the plugin. Called before any loader is started. */
 void amp_image_files_watch(void);
 
-/* begins 1: from now on the calling thread reads images to measure them; 0: it no longer does. The plugin
- * reads these too, and one that cannot be read comes without data. */
+/* begins 1: from now on the calling thread reads images to measure accuracy on them; 0: it no longer does.
+ * The plugin reads these too, and returns one that cannot be read without data. */
 void amp_image_file_measures(int begins);
 int amp_image_file_is_measured(void);
 

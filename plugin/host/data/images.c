@@ -7,13 +7,13 @@
 
 #include "../../include/darknet_amp.h"
 
-enum { ROWS = 1 << 16, /* that are remembered; those of the last two steps are filled in, never older ones */
-       INPUTS = 64 };  /* networks that are trained at once */
+enum { ROWS = 1 << 16, /* remembered: only rows of the last two steps are copied into an input */
+       INPUTS = 64 };  /* networks that are trained at the same time */
 
-/* A row that a loader made, and of which file. */
+/* A row that a loader made, and its file. */
 typedef struct loaded { const float *row; char *path; } loaded;
-/* What lies in a network's input. */
-typedef struct filling { const float *input; char **paths; int count; } filling; /* NULL: not known */
+/* The files of the images in a network's input. */
+typedef struct filling { const float *input; char **paths; int count; } filling; /* NULL: unknown */
 
 static struct {
     pthread_mutex_t mutex;
@@ -23,7 +23,7 @@ static struct {
     unsigned next_row, next_filling;
 } trail = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
-/* Paths that this thread's loader has picked and not yet made rows of. */
+/* Paths that this thread's loader has picked but not yet made rows from. */
 static _Thread_local struct { char **paths; int count; } picked;
 
 void amp_images_note(void) { trail.on = 1; }
@@ -69,7 +69,7 @@ void amp_images_loaded(float *const *row, int rows)
 /* The mutex is held. */
 static const char *path_of(const float *row)
 {
-    for (unsigned back = 1; back <= ROWS; back++) { /* the newest first: addresses are used again */
+    for (unsigned back = 1; back <= ROWS; back++) { /* newest first: addresses are reused */
         const loaded *l = &trail.rows[(trail.next_row - back) % ROWS];
         if (l->row == row || !l->row) return l->path;
     }

@@ -18,8 +18,8 @@ static const float BEYOND = 2;
 
 static const char *skip_blanks(const char *text) { return text + strspn(text, BLANKS); }
 
-/* Reads the next number of *text, which then points after it. 0: there is none, or something is stuck to
- * it. */
+/* Reads the next number of *text, which then points after it. 0: there is none, or other characters follow
+ * it without a blank. */
 static int take_number(const char **text, float *value, long *whole)
 {
     char *end;
@@ -32,7 +32,7 @@ static int take_number(const char **text, float *value, long *whole)
 
 static int is_outside(const amp_label *l)
 {
-    if (l->x == 0 && l->y == 0) return 1; /* correct_boxes takes it for no box, and moves it to 999999 */
+    if (l->x == 0 && l->y == 0) return 1; /* no box to correct_boxes, which moves it to 999999 */
     if (l->w <= 0 || l->h <= 0) return 1;
     return l->x - l->w / 2 >= 1 || l->x + l->w / 2 <= 0 || l->y - l->h / 2 >= 1 || l->y + l->h / 2 <= 0;
 }
@@ -93,7 +93,7 @@ static amp_status refuse(const char *file, unsigned long line, const char *text,
         [AMP_LABEL_IN_PIXELS] = "is not relative to the image: x, y, width and height go from 0 to 1",
         [AMP_LABEL_NO_LABEL] = "is not `class x y width height`" };
     char shown[64], what[160];
-    if (kind == AMP_LABEL_NO_LABEL && !is_text(file)) /* the image itself, say */
+    if (kind == AMP_LABEL_NO_LABEL && !is_text(file)) /* for example the image itself */
         return amp_fail(error, AMP_BAD_CONFIG, "%.700s: Darknet takes this file for a label file, and it is "
                         "none: it finds labels of images that are named %s; rename the image", file,
                         amp_fork_label_images);
@@ -133,8 +133,8 @@ static amp_status fail_missing(const char *file, amp_error *error)
                     named_so ? amp_fork_label_place : amp_fork_label_images);
 }
 
-/* Up to the end of the line. -1: no line is left; 0: it is too long or no text, and was not read to its
- * end. */
+/* Reads up to the end of the line. -1: no line is left; 0: it is too long or not text, and was not read to
+ * its end. */
 static int get_line(FILE *stream, char text[LINE_ROOM], size_t *length)
 {
     int c = getc_unlocked(stream);

@@ -1,7 +1,7 @@
 /* A detector's label files: one line per box, "class x y width height", relative to the image.
  *
- * Darknet's own reader stops at the first thing that is no number, and its losses use what it did read as an
- * index: a class the network does not have, or a box at exactly 0 0, writes outside of their arrays. */
+ * Darknet's own reader stops at the first text that is not a number, and its losses use what it did read as
+ * an index: a class that the network does not have, or a box at exactly 0 0, writes outside their arrays. */
 #pragma once
 
 #include "../../tensor/status.h"
@@ -11,8 +11,8 @@ typedef struct amp_label { int class_id; float x, y, w, h; } amp_label;
 typedef enum amp_label_kind {
     AMP_LABEL_BLANK,
     AMP_LABEL_BOX,
-    /* No part of the box is in the image, or it has no area, or its centre is 0 0, which Darknet takes for no
-     * box: training leaves it out. */
+    /* No part of the box is in the image, or it has no area, or its centre is 0 0, which to Darknet means
+     * that there is no box: training leaves it out. */
     AMP_LABEL_OUTSIDE,
     AMP_LABEL_NO_LABEL,   /* not five numbers and nothing else */
     AMP_LABEL_NOT_FINITE, /* inf or NaN */
@@ -20,18 +20,18 @@ typedef enum amp_label_kind {
     AMP_LABEL_IN_PIXELS   /* far beyond 0..1 */
 } amp_label_kind;
 
-/* *label is filled but for a blank line, or one that is no label. */
+/* Fills *label, unless the line is blank or not a label. */
 amp_label_kind amp_label_parse(const char *line, int classes, amp_label *label);
 
-/* Room for a label file's path, and the longest path of an image that Darknet's find_replace can make one of.
- */
+/* The buffer for a label file's path, and the longest image path that Darknet's find_replace can turn into
+ * one. */
 enum { AMP_LABEL_PATH = 4096, AMP_IMAGE_PATH_MOST = 4000 };
 
 /* Where Darknet looks for the labels of an image. 0: the path is too long. */
 int amp_label_path(const char *image, char path[AMP_LABEL_PATH]);
 
-/* Called for each good box: one inside the image (outside = 0), or outside of it, which training leaves out.
- * Another status than AMP_OK ends the reading. */
+/* Called for each valid box. outside: it is outside the image, and training leaves it out. Any status except
+ * AMP_OK ends the reading. */
 typedef amp_status (*amp_label_visit)(void *context, const char *file, unsigned long line,
                                       const amp_label *label, int outside, amp_error *error);
 

@@ -1,11 +1,10 @@
-/* The memory of loading images, and of Darknet's arrays: kept small from the moment that the program makes a
- * network under AMP, and one line instead of a crash where there is none. Nothing of this happens in a
- * program without such a network.
+/* Keeps the memory for loading images small, and ends the program with one line instead of a crash if there
+ * is no memory for images or for Darknet's arrays. Only in a program that has made a network under AMP.
  *
- * Darknet starts 64 threads for each batch. Each decodes an image of its own at the same time as the others
- * do, and gets one of the C library's many arenas, which keep what they once held: a small detector takes
- * three times the memory that it needs (docs/results/memory.md). So only some of the threads work
- * at a time, and all of them use one arena, where freed images make room for the next ones. */
+ * Darknet starts 64 threads for each batch. They decode images at the same time, each in one of the C
+ * library's many arenas, which keep the memory they once had: a small detector takes three times the memory
+ * that it needs (docs/results/memory.md). So only some of the threads work at a time, and all of them use one
+ * arena, where freed images make room for the next ones. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "loader_memory.h"
 
@@ -23,7 +22,7 @@
 #include "../program/memory.h"
 
 static struct {
-    int on; /* set once and for all, before there are loaders; read by all threads */
+    int on; /* set once, before there are loaders; read by all threads */
     sem_t turns;
     pthread_mutex_t mutex;
     pthread_cond_t ended;
@@ -43,10 +42,11 @@ void amp_loaders_watch(int is_training)
 {
     if (loaders.on) return;
 #ifdef M_ARENA_MAX
-    /* A training alone sets these: they are the whole program's, which may be another's with the library in
-     * it. The C library would learn from a large block that was freed to keep blocks of that size in its
-     * arenas; given a threshold it stays there. Below these, images' memory is not returned and asked for
-     * again all the time, which costs as much as a third of their decoding. */
+    /* Only for a training, because these settings apply to the whole program, which may be someone else's
+     * that uses the library. By default the C library learns from the first large block that is freed to keep
+     * blocks of that size in its arenas; with an explicit threshold it does not. The thresholds are above an
+     * image's size: otherwise its memory would be returned and requested again all the time, which costs as
+     * much as a third of the decoding. */
     if (is_training) {
         mallopt(M_ARENA_MAX, 1);
         mallopt(M_MMAP_THRESHOLD, 32 << 20);
@@ -60,10 +60,10 @@ void amp_loaders_watch(int is_training)
 
 /* ---- photos ---- */
 
-/* What the kernel is asked to read before a turn: more than most photos' files have. */
+/* Bytes of a file that the kernel is asked to read before a turn: more than most photos have. */
 enum { READ_AHEAD = 4 << 20 };
 
-/* The disk is waited for before a turn, by the threads that are more than the processors. */
+/* The threads beyond the number of processors wait for a turn while the disk reads their files. */
 int amp_loaders_begin_turn(const char *file)
 {
     if (!loaders.on) return 0;
@@ -98,8 +98,8 @@ void amp_loaders_end_part(void)
 
 /* ---- how many ---- */
 
-/* A wait of this share of a step asks for more threads. A thread is given up if the others would have loaded
- * the batch within this share of the step. */
+/* If the step waited for more than LONG_WAIT of its time, twice as many threads are allowed; if one
+ * thread fewer would have loaded the batch within SHORT_LOAD of it, one fewer. */
 #define LONG_WAIT .02
 #define SHORT_LOAD .7
 
@@ -145,8 +145,8 @@ void darknet_amp_no_memory(size_t bytes)
 void *darknet_amp_calloc(size_t count, size_t size, const char *text)
 {
     void *memory = calloc(count, size);
-    /* Layers' outputs and what has their size: most are freed as soon as the layer is made, and those
-     * that are needed are missed in amp_own_check. */
+    /* A layer's output or an array of its size may be missing: most are freed as soon as the layer is made,
+     * and amp_own_check finds the needed ones that are missing. */
     if (!memory && !(amp_host_parser_uses_amp() && (strstr(text, "batch") || strstr(text, "output_size"))))
         darknet_amp_no_memory(size && count > SIZE_MAX / size ? SIZE_MAX : count * size);
     return memory;

@@ -21,18 +21,18 @@
 #include "label_file.h"
 #include "loader_memory.h"
 
-/* Names that were met: the C library's balanced tree of them. */
+/* Names that were already counted: a tree of the C library's tsearch. */
 typedef struct names_seen { void *root; long count; } names_seen;
 
 /* What the calling thread loads from. */
 static _Thread_local struct {
     amp_loading from;
-    char **place;      /* whose image is being replaced, */
-    int tries, start;  /* and how far that is */
+    char **place;      /* the path that is being replaced */
+    int tries, start;  /* how many replacements were tried; the index of the last random one */
 } loader;
 
 static struct {
-    atomic_int on; /* set once and for all; networks may be made in several threads */
+    atomic_int on; /* set once; networks may be made in several threads */
     pthread_mutex_t mutex;
     names_seen images, boxes, small, crowded, paths;
     atomic_long replaced;
@@ -100,7 +100,7 @@ void amp_loading_end(void)
     amp_image_cache_end();
 }
 
-/* ---- what no training survives ---- */
+/* ---- faults that end a training ---- */
 
 void amp_loading_keep_faults(void) { watch.keeps_faults = 1; }
 
@@ -130,7 +130,7 @@ __attribute__((format(printf, 1, 2))) static void fail(const char *format, ...)
     pthread_mutex_unlock(&watch.mutex);
 }
 
-/* ---- files of a kind or a length that loaders do not survive ---- */
+/* ---- files that loaders cannot read: of a wrong kind, or with too long a name ---- */
 
 FILE *darknet_amp_fopen(const char *file, const char *mode)
 {
@@ -162,7 +162,7 @@ int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
 
 static int compare_names(const void *a, const void *b) { return strcmp(a, b); }
 
-/* Whether the name is a new one. */
+/* Returns whether the name is new. */
 static int add_name(names_seen *seen, const char *name)
 {
     if (tfind(name, &seen->root, compare_names)) return 0;
@@ -171,7 +171,7 @@ static int add_name(names_seen *seen, const char *name)
     return 1;
 }
 
-/* So many names of a kind are printed; the others are only counted. */
+/* The number of names of a kind that are printed; the others are only counted. */
 enum { NAMED_MOST = 100 };
 
 /* Counts the names of one kind of mistake, and prints "amp: BEFORE name AFTER" when a name is new. */
@@ -222,9 +222,9 @@ static void no_image_left(void)
     amp_image_cache_only_black();
 }
 
-/* The first tries are at random, so that where a whole folder is missing, the image after it in the list is
- * not taken for all of its images; then the list is tried in its order. How many random numbers are drawn
- * does not depend on what other threads know of these files. */
+/* The first tries are random, because if a whole folder is missing, the image after it in the list should not
+ * replace all of its images. After them the list is tried in its order. The number of random numbers drawn
+ * does not depend on what other threads know about these files. */
 enum { RANDOM_TRIES = 32 };
 
 void darknet_amp_another_image(char **paths, int i)
@@ -295,7 +295,7 @@ amp_label *amp_loading_labels(const char *file, int *count)
 {
     amp_error error;
     if (!watch.on || !loader.from.classes) return NULL;
-    /* not NULL without a box, too */
+    /* not NULL even without a box */
     boxes all = { .box = amp_allocated(malloc(sizeof *all.box)), .room = 1 };
     if (amp_labels_read(file, loader.from.classes, add_box, &all, &error) != AMP_OK) {
         fail("%s", error.message);

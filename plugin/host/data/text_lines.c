@@ -19,7 +19,8 @@ void amp_lines_add(amp_lines *lines, const char *format, ...)
     lines->line[lines->count++] = amp_allocated(text);
 }
 
-/* The file's bytes, with a 0 behind them; up to the first 0 of its own, which not every file may have. */
+/* Reads the file's bytes up to its first 0, and appends a 0. may_have_0: a file that contains a 0 is
+ * accepted. */
 static amp_status read_bytes(const char *path, const char *what, int may_have_0, amp_lines *lines,
                              amp_error *error)
 {
@@ -27,11 +28,11 @@ static amp_status read_bytes(const char *path, const char *what, int may_have_0,
     *lines = (amp_lines){ 0 };
     FILE *file = amp_open_to_read(path, what, error);
     if (!file) return AMP_BAD_CONFIG;
-    ssize_t size = getdelim(&lines->bytes, &room, 0, file); /* to the end of a file that is text */
+    ssize_t size = getdelim(&lines->bytes, &room, 0, file); /* up to the end of a text file */
     int why = size < 0 && !feof(file) ? errno : 0;
     fclose(file);
     if (why) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", path, what, strerror(why));
-    if (size < 0) { /* an empty file, for which there may be no room yet */
+    if (size < 0) { /* an empty file: getdelim may have allocated nothing */
         free(lines->bytes);
         lines->bytes = amp_allocated(calloc(1, 1));
     } else if (!lines->bytes[size - 1] && !may_have_0)

@@ -6,17 +6,17 @@
 
 #include <stddef.h>
 
-/* Starts zeroed; freed by amp_lines_free. bytes: what the lines of a file lie in; NULL: each is a block of
- * its own. */
+/* Initialize it with zeros; amp_lines_free frees it. bytes: the block that contains the lines of a file;
+ * NULL: each line is a block of its own. */
 typedef struct amp_lines { char **line; size_t count, room; char *bytes; } amp_lines;
 
-/* Those lines of a file that are not blank, without blanks at their ends. `what` names the file in an error:
- * "the list of validation images". */
+/* Reads the lines of a file that are not blank, without blanks at their ends. `what` describes the file in an
+ * error: "the list of validation images". */
 amp_status amp_lines_read(const char *path, const char *what, amp_lines *lines, amp_error *error);
-/* All lines, as Darknet's get_paths gives them: only '\n' is taken off, and in AlexeyAB's Darknet "\r\n".
- * AMP_BAD_CONFIG also: all are blank. */
+/* Reads all lines as Darknet's get_paths does: only '\n' is removed, and in AlexeyAB's Darknet "\r\n".
+ * AMP_BAD_CONFIG also if all are blank. */
 amp_status amp_paths_read(const char *path, const char *what, amp_lines *lines, amp_error *error);
-/* Adds to lines that were not read. */
+/* Adds a line; not to lines that were read from a file. */
 __attribute__((format(printf, 2, 3)))
 void amp_lines_add(amp_lines *lines, const char *format, ...);
 void amp_lines_free(amp_lines *lines);

@@ -5,39 +5,56 @@
 #include "../program/exchange.h"
 #include "../program/memory.h"
 #include "../program/ranks.h"
-#include "needs.h"
 #include "state.h"
+
+amp_status amp_host_largest_pass(const amp_training *t, size_t there, int most, int stock, int *largest,
+                                 amp_error *error)
+{
+    int low = 0, high = most + 1;
+    *largest = -1;
+    if (!there) return AMP_OK;
+    while (high - low > 1) {
+        amp_needs needs;
+        int images = low + (high - low) / 2;
+        if (high > most && low < high / 2) images = low ? 2 * low : 1;
+        if (!stock) AMP_TRY(amp_host_needs(t, images, &needs, error));
+        *((stock ? amp_host_stock_needs(t, images) : amp_needs_sum(&needs)) <= there ? &low : &high) = images;
+    }
+    *largest = low;
+    return AMP_OK;
+}
 
 /* A network that is about to be trained. */
 typedef struct asked {
-    struct network *net;
-    const amp_plan *plan;  /* the engine's own, or `outline`, which this file owns */
+    amp_training training; /* its plan is the engine's own, or `outline`, which this file owns */
     amp_plan *outline;
+    int roughly;
     amp_view view;
-    amp_dtype dtype;
-    int steps, images;     /* time steps per image; images per step */
-    size_t pictures;       /* bytes of the images that are being decoded at the same time */
+    int images;            /* per step */
     size_t there;          /* the most memory that the training may take; 0: unknown */
     const char *what;      /* the kind of memory, for messages: "RAM" */
 } asked;
 
-/* Finds a->plan: the engine's own, which the training then runs, or an outline. On a GPU always an outline:
- * building a plan there times kernels, which takes memory itself. */
-static amp_status plan_of(asked *a, int roughly, amp_error *error)
+/* Makes the plan: the engine's own, which the training then runs, or an outline. On a GPU always an outline:
+ * building a plan there times kernels, which takes memory itself. The caller calls forget, also after an
+ * error. */
+static amp_status make_plan(struct network *net, int roughly, asked *a, amp_error *error)
 {
-    if (!roughly && !a->view.on_gpu) return amp_fork_training_plan(a->net, &a->plan, error);
-    AMP_TRY(amp_fork_outline(a->net, a->view.batch, a->dtype, NULL, &a->outline, error));
-    a->plan = a->outline;
+    amp_view v = amp_fork_view(net);
+    int images = v.batch / amp_time_steps(&v) * v.subdivisions;
+    *a = (asked){ .roughly = roughly, .view = v, .images = images,
+                  .training = { .net = net, .dtype = amp_fork_state(net)->config->dtype,
+                                .images = images / amp_ranks_count() } };
+    if (!v.on_gpu) a->training.pictures = amp_checked_picture_bytes(images, (size_t)v.inputs);
+    if (!roughly && !v.on_gpu) return amp_host_training_plan(net, &a->training.plan, error);
+    AMP_TRY(amp_host_outline(net, v.batch, a->training.dtype, NULL, &a->outline, error));
+    a->training.plan = a->outline;
     return AMP_OK;
 }
 
-/* The needs of a training with passes of `batch` and steps of `images` images, of which each rank loads its
- * part. */
-static amp_status needs_at(const asked *a, int batch, int images, amp_needs *needs, amp_error *error)
+static void forget(asked *a)
 {
-    AMP_TRY(amp_host_needs(a->net, a->plan, batch, images / amp_ranks_count(), a->dtype, needs, error));
-    needs->program += a->pictures;
-    return AMP_OK;
+    if (a->outline) amp_plan_free(a->outline, amp_engine_backend(amp_fork_state(a->training.net)->engine));
 }
 
 /* A machine's free memory is divided among its ranks, which all need the same. So they must look before any
@@ -51,38 +68,22 @@ static void wait_for_others(void)
 /* Whether this program has planned a training before: then the library has allocated its own memory. */
 static int has_planned;
 
-/* Finds the most that the training may take: the free memory plus the part of `needs` that the program
- * already holds. For RAM that part is the resident memory. For an address space or a GPU it is calculated:
- * the parameters, the input of a pass and, once there was a plan, the program with the memory of the
- * backend's library. Gradients count as allocated, although the first plan allocates them. */
-static void find_memory(asked *a, int roughly, const amp_needs *needs)
+/* Adds up the training's needs, and finds the most that it may take: the free memory plus the part of `needs`
+ * that the program already holds. For RAM that part is the resident memory. For an address space or a GPU it
+ * is calculated: the parameters, the input of a pass and, once there was a plan, the program with the memory
+ * of the backend's library. Gradients count as allocated, although the first plan allocates them. */
+static amp_status measure(asked *a, amp_needs *needs, amp_error *error)
 {
+    AMP_TRY(amp_host_needs(&a->training, a->view.batch / amp_time_steps(&a->view), needs, error));
     wait_for_others();
     amp_available_memory memory = amp_host_available_memory();
     wait_for_others();
     size_t has = memory.resident ? memory.resident : needs->parameters + needs->pass.input;
-    if (!memory.resident && (!roughly || has_planned)) has += needs->program - a->pictures;
+    if (!memory.resident && (!a->roughly || has_planned)) has += needs->program - a->training.pictures;
     a->there = memory.all ? memory.bytes + has : 0;
     a->what = memory.what;
-}
-
-static amp_status ask(struct network *net, int roughly, asked *a, amp_needs *needs, amp_error *error)
-{
-    struct darknet_amp *amp = amp_fork_state(net);
-    *a = (asked){ .net = net, .view = amp_fork_view(net), .dtype = amp->config->dtype };
-    a->steps = a->view.time_steps > 0 ? a->view.time_steps : 1;
-    a->images = a->view.batch / a->steps * a->view.subdivisions;
-    a->pictures = a->view.on_gpu ? 0 : amp_checked_picture_bytes(a->images, (size_t)a->view.inputs);
-    AMP_TRY(plan_of(a, roughly, error));
-    AMP_TRY(needs_at(a, a->view.batch, a->images, needs, error));
-    find_memory(a, roughly, needs);
-    has_planned |= !roughly;
+    has_planned |= !a->roughly;
     return AMP_OK;
-}
-
-static void forget(asked *a)
-{
-    if (a->outline) amp_plan_free(a->outline, amp_engine_backend(amp_fork_state(a->net)->engine));
 }
 
 /* The part of `there` bytes that everything else leaves for activations, for the network's current input
@@ -94,25 +95,22 @@ static size_t arena_budget(const amp_needs *needs, size_t there)
 }
 
 /* Fails, and names the fewest subdivisions with which it fits. */
-static amp_status fail_too_little(const asked *a, const amp_needs *needs, amp_error *error)
+static amp_status fail_too_little(const asked *a, size_t takes, amp_error *error)
 {
     char fits[160] = "no number of subdivisions is enough: use a smaller width and height or batch, "
                      "random=0, or, if it is not set, checkpoint=auto in [amp]";
     for (int s = a->view.subdivisions + 1; s <= a->images; s++) {
         amp_needs fewer;
         if (a->images % s) continue;
-        AMP_TRY(needs_at(a, a->images / s * a->steps, a->images, &fewer, error));
+        AMP_TRY(amp_host_needs(&a->training, a->images / s, &fewer, error));
         size_t bytes = amp_needs_sum(&fewer);
         if (bytes > a->there) continue;
         snprintf(fits, sizeof fits, "what fits: subdivisions=%d (%.0f MiB)", s, amp_mib(bytes));
         break;
     }
     return amp_fail(error, AMP_NO_MEMORY, "amp: not enough memory: this training needs %.0f MiB, and there "
-                    "are %.0f MiB of %s; %s", amp_mib(amp_needs_sum(needs)), amp_mib(a->there), a->what,
-                    fits);
+                    "are %.0f MiB of %s; %s", amp_mib(takes), amp_mib(a->there), a->what, fits);
 }
-
-/* ---- what is left ---- */
 
 /* RAM for decoded images (cache=ram): what the training leaves of nine tenths of this rank's part. On a GPU a
  * training takes little more RAM than it has now, except for the images of two batches and those being
@@ -129,38 +127,28 @@ static size_t left_of_ram(const asked *a, const amp_needs *needs)
     return there > takes ? there - takes : 0;
 }
 
-/* ---- the two questions ---- */
+static amp_status ask(asked *a, amp_error *error)
+{
+    int chooses = a->roughly && amp_fork_state(a->training.net)->config->checkpoint == AMP_CHECKPOINT_AUTO;
+    amp_needs needs;
+    AMP_TRY(measure(a, &needs, error));
+    if (chooses) needs.pass.arena = 0;
+    if (a->roughly && !a->view.on_gpu) needs.copies = 0; /* an outline knows only the upper limit */
+    size_t takes = amp_needs_sum(&needs);
+    if (a->there && takes > a->there) return fail_too_little(a, takes, error);
+    if (a->roughly) return AMP_OK;
+    if (a->there && (double)takes > .9 * (double)a->there)
+        fprintf(stderr, "amp: warning: this training needs %.0f MiB, and there are %.0f MiB of %s; if it is "
+                "killed, use more subdivisions\n", amp_mib(takes), amp_mib(a->there), a->what);
+    return amp_check_cache(a->training.net, left_of_ram(a, &needs), error);
+}
 
 amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *error)
 {
-    int chooses = roughly && amp_fork_state(net)->config->checkpoint == AMP_CHECKPOINT_AUTO;
     asked a;
-    amp_needs needs;
-    amp_status status = ask(net, roughly, &a, &needs, error);
-    if (chooses) needs.pass.arena = 0;
-    if (roughly && !a.view.on_gpu) needs.copies = 0; /* an outline knows the most only */
-    double share = status == AMP_OK && a.there ? (double)amp_needs_sum(&needs) / (double)a.there : 0;
-    if (share > 1) status = fail_too_little(&a, &needs, error);
-    else if (share > .9 && !roughly)
-        fprintf(stderr, "amp: warning: this training needs %.0f MiB, and there are %.0f MiB of %s; if it is "
-                "killed, use more subdivisions\n", amp_mib(amp_needs_sum(&needs)), amp_mib(a.there), a.what);
-    if (status == AMP_OK && !roughly) status = amp_check_cache(net, left_of_ram(&a, &needs), error);
+    amp_status status = make_plan(net, roughly, &a, error);
+    if (status == AMP_OK) status = ask(&a, error);
     forget(&a);
-    return status;
-}
-
-/* What checkpoint=auto may give the activations at the network's size: what everything else leaves of
- * `memory`, or, if that is 0, of the available memory. */
-static amp_status find_budget(struct network *net, size_t memory, size_t *budget, amp_error *error)
-{
-    asked a;
-    amp_needs needs;
-    /* A network that may only predict gets no training plan: that would allocate gradients, and prevent
-     * folding from then on (amp_engine_trains). */
-    amp_status status = ask(net, !amp_checks_training(), &a, &needs, error);
-    if (status == AMP_OK) *budget = arena_budget(&needs, memory ? memory : a.there);
-    forget(&a);
-    amp_engine_free_plans(amp_fork_state(net)->engine);
     return status;
 }
 
@@ -171,16 +159,28 @@ static amp_recompute_settings settings_of(const amp_config *config)
     return (amp_recompute_settings){ .on = segments > 0, .segments = segments };
 }
 
+/* checkpoint=auto may give the activations what everything else leaves of memory=, or of the available
+ * memory. */
 amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
 {
     struct darknet_amp *amp = amp_fork_state(net);
+    size_t memory = (size_t)amp->config->memory;
     amp_recompute_settings settings = settings_of(amp->config);
+    amp_status status = AMP_OK;
     if (amp->config->checkpoint == AMP_CHECKPOINT_AUTO) {
+        asked a;
+        amp_needs needs;
+        /* A network that may only predict gets no training plan: that would allocate gradients, and prevent
+         * folding from then on (amp_engine_trains). */
+        status = make_plan(net, !amp_checks_training(), &a, error);
+        if (status == AMP_OK) status = measure(&a, &needs, error);
+        if (status == AMP_OK) settings.budget = arena_budget(&needs, memory ? memory : a.there);
         settings.on = 1;
-        AMP_TRY(find_budget(net, (size_t)amp->config->memory, &settings.budget, error));
+        forget(&a);
+        amp_engine_free_plans(amp->engine);
     }
-    amp_engine_set_recompute(amp->engine, &settings);
-    return AMP_OK;
+    if (status == AMP_OK) amp_engine_set_recompute(amp->engine, &settings);
+    return status;
 }
 
 /* ---- -fit ---- */
@@ -194,25 +194,26 @@ static const double pass_cost = 150;
  * passes. */
 static double cost_of(const asked *a, int subdivisions, double again)
 {
-    const amp_parameters *all = amp_engine_parameters(amp_fork_state(a->net)->engine);
-    double forward = amp_recompute_cost_of(a->plan).forward * a->images, weights = 0;
+    const amp_parameters *all = amp_engine_parameters(amp_fork_state(a->training.net)->engine);
+    double forward = amp_recompute_cost_of(a->training.plan).forward * a->images, weights = 0;
     for (int i = 0; i < all->param_count; i++) weights += (double)all->params[i].count;
     return forward * (3 + again) + pass_cost * weights * subdivisions;
 }
 
 /* The needs of a step in this many passes; with checkpoint=auto under `limit`, if that may be chosen. */
-static amp_status needs_in(const asked *a, int subdivisions, size_t limit, amp_needs *needs, amp_error *error)
+static amp_status needs_in(const asked *a, int subdivisions, size_t limit, amp_needs *needs,
+                           amp_error *error)
 {
-    struct darknet_amp *amp = amp_fork_state(a->net);
-    int batch = a->images / subdivisions * a->steps;
+    struct darknet_amp *amp = amp_fork_state(a->training.net);
+    int pass = a->images / subdivisions;
     amp_recompute_settings settings = settings_of(amp->config);
     amp_engine_set_recompute(amp->engine, &settings);
-    AMP_TRY(needs_at(a, batch, a->images, needs, error));
+    AMP_TRY(amp_host_needs(&a->training, pass, needs, error));
     if (settings.on || !limit || amp_needs_sum(needs) <= limit) return AMP_OK;
     settings = (amp_recompute_settings){ .on = 1, .budget = arena_budget(needs, limit) };
     if (!settings.budget) settings.budget = 1;
     amp_engine_set_recompute(amp->engine, &settings);
-    return needs_at(a, batch, a->images, needs, error);
+    return amp_host_needs(&a->training, pass, needs, error);
 }
 
 /* The cheapest choice that fits into `limit`. 0: none does. */
@@ -239,19 +240,19 @@ static amp_status choose(const asked *a, int least, size_t limit, amp_fitting *o
  * from this one. Up to 18 MiB were seen. */
 enum { USED = 20 << 20 };
 
-/* a->plan: for one image. If nothing fits for certain, chooses what takes the least memory: the training's
+/* The plan is for one image. If nothing fits for certain, chooses what takes the least memory: the training's
  * own network will show whether it fits. */
 static amp_status choose_of(asked *a, int least, amp_fitting *out, amp_error *error)
 {
     amp_needs needs;
-    size_t memory = (size_t)amp_fork_state(a->net)->config->memory;
-    AMP_TRY(ask(a->net, 0, a, &needs, error));
+    size_t memory = (size_t)amp_fork_state(a->training.net)->config->memory;
+    AMP_TRY(measure(a, &needs, error));
     size_t certain = a->there > USED && !a->view.on_gpu ? a->there - USED : a->there;
     if (memory && (!a->there || memory < certain)) a->there = certain = memory;
     AMP_TRY(needs_in(a, least, 0, &needs, error));
     *out = (amp_fitting){ .subdivisions = least, .given = amp_needs_sum(&needs), .there = a->there };
     if (!a->there) return AMP_OK;
-    /* Leaves a tenth free if possible: amp_host_check_fits warns if less is free. */
+    /* Leaves a tenth free if possible: ask warns if less is free. */
     AMP_TRY(choose(a, least, out->limit = certain / 10 * 9, out, error));
     if (!out->subdivisions) AMP_TRY(choose(a, least, out->limit = certain, out, error));
     if (out->subdivisions) return AMP_OK;
@@ -266,8 +267,9 @@ static amp_status choose_of(asked *a, int least, amp_fitting *out, amp_error *er
 amp_status amp_host_choose_fit(struct network *net, int least, amp_fitting *out, const char **what,
                                amp_error *error)
 {
-    asked a = { .net = net };
+    asked a = { .training.net = net };
     amp_status status = amp_host_check_fits(net, 1, error);
+    if (status == AMP_OK) status = make_plan(net, 0, &a, error);
     if (status == AMP_OK) status = choose_of(&a, least, out, error);
     forget(&a);
     AMP_TRY(amp_exchange_outcome(status, "choosing what fits", error));

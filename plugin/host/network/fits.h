@@ -1,9 +1,13 @@
-/* Whether a training fits into the available memory; checked before anything large is allocated. */
+/* Whether a training fits into the available memory: asked before anything large is allocated. needs.h adds
+ * up what it takes. */
 #pragma once
 
-#include "../../tensor/status.h"
+#include "needs.h"
 
-struct network;
+/* The most images per pass, up to `most`, with which a training takes at most `there` bytes; -1 if that is 0,
+ * unknown. By planning: memory grows with the batch. stock: in stock Darknet. */
+amp_status amp_host_largest_pass(const amp_training *, size_t there, int most, int stock, int *largest,
+                                 amp_error *);
 
 /* Compares the memory that a training of the network takes at its largest input size with the free memory.
  * Too little: AMP_NO_MEMORY, and the error gives both numbers and the fewest subdivisions that would fit.
@@ -23,8 +27,8 @@ amp_status amp_host_choose_recompute(struct network *, amp_error *);
 /* ---- -fit of `detector train` and `classifier train` ----
  *
  * The training runs with the subdivisions and the activation checkpointing with which it fits into memory and
- * is fastest by the planner's estimate. The batch of a step does not change, and no results do, except those
- * of batch norm, which sees the images of one pass. */
+ * is fastest by the planner's estimate. The batch of a step does not change, nor do any results, except those
+ * of batch norm, whose statistics are of the images of one pass. */
 
 /* The choice for a training. In bytes. */
 typedef struct amp_fitting {
@@ -32,7 +36,7 @@ typedef struct amp_fitting {
     double again;        /* what checkpoint=auto repeats, as a share of a forward's arithmetic; 0: nothing */
     size_t limit;        /* the limit that the choice was made for, which checkpoint=auto must keep; 0:
                             unknown */
-    size_t needs, given; /* memory of the training with this choice, and with the .cfg's own */
+    size_t needs, given; /* memory of the training with this choice, and as the .cfg has it */
     size_t there;        /* the most that it may take; 0: unknown */
 } amp_fitting;
 

@@ -1,8 +1,66 @@
 /* Adds up the memory that a training takes: see needs.h. */
 #include "needs.h"
 
+#include "../fork_commands.h"
 #include "../program/memory.h"
 #include "state.h"
+
+static amp_plan_key training_key(struct network *net, int batch)
+{
+    amp_view v = amp_fork_view(net);
+    amp_fork_state(net)->net = net; /* the engine asks for the layers of this network */
+    return (amp_plan_key){ .batch = batch, .w = v.w, .h = v.h, .keeps_state = 1,
+                           .frozen = amp_fork_frozen(net) };
+}
+
+amp_status amp_host_training_plan(struct network *net, const amp_plan **out, amp_error *error)
+{
+    amp_plan_key key = training_key(net, amp_fork_view(net).batch);
+    return amp_engine_plan_for(amp_fork_state(net)->engine, &key, out, error);
+}
+
+amp_status amp_host_outline(struct network *net, int batch, amp_dtype dtype,
+                            const amp_recompute_settings *recompute, amp_plan **out, amp_error *error)
+{
+    amp_plan_key key = training_key(net, batch);
+    return amp_engine_outline(amp_fork_state(net)->engine, &key, dtype, recompute, out, error);
+}
+
+static size_t input_bytes(const amp_view *v, int images)
+{
+    return ((size_t)v->inputs + (size_t)v->truths) * (size_t)images * sizeof(float);
+}
+
+amp_status amp_host_footprint(struct network *net, int batch, amp_dtype dtype, amp_footprint *out,
+                              amp_error *error)
+{
+    amp_view v = amp_fork_view(net);
+    amp_engine *engine = amp_fork_state(net)->engine;
+    amp_plan *plan;
+    AMP_TRY(amp_host_outline(net, batch, dtype, amp_engine_recompute(engine), &plan, error));
+    amp_recompute_cost cost = amp_recompute_cost_of(plan);
+    *out = (amp_footprint){ .arena = plan->arena.total, .again = cost.again / cost.forward,
+                            .input = input_bytes(&v, batch) };
+    for (int i = 0; i < plan->count; i++) out->buffers += amp_fork_buffer_bytes(net, i, batch, plan);
+    amp_plan_free(plan, amp_engine_backend(engine));
+    return AMP_OK;
+}
+
+size_t amp_host_stock_footprint(const struct network *net, int batch)
+{
+    amp_view v = amp_fork_view(net);
+    size_t bytes = input_bytes(&v, batch);
+    for (int i = 0; i < v.layers; i++) bytes += amp_fork_stock_bytes(net, i, batch);
+    return bytes;
+}
+
+size_t amp_host_loaded_bytes(const struct network *net, int images)
+{
+    amp_view v = amp_fork_view(net);
+    return v.on_gpu || !v.w || !v.h ? 0 : 2 * input_bytes(&v, images);
+}
+
+/* ---- a training ---- */
 
 int amp_node_facts(const amp_node *node, const amp_backend *backend, amp_conv_facts *facts)
 {
@@ -55,23 +113,39 @@ static size_t workspace_of(const struct network *net, const amp_plan *plan, cons
         if (amp_node_facts(&plan->nodes[i], backend, &facts) && facts.workspace_bytes > most)
             most = facts.workspace_bytes;
     }
-    return most + amp_fork_own_workspace(net);
+    return most + amp_fork_workspace(net, 0);
 }
 
-amp_status amp_host_needs(struct network *net, const amp_plan *plan, int batch, int images, amp_dtype dtype,
-                          amp_needs *out, amp_error *error)
+amp_status amp_host_needs(const amp_training *t, int pass, amp_needs *out, amp_error *error)
 {
-    amp_view v = amp_fork_view(net);
-    amp_engine *engine = amp_fork_state(net)->engine;
+    amp_view v = amp_fork_view(t->net);
+    amp_engine *engine = amp_fork_state(t->net)->engine;
     const amp_backend *backend = amp_engine_backend(engine);
+    int images = pass > t->images ? pass : t->images;
     double area = amp_largest_area(&v);
-    *out = (amp_needs){ .parameters = parameter_bytes(engine), .workspace = workspace_of(net, plan, backend),
-                        .loaded = (size_t)((double)amp_fork_loaded_bytes(net, images) * area),
-                        .program = v.on_gpu ? 0 : amp_host_program_bytes(), .area = area };
-    for (int i = 0; i < plan->count; i++) out->copies += amp_node_copies(&plan->nodes[i], backend, dtype);
-    AMP_TRY(amp_fork_footprint(net, batch, dtype, &out->pass, error));
+    *out = (amp_needs){ .parameters = parameter_bytes(engine),
+                        .workspace = workspace_of(t->net, t->plan, backend),
+                        .loaded = (size_t)((double)amp_host_loaded_bytes(t->net, images) * area),
+                        .program = (v.on_gpu ? 0 : amp_host_program_bytes()) + t->pictures, .area = area };
+    for (int i = 0; i < t->plan->count; i++)
+        out->copies += amp_node_copies(&t->plan->nodes[i], backend, t->dtype);
+    AMP_TRY(amp_host_footprint(t->net, pass * amp_time_steps(&v), t->dtype, &out->pass, error));
     out->pass.arena = (size_t)((double)out->pass.arena * area);
     out->pass.buffers = (size_t)((double)out->pass.buffers * area);
     out->pass.input = (size_t)((double)out->pass.input * area);
     return AMP_OK;
+}
+
+size_t amp_host_stock_needs(const amp_training *t, int pass)
+{
+    amp_view v = amp_fork_view(t->net);
+    size_t floats = 0, each = v.adam ? 4 : 2; /* gradients are the momentum */
+    size_t grows = amp_fork_workspace(t->net, 1) + amp_host_stock_footprint(t->net, pass * amp_time_steps(&v))
+                 + amp_host_loaded_bytes(t->net, pass > t->images ? pass : t->images);
+    for (int i = 0; i < t->plan->count; i++) {
+        const amp_layer_desc *d = &t->plan->nodes[i].desc;
+        for (int k = 0; k < d->param_count; k++) floats += d->params[k].count * each;
+        for (int k = 0; k < d->statistics_count; k++) floats += d->statistics[k].count;
+    }
+    return floats * sizeof(float) + (size_t)((double)grows * amp_largest_area(&v));
 }

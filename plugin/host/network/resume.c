@@ -24,7 +24,7 @@ void amp_resume_free(struct amp_resume *resume)
 {
     if (!resume) return;
     free(resume->last_file);
-    free(resume->file.name);
+    free(resume->file);
     free(resume->rank_states);
     free(resume->averages);
     free(resume);
@@ -90,7 +90,10 @@ amp_run_state amp_resume_run_state(struct darknet_amp *amp, const struct network
 
 #define ANEW "remove it to start with a fresh loss scale and momentum"
 
-#define print_note(net, ...) (amp_fork_state(net)->resume->quiet ? 0 : fprintf(stderr, __VA_ARGS__))
+/* -gpus: all networks would print the same. */
+static int is_quiet(const struct darknet_amp *amp) { return amp->united && amp->comm->rank > 0; }
+
+#define print_note(net, ...) (is_quiet(amp_fork_state(net)) ? 0 : fprintf(stderr, __VA_ARGS__))
 
 enum { LARGEST_SIZE = 4096 };
 
@@ -230,7 +233,8 @@ static amp_status begin(struct network *net, const char *weights, const char *si
 static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
 {
     const amp_parameters *all = amp_engine_parameters(amp->engine);
-    const char *file = amp->resume->pending ? amp->resume->last_file : "the weights to start from";
+    const char *file = amp->resume->phase == AMP_LOADED ? amp->resume->last_file
+                                                        : "the weights to start from";
     amp_anomaly bad;
     if (!amp_parameters_bad_master(all, &bad) && !amp_parameters_bad_statistics(all, &bad)) return AMP_OK;
     return amp_fail(error, AMP_DIVERGED,
@@ -242,7 +246,7 @@ static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
  * state. */
 static void note_one_sided(const struct network *net)
 {
-    const char *weights = amp_fork_state(net)->resume->file.name;
+    const char *weights = amp_fork_state(net)->resume->file;
     int layer = amp_fork_one_sided_layer(net);
     char *sidecar = weights && layer >= 0 ? amp_sidecar_name(weights) : NULL;
     if (sidecar && amp_name_is_taken(sidecar))
@@ -256,22 +260,18 @@ static void begin_training(struct network *net, int in_loop, int *ended)
 {
     struct amp_resume *resume = amp_fork_state(net)->resume;
     amp_error error;
-    if (!resume->training && resume->pending) {
-        char *weights = resume->last_file; /* taken out for now, because loading again would free it */
-        char *sidecar = amp_sidecar_name(weights);
-        resume->last_file = NULL;
+    if (resume->phase >= AMP_TRAINING) return;
+    if (resume->phase == AMP_LOADED) {
+        char *sidecar = amp_sidecar_name(resume->last_file);
         if (!amp_host_has_clear())
-            amp_host_check(begin(net, weights, sidecar, in_loop, ended, &error), &error);
+            amp_host_check(begin(net, resume->last_file, sidecar, in_loop, ended, &error), &error);
         else if (amp_name_is_taken(sidecar))
             print_note(net, "amp: -clear: %s is not read; momentum and loss scale are reset\n", sidecar);
         free(sidecar);
-        free(resume->last_file);
-        resume->last_file = weights;
-    } else if (!resume->training) note_one_sided(net);
-    if (!resume->training) amp_host_check(check_start(amp_fork_state(net), &error), &error);
-    if (!resume->training && in_loop) amp_sharing_align(net); /* a lazy start has counted its first images */
-    resume->pending = 0;
-    resume->training = 1;
+    } else note_one_sided(net);
+    amp_host_check(check_start(amp_fork_state(net), &error), &error);
+    if (in_loop) amp_sharing_align(net); /* else the first forward has counted its images already */
+    resume->phase = AMP_TRAINING;
 }
 
 void darknet_amp_resume(struct network **nets, int count)
@@ -280,7 +280,6 @@ void darknet_amp_resume(struct network **nets, int count)
     if (under_amp) amp_loading_keep_faults();
     if (under_amp && count > 1) amp_ranks_unite(nets, count);
     for (int i = 0; i < count && under_amp; i++) {
-        amp_fork_state(nets[i])->resume->quiet = i > 0; /* all would print the same */
         amp_fork_use_device(nets[i]);
         begin_training(nets[i], 1, &ended);
     }
@@ -304,16 +303,15 @@ void amp_resume_loop(struct darknet_amp *amp, float *average_loss, int *loop_cou
 int amp_resume_loop_ended(struct darknet_amp *amp)
 {
     amp->resume->loop = (amp_loop){ 0 };
-    amp->resume->stopping = 0;
     amp_loading_summary();
     amp_image_cache_summary();
-    return amp->resume->save_failed; /* why was printed when it failed */
+    return amp->resume->phase == AMP_UNSAVED; /* why was printed when it failed */
 }
 
 void amp_resume_before_forward(struct darknet_amp *amp, struct network *net)
 {
     amp_loop *loop = &amp->resume->loop;
     int ended = 0;
-    if (!amp->resume->training) begin_training(net, 0, &ended);
+    begin_training(net, 0, &ended);
     if (loop->average_loss) *loop->average_loss = loop->last_finite = shown_loss(loop);
 }

@@ -1,7 +1,7 @@
-/* Saves and resumes a training. A .weights file is written together with its sidecar, NAME.amp, in such a way
- * that after a kill or with a full disk either the old pair or the new one is whole (weights_file.c). A
- * training that starts from a pair continues where it was saved (resume.c). darknet_amp.h describes the
- * hooks, ../amp/sidecar_format.h the sidecar's format. */
+/* Saves and resumes a training. A .weights file is written together with its sidecar, NAME.amp, so that after
+ * a kill or with a full disk either the old pair or the new one is complete (weights_file.c). A training that
+ * starts from a pair continues where it was saved (resume.c). darknet_amp.h describes the hooks,
+ * ../amp/sidecar_format.h the sidecar's format. */
 #pragma once
 
 #include "../../amp/sidecar.h"
@@ -13,29 +13,36 @@ typedef struct amp_loop {
     int *count;
 } amp_loop;
 
-/* The file that is being written or read. */
-typedef struct amp_open_file {
-    char *name;
-    int loads, whole, with_sidecar; /* whole: with all layers */
-    int held;              /* loading: the number of layers, from the first, that it has weights for */
-    amp_sidecar_save save; /* without a sidecar only its weights are used */
-} amp_open_file;
+/* Where a network is between its files and its training.
+ *
+ *     FRESH, LOADED                --- training begins --->  TRAINING
+ *     TRAINING, UNSAVED, STOPPING  --- a file is saved --->  TRAINING; UNSAVED if that fails
+ *     TRAINING, UNSAVED            --- asked to stop ----->  STOPPING
+ *     any                          --- file is loaded ---->  LOADED, if a training can continue from the file
+ *                                                            (can_continue); else LOADED becomes FRESH, and
+ *                                                            the others stay
+ *
+ * While a file is open, save.weights has names if it is being saved, and save.sidecar if it gets one. */
+typedef enum amp_phase {
+    AMP_FRESH,    /* random, or of a file that a training does not continue from */
+    AMP_LOADED,   /* of last_file: the training that begins next continues from its sidecar */
+    AMP_TRAINING, /* from here on a whole file gets a sidecar */
+    AMP_UNSAVED,  /* the training's last save has failed */
+    AMP_STOPPING  /* the training was asked to stop: its next save is the last */
+} amp_phase;
 
 struct amp_resume {
-    char *last_file;      /* the file that was last saved or loaded whole; NULL: none */
-    /* loading */
-    int pending;          /* last_file was loaded, and no training has begun since */
-    size_t loaded_seen;   /* `seen` when the weights were loaded */
-    /* training */
-    int training;         /* training has begun: from now on a saved file gets a sidecar */
-    int quiet;            /* another network of the same training prints the messages */
+    amp_phase phase;
+    char *last_file;       /* the file that was last saved or loaded whole; NULL: none */
+    size_t loaded_seen;    /* `seen` when the weights were loaded */
     amp_run_state went_on; /* the sidecar's run state that the training resumed from; all 0 without one */
     amp_loop loop;
-    amp_open_file file;
-    float *rank_states;   /* during a save: see amp_run_state.states */
+    char *file;            /* the file that was last opened */
+    int held;              /* the number of layers, from the first, that it has weights for, the network's or
+                              fewer; averages of weights count as none */
+    amp_sidecar_save save; /* the file that is being saved: without a sidecar only its weights are used */
+    float *rank_states;    /* during a save: see amp_run_state.states */
     amp_average *averages; /* up to three per layer: amp_fork_averages */
-    int save_failed;      /* the last save */
-    int stopping;         /* the training was asked to stop: this save is its last */
 };
 
 /* One per struct darknet_amp. */

@@ -68,7 +68,8 @@ void amp_spikes_free(struct darknet_amp *amp)
 
 /* ---- the line ---- */
 
-/* What a rank tells the others about its images. Plain bytes; a longer path is cut at its beginning. */
+/* What a rank sends to the others about its images. Plain bytes; a longer path is truncated at its
+ * beginning. */
 typedef struct told_images {
     size_t images;
     int count;

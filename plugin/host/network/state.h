@@ -44,8 +44,8 @@ struct darknet_amp {
     amp_image_losses image_losses; /* of the current step: see spikes.h */
 };
 
-/* Called by the fork's parser when all layers are made from the output of darknet_amp_open_cfg: returns the
- * new net->amp, NULL for a network without AMP. */
+/* Called by the fork's parser when it has made all layers from what darknet_amp_open_cfg returned: returns
+ * the new net->amp, NULL for a network without AMP. */
 struct darknet_amp *amp_host_make(struct network *net);
 /* Called after that: ends the program if the network is to be trained and does not fit into memory
  * (fits.h). */

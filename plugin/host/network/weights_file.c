@@ -12,6 +12,7 @@
 
 static void set_name(char **slot, const char *file)
 {
+    if (*slot && !strcmp(*slot, file)) return; /* `file` may be *slot itself */
     char *copy = amp_allocated(strdup(file));
     free(*slot);
     *slot = copy;
@@ -21,7 +22,7 @@ static void set_name(char **slot, const char *file)
 
 /* Completes a killed save of `file`, but only if `file` itself is missing: a program that only reads weights
  * must not touch what a running training is saving. A training does the rest when it begins (resume.c). */
-static void end_killed_save(const char *file)
+static void recover_missing(const char *file)
 {
     amp_error error;
     amp_sidecar *saved = NULL;
@@ -40,24 +41,8 @@ static void check_weights_file(amp_status status, const amp_error *error)
 
 static int is_partial(const struct network *net)
 {
-    return amp_fork_state(net)->resume->file.held < amp_fork_view(net).layers;
+    return amp_fork_state(net)->resume->held < amp_fork_view(net).layers;
 }
-
-static FILE *open_to_load(struct network *net, const char *file, int first, int layers)
-{
-    amp_error error;
-    int *held = &amp_fork_state(net)->resume->file.held;
-    *held = 0;
-    end_killed_save(file);
-    amp_exchange_broadcast(held, sizeof *held, "loading weights"); /* wait for rank 0 */
-    check_weights_file(amp_check_weights_size(net, file, first, layers, held, &error), &error);
-    if (is_partial(net))
-        fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; those of the others, up to layer %d, "
-                "are random\n", file, *held - 1, amp_fork_view(net).layers - 1);
-    return fopen(file, "rb");
-}
-
-int darknet_amp_held_layers(const struct network *net) { return amp_fork_state(net)->resume->file.held; }
 
 static int has_sidecar(const char *file)
 {
@@ -67,32 +52,54 @@ static int has_sidecar(const char *file)
     return has;
 }
 
-/* Other weights were loaded into a network that has trained: its next training step starts from only
- * these. */
+/* Whether a training can continue from the file that is opened. One that ends early has another network's
+ * first layers (darknet53.conv.74), or was truncated: then it has a sidecar. */
+static int can_continue(const struct network *net, const char *file, int whole)
+{
+    return whole && amp_fork_one_sided_layer(net) < 0 && (!is_partial(net) || has_sidecar(file));
+}
+
+/* Other weights are loaded into a network that has trained: its next training step starts from only these. */
 static void end_training(struct network *net)
 {
     amp_error error;
     struct darknet_amp *amp = amp_fork_state(net);
-    amp->resume->training = 0;
+    amp_fork_use_device(net);
     amp->steps = amp->skipped = 0;
     amp_fork_set_counters(net, (amp_counters){ .seen = amp_fork_counters(net).seen, .t = 0 });
     amp_host_check(amp_engine_start_anew(amp->engine, &error), &error);
 }
 
-static void note_loaded(struct network *net)
+static FILE *open_to_load(struct network *net, const char *file, int first, int layers)
+{
+    amp_error error;
+    struct amp_resume *resume = amp_fork_state(net)->resume;
+    int whole = first == 0 && layers >= amp_fork_view(net).layers, *held = &resume->held;
+    *held = 0;
+    recover_missing(file);
+    amp_exchange_broadcast(held, sizeof *held, "loading weights"); /* wait for rank 0 */
+    check_weights_file(amp_check_weights_size(net, file, first, layers, held, &error), &error);
+    if (is_partial(net))
+        fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; those of the others, up to layer %d, "
+                "are random\n", file, *held - 1, amp_fork_view(net).layers - 1);
+    if (can_continue(net, file, whole)) {
+        if (resume->phase >= AMP_TRAINING) end_training(net);
+        resume->phase = AMP_LOADED;
+    } else if (resume->phase == AMP_LOADED) resume->phase = AMP_FRESH;
+    return fopen(file, "rb");
+}
+
+int darknet_amp_held_layers(const struct network *net) { return amp_fork_state(net)->resume->held; }
+
+static void close_loaded(struct network *net, FILE *stream)
 {
     struct amp_resume *resume = amp_fork_state(net)->resume;
-    const char *file = resume->file.name;
     amp_error error;
-    check_weights_file(amp_check_weights_sense(net, file, &error), &error);
-    /* A file that ends early has another network's first layers (darknet53.conv.74), or was truncated: then
-     * it has a sidecar. */
-    resume->pending = resume->file.whole && amp_fork_one_sided_layer(net) < 0
-                      && (!is_partial(net) || has_sidecar(file));
+    check_weights_file(amp_check_weights_sense(net, resume->file, &error), &error);
     resume->loaded_seen = amp_fork_counters(net).seen;
-    if (!resume->pending) return;
-    if (resume->training) end_training(net);
-    set_name(&resume->last_file, file);
+    if (resume->phase == AMP_LOADED) set_name(&resume->last_file, resume->file);
+    fclose(stream);
+    darknet_amp_weights_changed(net);
 }
 
 /* ---- saving ---- */
@@ -101,50 +108,52 @@ static void note_loaded(struct network *net)
 static int is_asked_again(const struct darknet_amp *amp, const struct network *net)
 {
     return amp->resume->loop.average_loss && amp->step_skipped && !amp_fork_is_over(net)
-        && !amp->resume->stopping;
+        && amp->resume->phase != AMP_STOPPING;
 }
 
 /* A training continues without the file. If there is nothing to continue, the program ends. The loops of
  * detector and classifier may save more than once at their end: amp_resume_loop_ended checks the last
  * save. */
-static void print_failed_save(struct darknet_amp *amp, const struct network *net, const char *file,
-                              const amp_error *error)
+static void print_failed_save(struct darknet_amp *amp, const struct network *net, const amp_error *error)
 {
     struct amp_resume *resume = amp->resume;
-    const char *kept = resume->last_file, *what_is_left = "nothing has been saved so far";
+    const char *file = resume->file, *kept = resume->last_file;
+    const char *what_is_left = "nothing has been saved so far";
+    int trains = resume->phase >= AMP_TRAINING;
     if (kept) what_is_left = amp_file_exists(kept) ? "the last good file is kept: "
                                                    : "the last good file is gone as well: ";
-    resume->save_failed = 1;
     fflush(stdout);
-    if (!resume->training) fprintf(stderr, "amp: %s could not be written: %s\n", file, error->message);
+    if (!trains) fprintf(stderr, "amp: %s could not be written: %s\n", file, error->message);
     else
         fprintf(stderr, "amp: %s could not be written: %s; training %s, %s%s\n", file, error->message,
-                amp_fork_is_over(net) ? "is over" : resume->stopping ? "ends here" : "continues",
+                amp_fork_is_over(net) ? "is over" : resume->phase == AMP_STOPPING ? "ends here" : "continues",
                 what_is_left, kept ? kept : "");
-    if (!resume->training || (amp_fork_is_over(net) && !resume->loop.average_loss)) exit(1);
+    if (!trains || (amp_fork_is_over(net) && !resume->loop.average_loss)) exit(1);
+    resume->phase = AMP_UNSAVED;
 }
 
 /* An update with an absurd learning rate leaves useless weights; the file they would replace is better. */
 static amp_status check_weights(struct darknet_amp *amp, const struct network *net, amp_error *error)
 {
     amp_anomaly bad;
-    if (!amp->resume->training || !amp_parameters_bad_master(amp_engine_parameters(amp->engine), &bad))
+    if (amp->resume->phase < AMP_TRAINING
+        || !amp_parameters_bad_master(amp_engine_parameters(amp->engine), &bad))
         return AMP_OK;
     return amp_fail(error, AMP_DIVERGED, "%s of layer %d are inf, NaN or beyond 1e19 after step %ld",
                     bad.tensor, bad.layer, amp_fork_view(net).batch_number);
 }
 
-static amp_status open_file(struct darknet_amp *amp, const char *name, FILE **out, amp_error *error)
+static amp_status open_file(amp_sidecar_save *save, const char *name, int with_sidecar, FILE **out,
+                            amp_error *error)
 {
-    amp_open_file *f = &amp->resume->file;
-    f->save = (amp_sidecar_save){ 0 };
-    AMP_TRY(f->with_sidecar ? amp_sidecar_begin(name, &f->save, error)
-                            : amp_safe_file_begin(name, &f->save.weights, error));
-    *out = fopen(f->save.weights.temporary, "wb");
+    *save = (amp_sidecar_save){ 0 };
+    AMP_TRY(with_sidecar ? amp_sidecar_begin(name, save, error)
+                         : amp_safe_file_begin(name, &save->weights, error));
+    *out = fopen(save->weights.temporary, "wb");
     if (*out) return AMP_OK;
-    amp_status status = amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", f->save.weights.temporary,
+    amp_status status = amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", save->weights.temporary,
                                  strerror(errno));
-    amp_sidecar_cancel(&f->save);
+    amp_sidecar_cancel(save);
     return status;
 }
 
@@ -158,26 +167,28 @@ static void end_save(struct darknet_amp *amp, const struct network *net, int fai
     amp_exchange_broadcast(&failed, sizeof failed, "saving weights");
     if (failed) {
         if (!amp_ranks_leads()) amp_fail(error, AMP_IO_FAILED, "rank 0 could not write it");
-        print_failed_save(amp, net, resume->file.name, error);
+        print_failed_save(amp, net, error);
         return;
     }
-    resume->save_failed = 0;
-    if (resume->file.whole && !resume->pending) set_name(&resume->last_file, resume->file.name);
+    if (resume->phase >= AMP_TRAINING) resume->phase = AMP_TRAINING;
+    if (!is_partial(net) && resume->phase != AMP_LOADED) set_name(&resume->last_file, resume->file);
 }
 
-static FILE *open_to_save(struct network *net, const char *file)
+static FILE *open_to_save(struct network *net, const char *file, int first, int layers)
 {
     struct darknet_amp *amp = amp_fork_state(net);
-    amp_open_file *f = &amp->resume->file;
+    struct amp_resume *resume = amp->resume;
     amp_error error;
     FILE *out = NULL;
     if (is_asked_again(amp, net)) return NULL;
     amp_fork_use_device(net);
-    f->with_sidecar = f->whole && amp->resume->training;
-    if (f->with_sidecar) amp_resume_gather_states(net);
+    resume->held = first == 0 ? layers : 0;
+    int with_sidecar = !is_partial(net) && resume->phase >= AMP_TRAINING;
+    if (with_sidecar) amp_resume_gather_states(net);
     if (!amp_ranks_leads())
         end_save(amp, net, 0, &error);
-    else if (check_weights(amp, net, &error) != AMP_OK || open_file(amp, file, &out, &error) != AMP_OK)
+    else if (check_weights(amp, net, &error) != AMP_OK
+             || open_file(&resume->save, file, with_sidecar, &out, &error) != AMP_OK)
         end_save(amp, net, 1, &error);
     errno = 0;
     return out;
@@ -195,12 +206,12 @@ static amp_status close_stream(FILE *stream, const char *name, amp_error *error)
 /* For a file that is not enough to resume from. A sidecar beside it belongs to the file it replaced, and is
  * removed last, so that the old file never exists without it. If killed in between, the next training rejects
  * the two, which do not match. */
-static amp_status put_alone(amp_open_file *f, amp_error *error)
+static amp_status put_alone(amp_safe_file *weights, amp_error *error)
 {
     amp_status status = AMP_OK;
-    AMP_TRY(amp_safe_file_commit(&f->save.weights, error));
-    if (f->save.weights.direct) return AMP_OK;
-    char *sidecar = amp_sidecar_name(f->save.weights.target);
+    AMP_TRY(amp_safe_file_commit(weights, error));
+    if (weights->direct) return AMP_OK;
+    char *sidecar = amp_sidecar_name(weights->target);
     if (unlink(sidecar) != 0 && errno != ENOENT)
         status = amp_fail(error, AMP_IO_FAILED,
                           "cannot remove %.500s, which belongs to what was there before: %s; remove it",
@@ -209,41 +220,31 @@ static amp_status put_alone(amp_open_file *f, amp_error *error)
     return status;
 }
 
-static amp_status close_file(struct darknet_amp *amp, const struct network *net, FILE *stream,
-                             amp_error *error)
+static amp_status close_saved(struct darknet_amp *amp, const struct network *net, FILE *stream,
+                              amp_error *error)
 {
-    amp_open_file *f = &amp->resume->file;
-    amp_status status = close_stream(stream, f->name, error);
-    if (f->with_sidecar) {
+    amp_sidecar_save *save = &amp->resume->save;
+    amp_status status = close_stream(stream, amp->resume->file, error);
+    if (status == AMP_OK && save->sidecar.target) {
         amp_run_state run = amp_resume_run_state(amp, net);
-        if (status == AMP_OK) return amp_sidecar_finish(&f->save, amp->engine, &run, error);
-    } else if (status == AMP_OK) {
-        status = put_alone(f, error);
+        return amp_sidecar_finish(save, amp->engine, &run, error);
     }
-    amp_sidecar_cancel(&f->save); /* removes files that were not moved into place */
+    if (status == AMP_OK) status = put_alone(&save->weights, error);
+    amp_sidecar_cancel(save); /* removes files that were not moved into place */
     return status;
 }
 
 FILE *darknet_amp_open_weights(struct network *net, const char *file, const char *mode, int first, int layers)
 {
-    amp_open_file *f = &amp_fork_state(net)->resume->file;
-    set_name(&f->name, file);
-    f->loads = *mode == 'r';
-    f->whole = first == 0 && layers >= amp_fork_view(net).layers;
-    return f->loads ? open_to_load(net, file, first, layers) : open_to_save(net, file);
+    set_name(&amp_fork_state(net)->resume->file, file);
+    return (*mode == 'r' ? open_to_load : open_to_save)(net, file, first, layers);
 }
 
 void darknet_amp_close_weights(struct network *net, FILE *file)
 {
     struct darknet_amp *amp = amp_fork_state(net);
-    struct amp_resume *resume = amp->resume;
     amp_error error;
     amp_fork_use_device(net);
-    if (resume->file.loads) {
-        note_loaded(net);
-        fclose(file);
-        darknet_amp_weights_changed(net);
-        return;
-    }
-    end_save(amp, net, close_file(amp, net, file, &error) != AMP_OK, &error);
+    if (!amp->resume->save.weights.target) close_loaded(net, file);
+    else end_save(amp, net, close_saved(amp, net, file, &error) != AMP_OK, &error);
 }

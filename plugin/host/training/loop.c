@@ -397,14 +397,14 @@ static int save_backup(char name[PATH_BYTES])
 {
     struct network *net = training.nets[0];
     struct darknet_amp *amp = amp_fork_state(net);
-    if (amp) amp->resume->stopping = 1;
+    if (amp) amp->resume->phase = AMP_STOPPING;
     name_backup(name, training.folder, training.base);
     int further = amp && amp_ranks_leads() && is_further(name, net);
     amp_exchange_broadcast(&further, sizeof further, "saving a backup");
     if (further) name_snapshot(name);
     amp_fork_save_weights(net, name);
     fflush(stdout);
-    return !amp || !amp->resume->save_failed;
+    return !amp || amp->resume->phase != AMP_UNSAVED;
 }
 
 static void stop_with_backup(void)
