@@ -125,7 +125,7 @@ amp_pass amp_own_pass(const network *net, int index, float *input, float *input_
     int training);
 layer amp_own_joined(const network *net, int index, amp_joined *room);
 
-/* For gaps.c of a fork; implemented in buffers.c. scratch: `count` zeros for the duration of one call, which
+/* For gaps.c of a fork; implemented in scratch.c. scratch: `count` zeros for the duration of one call, which
  * the caller frees; if there is no memory, the program ends with a line. own_buffer: allocates, in the same
  * way, a buffer that a layer lacks; Darknet's free_layer frees it. at_step: a layer inside a recurrent one,
  * at one time step; its arrays hold all steps, one after the other. */

@@ -167,7 +167,7 @@ void amp_cache_file_unmap(amp_cache_mapping *mapped)
 }
 
 /* NULL: the pixels are missing, as in a truncated file. */
-static unsigned char *map(amp_cache_file *f, const entry *e, amp_cache_mapping *mapped)
+static unsigned char *map_entry(amp_cache_file *f, const entry *e, amp_cache_mapping *mapped)
 {
     struct stat info;
     uint64_t before = e->offset % (uint64_t)sysconf(_SC_PAGESIZE);
@@ -184,7 +184,7 @@ int amp_cache_file_find(amp_cache_file *f, uint64_t key, amp_pixels *pixels, amp
 {
     for (known *k; key && (k = find(f, key, 0));) {
         const entry *e = &k->entry;
-        unsigned char *bytes = map(f, e, mapped);
+        unsigned char *bytes = map_entry(f, e, mapped);
         if (!bytes) k->state = BAD;
         else if (k->state == UNCHECKED)
             k->state = amp_quick_sum(bytes, pixels_of(e)) == e->pixel_sum ? GOOD : BAD;
