@@ -135,3 +135,37 @@ for command in 'version' 'clean tiny.cfg -' 'log none.csv' 'check tiny.cfg' 'pla
     status_of preloaded starts.so "$DARKNET" amp $command
     [ "$(wc -l < starts)" = 1 ] || fail "amp $command: started $(wc -l < starts) times"
 done
+
+# ---- one reading ----
+# A program opens its .cfg once, whatever reads it; the .data file likewise, and stock's training once more.
+cc -shared -fPIC -x c - -o opens.so -ldl <<'END_OF_C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+static FILE *counted(const char *function, const char *name, const char *mode)
+{
+    FILE *(*real)(const char *, const char *);
+    *(void **)&real = dlsym(RTLD_NEXT, function);
+    FILE *file = !strncmp(name, "tiny.", 5) ? real("opens", "a") : NULL;
+    if (file) fprintf(file, "%s\n", name), fclose(file);
+    return real(name, mode);
+}
+FILE *fopen(const char *name, const char *mode) { return counted("fopen", name, mode); }
+FILE *fopen64(const char *name, const char *mode) { return counted("fopen64", name, mode); }
+END_OF_C
+opened() { # opened <times the .cfg> <times the .data file> <command...>
+    rm -f opens
+    OMP_WAIT_POLICY=passive succeeds preloaded opens.so "$DARKNET" "${@:3}"
+    [ "$(grep -c 'tiny\.cfg' opens) $(grep -c 'tiny\.data' opens)" = "$1 $2" ] ||
+        fail "${*:3}: the .cfg and the .data file are opened $(sort opens | uniq -c | tr -s '\n ' ' ')"
+}
+a_program_reads_its_files_once() {
+    opened 1 2 detector train tiny.data tiny.cfg -amp fp32
+    opened 1 0 amp plan tiny.cfg
+    opened 1 1 amp plan tiny.cfg tiny.data -batch 2
+    opened 1 1 amp check tiny.cfg tiny.data
+    opened 1 0 amp clean tiny.cfg -
+    opened 1 1 amp valid tiny.data tiny.cfg backup/tiny_final.weights
+}
+a_program_reads_its_files_once

@@ -104,6 +104,10 @@ while read -r hook files; do
     [ "$found" ] || fail "$hook is in none of $files"
 done < hooks
 
+# Lines of .cfg and .data files are read by the document alone.
+! grep -rnE 'cfg_document_read *\(' "$plugin" --include='*.c' | grep -vE '/(cfg_document|documents)\.c:' ||
+    fail 'a .cfg or .data file is read beside the documents of this program'
+
 # Variables of the program, which outlive its networks, are those of the table in docs/design.md, and no
 # others: variables_of_the_program_are_listed. Read-only tables that hold addresses (.data.rel.ro) are none,
 # and NVTX has its own. A fork whose tree is not here is not built.

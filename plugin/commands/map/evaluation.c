@@ -34,7 +34,6 @@ static amp_status load_all_weights(struct network *net, const char *file, amp_er
 amp_status amp_evaluation_open(const char *cfg, const char *weights, struct network **out, amp_error *error)
 {
     *out = NULL;
-    AMP_TRY(amp_readable(cfg, "the .cfg file", error));
     *out = amp_fork_make_network(cfg, cfg, 1);
     amp_status status = load_all_weights(*out, weights, error);
     if (status == AMP_OK) return AMP_OK;
