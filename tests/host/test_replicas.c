@@ -274,6 +274,12 @@ TEST(behaviour_23_half_copies_are_refreshed_after_weights_are_shared_or_loaded)
         write_weights(nets[1], name);
         load_weights(loaded, name);
         for (int i = 0; i < 2; i++) assert_same_prediction(nets[i], loaded, 5);
+        /* Nor do copies of other weights stay in a network that trains, of which no prediction notices it. */
+        train_replicas(nets, 2, (step){ 2, NOWHERE, 0 });
+        feed(nets[0], 7);
+        amp_host_predict(nets[0], nets[0]->input);
+        load_weights(nets[0], name);
+        assert_same_prediction(nets[0], loaded, 5);
         unlink_pair(name);
         release_all(nets, 2);
         release(loaded);
