@@ -951,14 +951,15 @@ BACKEND_TEST(gemm_multiplies_in_the_dtype_and_sums_in_fp32)
 {
     static const struct { amp_dtype dtype; cudaDataType_t factors; } cases[] = {
         { AMP_FP32, CUDA_R_32F }, { AMP_FP16, CUDA_R_16F }, { AMP_BF16, CUDA_R_16BF } };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
         gemm_life g;
-        begin_gemm(&g, cases[i].dtype);
+        begin_gemm(&g, cases[i / 2].dtype);
+        g.d.b.version = i % 2; /* 0: both rounded factors share one block */
         int before = cublas_double.products;
         OK(b->gemm(b, &g.d, e));
         assert_product(&g);
         assert_int_equal(cublas_double.products, before + 1);
-        assert_int_equal(cublas_double.factors, cases[i].factors);
+        assert_int_equal(cublas_double.factors, cases[i / 2].factors);
         assert_int_equal(cublas_double.result, CUDA_R_32F);
         assert_int_equal(cublas_double.computes, CUBLAS_COMPUTE_32F);
         assert_int_equal(cublas_double.unaligned, 0);

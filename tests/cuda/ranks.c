@@ -317,10 +317,13 @@ static const char *const cfgs[] = {
 
 static network *make(const char *cfg)
 {
-    put_anew("net.cfg", cfg);
+    char name[32];
+    put_cfg(name, cfg);
     darknet_amp_start(3, (char *[]){ "darknet", "-amp", "fp32", NULL });
     srand(5);
-    return parse_network_cfg("net.cfg");
+    network *net = parse_network_cfg(name);
+    unlink(name);
+    return net;
 }
 
 static void copy_masters(network *from, network *to)

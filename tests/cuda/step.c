@@ -60,10 +60,13 @@ static int end(void **state)
 
 static network *make(const char *cfg)
 {
-    put_anew("net.cfg", cfg);
+    char name[32];
+    put_cfg(name, cfg);
     darknet_amp_start(3, (char *[]){ "darknet", "-amp", "fp16", NULL });
     srand(5);
-    return parse_network_cfg("net.cfg");
+    network *net = parse_network_cfg(name);
+    unlink(name);
+    return net;
 }
 
 /* As get_next_batch does, over what may still be copied to the GPU. */
@@ -748,6 +751,49 @@ TEST_WITH(a_step_of_recorded_passes, begin, end)
     assert_int_equal(c.forward.library + c.backward.library, 0);
     check_detector_waits(&c);
     free_network(net);
+}
+
+/* A whole step of 64 images, as a training makes it, after passes that allocate, record with one block of
+ * images, and record with the other. */
+static amp_cuda_counts count_64_images(const char *layers, int passes, int graphs)
+{
+    char cfg[8192];
+    amp_cuda_counts c;
+    snprintf(cfg, sizeof cfg, "[net]\nbatch=64\nsubdivisions=%d\nlearning_rate=0.001\nmomentum=0.9\n"
+             "max_batches=1000\ninit_scale=8\nwidth=16\nheight=16\nchannels=3\n%s", passes, layers);
+    network *net = make(cfg);
+    train(net, passes > 1 && !graphs ? 1 : 3, 10);
+    COUNT_OF(c, train(net, 1, 500));
+    print_message("%d images a pass: ", 64 / passes);
+    show("step", c);
+    print_message("graphs launched %ld, recorded %ld\n", c.graphs, c.recorded);
+    free_network(net);
+    return c;
+}
+
+/* What a pass takes does not depend on how many images it has, except for their own bytes. */
+TEST_WITH(a_step_of_64_images_in_passes_of_4_8_and_64, begin, end)
+{
+    static const struct { const char *layers; int graphs; } networks[] = {
+        { DETECTOR, 0 }, { GRAPHS DETECTOR, 1 }, { CLASSIFIER, 0 } };
+    static const int passes[3] = { 16, 8, 1 };
+    for (int n = 0; n < 3; n++) {
+        amp_cuda_counts c[3];
+        for (int i = 0; i < 3; i++) {
+            c[i] = count_64_images(networks[n].layers, passes[i], networks[n].graphs);
+            assert_int_equal(c[i].allocations + c[i].frees + c[i].questions + c[i].recorded, 0);
+            assert_int_equal(c[i].graphs, networks[n].graphs * 2 * passes[i]);
+        }
+#define EACH_PASS_TAKES_THE_SAME(count) \
+        assert_int_equal((c[0].count - c[1].count) * 7, (c[1].count - c[2].count) * 8)
+        EACH_PASS_TAKES_THE_SAME(waits);
+        EACH_PASS_TAKES_THE_SAME(launches);
+        EACH_PASS_TAKES_THE_SAME(library);
+        EACH_PASS_TAKES_THE_SAME(uploads);
+        EACH_PASS_TAKES_THE_SAME(downloads);
+        assert_int_equal(c[0].uploaded, c[2].uploaded);
+        assert_int_equal(c[1].uploaded, c[2].uploaded);
+    }
 }
 
 TEST_WITH(what_keeps_passes_from_being_recorded_is_told_once, begin, end)

@@ -3,9 +3,11 @@
 # bench/gpu.sh too, as they are, over the doubles of tests/doubles. What it leaves is what it would leave
 # there.
 #
-# usage: tests/gpu/rehearse.sh FOLDER [--from BUILD] [options of run.sh]
+# usage: tests/gpu/rehearse.sh FOLDER [--from BUILD] [--compile] [options of run.sh]
 #   FOLDER        is made; all that is built and left is in it: out/summary.txt, out/logs.tar.gz
 #   --from BUILD  takes the programs of this build (cmake --preset cpu, with its tests) instead of building
+#   --compile     first builds what a GPU would run, with nvcc, as on such a machine: stage "build" takes as
+#                 long as that. These programs are linked but not run
 #
 # AMP_DOUBLE_GPU in the environment makes the GPU another one, or one that something is the matter with
 # (tests/doubles/cuda_doubles.h). Its status is run.sh's.
@@ -20,15 +22,19 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 . "$root/tests/e2e/lib/gpu_stand_ins.bash"
-[ $# -gt 0 ] && [ "${1#-}" = "$1" ] || { sed -n '/^# usage/,/^# *--from/s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -gt 0 ] && [ "${1#-}" = "$1" ] || { sed -n '/^# usage/,/^# *long as/s/^# \{0,1\}//p' "$0"; exit 2; }
 mkdir -p "$1/machine" "$1/out"
-folder=$(cd "$1" && pwd) from='' options=()
+folder=$(cd "$1" && pwd) from='' options=() COMPILE=''
 shift
 while [ $# -gt 0 ]; do
-    if [ "$1" = --from ]; then from=$(cd "$2" && pwd); shift; else options+=("$1"); fi
+    case $1 in
+        --from) from=$(cd "$2" && pwd); shift ;;
+        --compile) COMPILE=$folder/compiled ;;
+        *) options+=("$1") ;;
+    esac
     shift
 done
-export SOURCE_DIR=$root DOUBLES=${from:-$folder/doubles} FROM=$from REAL_CMAKE
+export SOURCE_DIR=$root DOUBLES=${from:-$folder/doubles} FROM=$from COMPILE REAL_CMAKE
 REAL_CMAKE=$(command -v cmake)
 
 stand_in_python3 "$folder/machine"
@@ -69,6 +75,7 @@ programs=$(grep -o '^gpu_program([a-z_]*' "$SOURCE_DIR/tests/gpu/gpu.cmake" | se
 programs+=" $(sed -n '/^set(conformance_tests/,/)/p' "$SOURCE_DIR/tests/CMakeLists.txt" |
     grep -o 'test_[a-z_]*' | sed 's/test_/gpu_/')"
 if [ "$1" = -S ]; then
+    [ -z "$COMPILE" ] || "$REAL_CMAKE" -S "$2" -B "$COMPILE" "${@:5}"
     mkdir -p "$4"
     printf '%s\n' DARKNET_AMP_CUDA:BOOL=ON CUDNN_LIBRARY:FILEPATH=/doubles "$@" |
         sed 's/^-DDARKNET_SOURCE_DIR=/DARKNET_SOURCE_DIR:PATH=/' > "$4/CMakeCache.txt"
@@ -78,6 +85,7 @@ if [ "$1" = -S ]; then
     exit
 fi
 [ "$1" = --build ] || exec "$REAL_CMAKE" "$@"
+[ -z "$COMPILE" ] || "$REAL_CMAKE" --build "$COMPILE" "${@:3}"
 targets=(darknet shapes darknet-on-doubles bench-step-on-doubles)
 for name in $programs; do targets+=($(of_double $name)); done
 [ -n "$FROM" ] || "$REAL_CMAKE" --build "$DOUBLES" --target "${targets[@]}" -j "${@: -1}"

@@ -46,6 +46,14 @@ static inline void *file_bytes(const char *name, size_t *size)
     return bytes;
 }
 
+/* A .cfg under a name that was not used before, since a program keeps the first .cfg that it reads. */
+static inline void put_cfg(char name[32], const char *text)
+{
+    static int count;
+    snprintf(name, 32, "net%d.cfg", count++);
+    put_file(name, text);
+}
+
 /* For files that are written very often: overwriting in place would wait for the disk each time. */
 static inline void put_anew(const char *name, const char *text)
 {
