@@ -564,13 +564,14 @@ TEST_WITH(recurrent_states_are_gathered_from_all_gpus_and_rank_0s_is_in_use_agai
 typedef void loop(char *data_file, char *cfg, char *weights, int *gpus, int count, int clear);
 loop train_detector, train_classifier; /* Darknet's */
 
-static const struct { const char *command; loop *train; const char *final; } loops[] = {
-    { "detector", train_detector, "my_final.weights" }, { "classifier", train_classifier, "my.weights" },
+static const struct { const char *command; loop *train; const char *data, *final; int classes; } loops[] = {
+    { "detector", train_detector, "boxes.data", "my_final.weights", 2 },
+    { "classifier", train_classifier, "classes.data", "my.weights", 6 },
 };
 
 enum { IMAGES = 6, SIDE = 16 };
 
-static void write_data(int classes)
+static void write_data(int l)
 {
     static const char head[] = "P6 16 16 255\n", label[] = "1 .5 .4 .3 .2\n", data_file[] =
         "classes=%d\nlabels=labels.txt\ntrain=train.txt\nbackup=.\n", labels[] = "a\nb\nc\nd\ne\nf\n";
@@ -589,23 +590,23 @@ static void write_data(int classes)
     }
     put_bytes("train.txt", list, strlen(list));
     put_bytes("labels.txt", labels, strlen(labels));
-    snprintf(text, sizeof text, data_file, classes);
-    put_bytes("my.data", text, strlen(text));
+    snprintf(text, sizeof text, data_file, loops[l].classes);
+    put_bytes(loops[l].data, text, strlen(text));
 }
 
 /* So many steps; weights: where to begin, or NULL. Returns the network that they end with. */
 static network *train_as_user(int l, const char *gpus, int steps, char *weights)
 {
     char cfg[2048], *end = strstr(cfgs[l], "max_batches=100\n"), *arguments[] = {
-        "darknet", (char *)loops[l].command, "train", "my.data", "my.cfg", "-amp", "fp32", "-seed", "7",
-        "-gpus", (char *)gpus, NULL };
+        "darknet", (char *)loops[l].command, "train", (char *)loops[l].data, "my.cfg", "-amp", "fp32",
+        "-seed", "7", "-gpus", (char *)gpus, NULL };
     int numbers[] = { 0, 0 };
     snprintf(cfg, sizeof cfg, "%.*smax_batches=%d\n%s", (int)(end - cfgs[l]), cfgs[l], steps,
              strchr(end, '\n') + 1);
     put_bytes("my.cfg", cfg, strlen(cfg));
     darknet_amp_start(COUNT(arguments) - 1, arguments);
     amp_random_set_next_job(1); /* as in a program of its own */
-    loops[l].train("my.data", "my.cfg", weights, numbers, 1 + (strchr(gpus, ',') != NULL), 0);
+    loops[l].train((char *)loops[l].data, "my.cfg", weights, numbers, 1 + (strchr(gpus, ',') != NULL), 0);
     darknet_amp_start(3, (char *[]){ "darknet", "-amp", "fp32", NULL });
     network *net = parse_network_cfg("my.cfg");
     load_weights(net, (char *)loops[l].final);
@@ -639,7 +640,7 @@ TEST_WITH(training_on_two_gpus_is_that_on_one_and_each_goes_on_from_the_other, b
 {
     setenv("OMP_WAIT_POLICY", "passive", 1); /* or the program would start itself again */
     for (int l = 0; l < (int)COUNT(loops); l++) {
-        write_data(l ? 6 : 2);
+        write_data(l);
         check_loop(l);
     }
 }

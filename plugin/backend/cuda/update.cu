@@ -312,7 +312,7 @@ amp_status amp_cuda_check_gradients(amp_backend *backend, const amp_param *param
     amp_cuda_table *t = &amp_cuda_of(backend)->arrays;
     amp_update_args as_it_is = {};
     const decision *there;
-    decision v;
+    decision v = {};
     as_it_is.batch = 1;
     as_it_is.inverse_scale = 1;
     *found_inf = 0;
