@@ -27,8 +27,8 @@ static int same_text(amp_saved_text saved, const char *text)
 }
 
 #define mismatch(c, error, why, ...) \
-    amp_fail(error, AMP_BAD_SIDECAR, "%s: it is of another network: " why "; train with its own .cfg, or " \
-             AMP_SIDECAR_REMEDY, (c)->name, ##__VA_ARGS__)
+    amp_fail(error, AMP_BAD_SIDECAR, "%s: it belongs to another network: " why "; train with the .cfg " \
+             "that it was saved with, or " AMP_SIDECAR_REMEDY, (c)->name, ##__VA_ARGS__)
 
 static amp_status compare_layers(const amp_sidecar *c, const amp_parameters *e, amp_error *error)
 {
@@ -49,7 +49,8 @@ static amp_status compare_params(const amp_sidecar *c, const amp_parameters *e, 
         const amp_param *p = &e->params[i];
         int layer = s->layer < p->layer ? s->layer : p->layer;
         if (s->layer != p->layer || !same_text(s->name, p->name))
-            return mismatch(c, error, "layer %d [%s] differs: %.*s of layer %d there is %s of layer %d here",
+            return mismatch(c, error, "layer %d [%s] differs: the file has %.*s of layer %d where this "
+                                      "network has %s of layer %d",
                             layer, e->layer_types[layer], shown(s->name), s->name.at, s->layer, p->name,
                             p->layer);
         if (s->count != p->count)
@@ -74,7 +75,8 @@ static amp_status compare_statistics(const amp_sidecar *c, const amp_parameters 
         const amp_saved_entry *saved = &c->statistics[i];
         const amp_statistics *s = &e->statistics[i];
         if (saved->layer == s->layer && (saved->count == s->count || starts_anew(c, e, i))) continue;
-        return mismatch(c, error, "the statistics of layer %d there (%zu) are of layer %d (%zu) here",
+        return mismatch(c, error, "the file has statistics of layer %d (%zu) where this network has those "
+                                  "of layer %d (%zu)",
                         saved->layer, saved->count, s->layer, s->count);
     }
     if (c->statistics_count != e->statistics_count)
@@ -255,6 +257,6 @@ void amp_sidecar_fit_batch(const amp_sidecar *c, amp_engine *engine, int images,
         multiply(p->m, p->count, factor);
         multiply(p->v, p->count, factor * factor);
     }
-    add_note(note, "the batch was %g images and is %d now: %s scaled to that", saved, images,
+    add_note(note, "the batch was %g images and is %d now: %s scaled to match", saved, images,
              e->adam ? "moments are" : "momentum is");
 }

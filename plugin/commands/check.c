@@ -98,8 +98,8 @@ amp_status amp_command_check(int argc, char **argv, amp_error *error)
     if (*given) printf("[amp]: %s; other keys have their defaults (amp check -h lists them)\n", given);
     if (data)
         printf("%.300s: %s: %ld images to train on, %ld to validate on%s\n", data,
-               amp_scan_is_odd(&scan) ? "can be trained on, but see above" : "no mistakes found",
+               amp_scan_is_odd(&scan) ? "can be used for training, but see above" : "no mistakes found",
                scan.train.images, scan.valid.images,
-               scan.valid.images ? "" : ", which -map and amp valid want (`valid = FILE`)");
+               scan.valid.images ? "" : ", which -map and amp valid need (`valid = FILE`)");
     return AMP_OK;
 }

@@ -53,7 +53,7 @@ amp_status amp_command_clean(int argc, char **argv, amp_error *error)
     const amp_argument arguments[] = {
         { .name = "CFG", .text = &cfg, .about = "the network's .cfg" },
         { .name = "OUT", .text = &to, .optional = 1,
-          .about = "the file to write, which may be CFG itself (-: standard output, as without it)" },
+          .about = "the file to write, which may be CFG itself (-: standard output, the default)" },
         { 0 } };
     AMP_TRY(amp_arguments_read("amp clean", argc - 3, argv + 3, arguments, error));
     return clean(cfg, to, error);

@@ -69,7 +69,7 @@ static void take_seed(int *argc, char **argv)
     char *end;
     unsigned long value = strtoul(seed, &end, 10);
     if (!*seed || *end || *seed == '-' || value > 4294967295ul)
-        darknet_amp_refuse("command line: -seed %s is no seed; allowed: 0 to 4294967295", seed);
+        darknet_amp_refuse("command line: -seed %s is not a seed; allowed: 0 to 4294967295", seed);
     amp_random_set_seed((unsigned)value);
 }
 

@@ -88,7 +88,7 @@ no_file 'it is not a regular file' mkfifo
     no_file 'it is not a regular file' python3 -c \
         'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])'
 no_file 'it is not a regular file' ln -s /dev/null
-no_file 'it is a symbolic link to a file that is not there' ln -s nowhere
+no_file 'it is a symbolic link to a missing file' ln -s nowhere
 no_file 'Too many levels of symbolic links' ln -s case.weights.amp
 no_file 'Is a directory' mkdir
 # Saved to, a FIFO would wait for a reader for ever, and a device would keep nothing.

@@ -196,7 +196,7 @@ bad_input() {
     refused '-patience 0: expected a number of measurements from 1' detector tiny.data -map 5 -patience 0
     refused '-patience x: expected' detector tiny.data -map 5 -patience x
     refused '-patience: it counts what -map measures' detector tiny.data -patience 5
-    refused 'mAP is of detectors' classifier tiny.data -map
+    refused 'mAP is for detectors' classifier tiny.data -map
     sed 's/^valid=.*/valid=nowhere.txt/' tiny.data > nowhere.data
     refused nowhere.txt detector nowhere.data -amp bf16 -map 5
     sed 's/^backup=.*/backup=no_folder/' tiny.data > no_folder.data

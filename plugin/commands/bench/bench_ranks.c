@@ -180,9 +180,9 @@ static void show(const scaling *s, FILE *out)
     const amp_bench *b = &s->b;
     fprintf(out, "%s: %s, batch %d, %d x %d x %d, seed %u, on %s; %s\n", b->cfg, s->dtype, b->batch, b->width,
             b->height, b->channels, b->seed, b->on_gpu ? "GPUs" : "CPUs", s->library);
-    fprintf(out, "ms of a step of all ranks on synthetic images, in brackets the middle half of the steps;\n"
-            "waited: of it, for sums that backward did not hide; efficiency: the speed over that of as many\n"
-            "single ranks\n");
+    fprintf(out, "ms of a step of all ranks on synthetic images; brackets: the middle half of the steps;\n"
+            "waited: ms of waiting for sums that backward did not hide; efficiency: the speed over\n"
+            "that of as many single ranks\n");
     amp_table_print(out, 0, row_fields, s->rows, sizeof *s->rows, s->count, NULL);
 }
 

@@ -133,7 +133,7 @@ void amp_compare_verdict(amp_comparison *c, const char *const *notes)
     for (int i = 0; i < all; i++) done += c->runs[i].state == AMP_RUN_DONE;
     if (c->interrupted)
         advise(c, "Interrupted: %d of %d trainings are done; the same command continues.", done, all);
-    if (c->dtype_count == 1) advise(c, "No verdict: that needs two dtypes.");
+    if (c->dtype_count == 1) advise(c, "No verdict: it needs two dtypes.");
     for (int d = 0; d < c->dtype_count; d++) {
         name_failure(c, d);
         if (d == c->reference) continue;

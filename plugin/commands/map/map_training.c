@@ -51,8 +51,8 @@ static amp_status see_row(void *context, const char *text, amp_error *error)
     int fields = sscanf(text, "%ld,%lf,%lf", &m.iteration, &m.map, &m.map50_95);
     if (fields == 3) write_row(&m, again);
     if (fields != 3 || strcmp(again, text) || m.iteration <= so_far->last)
-        return amp_fail(error, AMP_BAD_CONFIG, "'%.80s' is no row of what -map measured; expected: %s", text,
-                        map.header);
+        return amp_fail(error, AMP_BAD_CONFIG, "'%.80s' is not a row of what -map measured; expected: %s",
+                        text, map.header);
     so_far->last = m.iteration;
     if (m.iteration > so_far->iteration) return AMP_OK;
     so_far->kept++;
@@ -149,8 +149,9 @@ static amp_status check_network(const struct network *net, amp_error *error)
 {
     int recurrent = amp_fork_recurrent_layer(net);
     if (recurrent >= 0)
-        return amp_fail(error, AMP_BAD_CONFIG, "layer %d is recurrent: measuring would move the state that "
-                        "training carries; measure saved weights with `detector map`", recurrent);
+        return amp_fail(error, AMP_BAD_CONFIG, "layer %d is recurrent: measuring would change the state "
+                                               "that training keeps; measure saved weights with `detector "
+                                               "map`", recurrent);
     if (amp_fork_box_classes(net) < 0)
         return amp_fail(error, AMP_BAD_CONFIG, "its last section is not [yolo], [region] or [detection]");
     return amp_check_channels(net, error);

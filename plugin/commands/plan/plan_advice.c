@@ -77,7 +77,7 @@ static void advise_fp32(amp_plan_report *r, int i)
         advise(r, "fp32", i, "nothing: %s", row->why);
     else if (row->computes == AMP_FP32 && !row->winograd[0]
              && r->machine.support[r->dtype] == AMP_SUPPORT_NATIVE)
-        advise(r, "no kernel", i, "other channels than %d -> %d a group", row->in, row->out);
+        advise(r, "no kernel", i, "channels other than %d -> %d a group", row->in, row->out);
 }
 
 /* Layers that could run in half but follow one of Darknet's own, or a kept one, into fp32: after a kept

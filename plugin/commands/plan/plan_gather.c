@@ -125,7 +125,7 @@ static void fill_row(amp_plan_report *r, int i)
         ask_about_products(row, node, r->backend);
     else if (node->desc.kind->makes_loss && node->dtype != AMP_FP32) {
         row->dtype = row->computes = AMP_FP32;
-        snprintf(row->why, sizeof row->why, "fp32 loss; reads and gives %s", amp_dtype_name(node->dtype));
+        snprintf(row->why, sizeof row->why, "fp32 loss; reads and writes %s", amp_dtype_name(node->dtype));
     }
 }
 

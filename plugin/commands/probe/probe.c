@@ -25,7 +25,7 @@ amp_status amp_command_probe(int argc, char **argv, amp_error *error)
         { .name = "DATA", .text = &c.data, .about = "the .data file of the training" },
         { .name = "CFG", .text = &c.cfg, .about = "the network's .cfg" },
         { .name = "WEIGHTS", .text = &c.weights, .optional = 1,
-          .about = "what the training begins with (random weights)" },
+          .about = "the weights that the training starts from (random weights)" },
         { .name = "-images", .number = &c.images, .least = 1, .most = 65536,
           .about = "images of the pass (those of a pass of the training)" },
         { .name = "-json", .value = "FILE", .text = &json,

@@ -193,7 +193,7 @@ static amp_status pass_in_stock(amp_probe_comparison *c, amp_subject *s, const a
     fprintf(stderr, "amp probe: a pass in Darknet's own code\n");
     AMP_TRY(amp_subject_run(s, input, &pass, error));
     if ((count = note_beyond(&s->network, trace, FLT_MAX, c->excused, &first)))
-        tell_fault(c, &s->network, first, count, "gives or gets inf or NaN", "not counted");
+        tell_fault(c, &s->network, first, count, "reads or writes inf or NaN", "not counted");
     return AMP_OK;
 }
 

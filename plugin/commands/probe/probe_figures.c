@@ -108,8 +108,8 @@ void amp_probe_print_comparison(const amp_probe_comparison *c, FILE *stream)
             c->data ? c->data : "random images", c->weights ? c->weights : "random weights", c->images,
             c->width, c->height);
     fprintf(stream, "darknet amp %s, %s, on %s\n", AMP_VERSION, amp_fork_name, c->machine.description);
-    fprintf(stream, "error: |x - y| / |y| over all numbers, of the pass; added: of a layer that is given y's "
-            "numbers\n");
+    fprintf(stream, "error: |x - y| / |y| over all numbers, for the whole pass; added: for a layer that "
+                    "starts from y's numbers\n");
     for (int k = 0; k < AMP_PROBE_DTYPES; k++) print_table(c, order[k], stream);
     print_ranges(c, stream);
     for (int k = 1; k < AMP_PROBE_DTYPES; k++) print_trials(c, order[k], stream);

@@ -96,8 +96,8 @@ void amp_probe_write_page(FILE *out, const void *comparison)
     fclose(verdict);
     amp_html_text(out, said);
     free(said);
-    fputs("</pre>\n<p>A line is the error of the whole pass, a dot what the layer adds itself to what it is "
-          "given; both on a logarithmic axis, whose ends hold what lies beyond.</p>\n", out);
+    fputs("</pre>\n<p>Lines show the error of the whole pass, and dots the error that each layer adds "
+          "itself. The axis is logarithmic; values beyond its ends are drawn at the ends.</p>\n", out);
     for (int kind = AMP_TRACE_OUTPUT; kind <= AMP_TRACE_WEIGHTS; kind++) draw(c, (amp_trace_kind)kind, out);
     fputs("<h2>All figures</h2>\n<pre>", out);
     amp_html_text(out, table);

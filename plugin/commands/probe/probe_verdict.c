@@ -192,7 +192,7 @@ static const char *place_of(const amp_probe_comparison *c, const amp_probe_fault
         amp_append(text, TEXT, "%slayer %d [%s]", separator, i, c->network.layers[i].type);
         separator = " or ";
     }
-    amp_append(text, TEXT, ", the delta that it gives to layer %d", f->layer);
+    amp_append(text, TEXT, ", the delta that it passes to layer %d", f->layer);
     return text;
 }
 
@@ -211,8 +211,8 @@ const char *amp_probe_fault_text(const amp_probe_comparison *c, const amp_probe_
 amp_status amp_probe_refuse(const amp_probe_comparison *c, amp_error *error)
 {
     char text[AMP_FAULT_TEXT];
-    return amp_fail(error, AMP_DIVERGED, "AMP's fp32 is not Darknet's: %s; please report it with what is "
-                    "printed above and `darknet amp version`",
+    return amp_fail(error, AMP_DIVERGED, "AMP's fp32 differs from Darknet's: %s; please report it with the "
+                                         "output above and `darknet amp version`",
                     amp_probe_fault_text(c, &c->runs[AMP_FP32].faults[0], text));
 }
 
@@ -325,6 +325,6 @@ void amp_probe_advise(amp_probe_comparison *c)
     advise_layers(c, AMP_BF16);
     advise_layers(c, AMP_FP16);
     if (c->data && !c->weights)
-        advise(c, "These are random weights: weights that have learnt show what half precision loses in a "
-               "training.");
+        advise(c, "These are random weights: use trained weights to see what half precision loses in a "
+                  "training.");
 }

@@ -360,8 +360,8 @@ amp_status amp_cache_file_open(const char *name, const amp_photo_use *use, doubl
     }
     if (found == NO_CACHE) {
         close(descriptor);
-        return amp_fail(error, AMP_IO_FAILED, "amp: cache=disk: %.500s is needed for images, and is another "
-                        "file; move it away", name);
+        return amp_fail(error, AMP_IO_FAILED, "amp: cache=disk: %.500s is needed for images, but is another "
+                                              "file; move it", name);
     }
     if (descriptor < 0 || found == DAMAGED) {
         fprintf(stderr, "amp: cache=disk: %s: no images are kept: %s\n", name, strerror(errno));

@@ -64,7 +64,7 @@ static amp_status note(amp_data_file *data, const cfg_item *item, const char *wh
 /* If a key is given twice, Darknet uses the first line: option_find in option_list.c. */
 static amp_status note_second(amp_data_file *data, const cfg_item *item)
 {
-    return note(data, item, " is given again; its first line counts");
+    return note(data, item, " is given again; the first line is used");
 }
 
 /* Notes a key that nothing reads if it looks like a misspelling of a known one. */

@@ -462,7 +462,7 @@ const char *amp_fork_fault(const struct network *net, char text[256])
     while (i < net->n && is_good(net->layers[i].output, net->layers[i].outputs * net->layers[i].batch)) i++;
     if (i == net->n || !is_logistic(&net->layers[i])) return NULL;
     snprintf(text, 256, "without AMP this Darknet's logistic function (layer %d [%s]), compiled "
-             "with -Ofast, gives NaN below -88.7, where 0 is right; the weights are not at fault: use -amp "
+             "with -Ofast, gives NaN below -88.7 instead of 0; the weights are not the cause: use -amp "
              "fp32", i, amp_own_types[net->layers[i].type].name);
     return text;
 }

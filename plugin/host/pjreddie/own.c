@@ -74,9 +74,9 @@ amp_status amp_own_check(const network *net, amp_error *error)
     if ((net->input || net->inputs < 1) && (net->truth || net->truths < 1)) return AMP_OK;
     amp_available_memory memory = amp_host_available_memory();
     double bytes = ((double)net->inputs + net->truths) * net->batch * sizeof(float);
-    return amp_fail(error, AMP_NO_MEMORY, "amp: not enough memory: the images of a pass alone take %.0f MiB, "
-                    "and there are %.0f MiB of %s; use more subdivisions", bytes / 0x1p20,
-                    (double)memory.bytes / 0x1p20, memory.what);
+    return amp_fail(error, AMP_NO_MEMORY, "amp: not enough memory: the images of a pass alone take %.0f "
+                                          "MiB, but there are %.0f MiB of %s; use more subdivisions",
+                    bytes / 0x1p20, (double)memory.bytes / 0x1p20, memory.what);
 }
 
 /* ---- memory ---- */
@@ -210,7 +210,7 @@ const amp_fork_option amp_fork_options[] = {
 const char amp_fork_train_list[] = "data/train.list";
 const char amp_fork_names[] = "";
 const char amp_fork_label_place[] =
-    "the labels of images/, JPEGImages/ or raw/ in labels/, of all others beside their image";
+    "labels in labels/ for images in images/, JPEGImages/ or raw/, and beside the image for all others";
 const char amp_fork_label_images[] = ".jpg, .png, .JPG or .JPEG only";
 void amp_fork_label_path(const char *image, char *path)
 {
