@@ -522,7 +522,7 @@ static void need_image(cfg_walk *walk)
     if (walk->index > 0)
         snprintf(before, sizeof before, "layer %d %.40s", walk->index - 1,
                  section_of(walk, walk->index - 1)->name);
-    cfg_walk_fail(walk, NULL, NULL, "needs an image with width, height and channels, but %s outputs none%s%s",
+    cfg_walk_fail(walk, NULL, NULL, "needs an image with width, height and channels, but %s has none%s%s",
                   before, in->no_image ? ", since " : "", in->no_image ? in->no_image : "");
 }
 

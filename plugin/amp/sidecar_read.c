@@ -245,7 +245,7 @@ static amp_status read_records(amp_sidecar *c, uint32_t records, amp_error *erro
         AMP_TRY((n < first_count ? first[n].read : read_array)(c, (cursor){ at, at + size, 0 }, error));
     }
     if (records < first_count || left(&all))
-        return refuse(c, error, "it is damaged: after its last record %u records and %zu bytes are left",
+        return refuse(c, error, "it is damaged: it holds %u records, and %zu bytes after the last",
                                 records, left(&all));
     return check_complete(c, error);
 }

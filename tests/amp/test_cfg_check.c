@@ -451,9 +451,9 @@ TEST(whole_files)
         { "[net]\nwidth=8\nheight=8\nchannels=3\ninputs=100\n[connected]\n",
           ":5: [net] inputs = 100: width, height and channels make 192; leave inputs out" },
         { "[net]\ninputs=8\n[convolutional]\n", ":3: [convolutional]: needs an image with width, height and "
-                                                "channels, and the network's input gives none" },
+                                                "channels, but the network's input has none" },
         { "[net]\ninputs=8\n[avgpool]\n", ":3: [avgpool]: needs an image with width, height and channels, "
-                                          "and the network's input gives none" },
+                                          "but the network's input has none" },
         { "[net]\ninputs=2000000\nbatch=2000\n[connected]\n",
           ":1: [net]: 4000000000 numbers of input for a batch" TOO_MANY },
         { "[net]\n" SIZE "[sam]\n[amp]\nfilters=3\n" CONV, ":5: [sam]: unknown section" KNOWN },

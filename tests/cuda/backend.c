@@ -132,7 +132,7 @@ BACKEND_TEST(the_line_says_what_to_do_about_the_machine)
         { cudaErrorNoDevice, "cudaErrorNoDevice, no CUDA-capable device is detected: check that nvidia-smi" },
         { cudaErrorInsufficientDriver, "install a newer driver" },
         { cudaErrorUnsupportedPtxVersion, "add this GPU to CMAKE_CUDA_ARCHITECTURES" },
-        { cudaErrorNoKernelImageForDevice, "built for other GPUs; rebuild it" },
+        { cudaErrorNoKernelImageForDevice, "built for other GPUs; add this one" },
         { cudaErrorDevicesUnavailable, "another program has exclusive use of the GPU" },
         { cudaErrorSystemNotReady, "start nvidia-fabricmanager" },
     };

@@ -53,7 +53,7 @@ tiny_training
 ends no-gpu 'cudaErrorNoDevice.*: check that nvidia-smi lists one and CUDA_VISIBLE_DEVICES'
 ends old-driver 'cudaErrorInsufficientDriver.*: install a newer driver (.*), or build with an older CUDA'
 ends taken 'cudaErrorDevicesUnavailable.*: another program has exclusive use of the GPU; nvidia-smi shows it'
-ends other-gpus 'cudaErrorNoKernelImageForDevice.*: this program was built for other GPUs; rebuild it, '
+ends other-gpus 'cudaErrorNoKernelImageForDevice.*: this program was built for other GPUs; add this one '
 run_ends old-driver cudaErrorInsufficientDriver
 run_ends taken cudaErrorDevicesUnavailable
 status=0

@@ -394,7 +394,7 @@ one_training_of_a_name() {
         for second in bf16 off; do
             status_of "$DARKNET" detector train held.data tiny.cfg -amp $second -seed 3
             [ $status = 1 ] && ! grep -q '^1: ' out || fail "$name: $second: status $status"
-            says "amp: process $program on $(uname -n) trains into held/tiny now; "
+            says "amp: process $program on $(uname -n) is saving to held/tiny; "
         done
         edit other ''
         succeeds "$DARKNET" detector train held.data other.cfg -amp $second -seed 3
