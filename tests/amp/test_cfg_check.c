@@ -347,18 +347,18 @@ TEST(layers)
           "it in place" },
         { FOUR "[connected]\noutput=4\n[softmax]\n[convolutional]\nfilters=2",
           ":10: [convolutional]: needs an image with width, height and channels, but layer 2 [softmax] "
-          "outputs none" },
+          "has none" },
         { FOUR "[rnn]\noutput=4\n[maxpool]\nsize=2",
-          ":9: [maxpool]: needs an image with width, height and channels, but layer 1 [rnn] outputs none" },
+          ":9: [maxpool]: needs an image with width, height and channels, but layer 1 [rnn] has none" },
         { FOUR "[maxpool]\nsize=2\nstride=2\n[route]\nlayers=0,1\n[convolutional]\nfilters=2",
           ":12: [convolutional]: needs an image with width, height and channels, but layer 2 [route] "
-          "outputs none, since the layers that it joins differ in width or height; most networks need a "
+          "has none, since the layers that it joins differ in width or height; most networks need a "
           "width and a "
           "height in [net] that are multiples of 32" },
         { FOUR "[convolutional]\nfilters=4\nsize=8\n[convolutional]\nsize=2",
           ":11: [convolutional] size = 2: larger than the padded image of 1x1" },
         { FOUR "[gru]\noutput=3\n[shortcut]\nfrom=0",
-          ":9: [shortcut]: needs an image with width, height and channels, but layer 1 [gru] outputs none" },
+          ":9: [shortcut]: needs an image with width, height and channels, but layer 1 [gru] has none" },
         { FOUR "[rnn]\noutput=4\n[connected]\noutput=4\n[shortcut]\nfrom=1",
           ":12: [shortcut] from = 1: layer 1 does not output an image" },
         { FOUR "[cost]\n[connected]\noutput=3\n[cost]",
@@ -511,7 +511,7 @@ TEST(what_it_is_trained_for)
           "[upsample]\nstride=64\n[route]\nlayers=0,2\n" SEVEN BOXES,
           ":15: [convolutional]: resized to 352x352 (random=1): needs an image with width, height and "
           "channels, but layer 3 "
-          "[route] outputs none, since the layers that it joins differ in width or height" },
+          "[route] has none, since the layers that it joins differ in width or height" },
         { CFG_TRAINS_DETECTOR, TRAINED("3") SEVEN "[avgpool]\n[softmax]\n", ":8: [softmax]" NO_HEAD },
         { CFG_TRAINS_DATA,
           TRAINED("3") "[connected]\noutput=28\n[detection]\nclasses=2\ncoords=4\nside=2\n",
