@@ -524,7 +524,7 @@ TEST(what_it_is_trained_for)
           ":7: [region]: reads 180 numbers of truth per image, but for the last layer 150" UNLIKE },
         { CFG_TRAINS_DETECTOR, TRAINED("3") HEAD("7", "[yolo]", "2") SEVEN BOXES,
           ":11: [convolutional]: resized to 320x320 (random=1): needs an image with width, height and "
-          "channels, but layer 1 [yolo] gives none, since Darknet does not resize the image that it "
+          "channels, but layer 1 [yolo] has none, since Darknet does not resize the image that it "
           "outputs; set random=0" },
         { CFG_TRAINS_CLASSIFIER, TRAINED("3") SEVEN BOXES,
           ":7: [yolo]: the last layer finds boxes; train it with `detector train`" },

@@ -122,7 +122,7 @@ int amp_cache_word(const char *word)
 static amp_status keep_cache(amp_data_file *data, int *where, const cfg_item *item, amp_error *error)
 {
     int value = amp_cache_word(item->value);
-    if (value < 0) return cfg_fail(error, place_of(data, item), "not known", AMP_CACHE_WORDS);
+    if (value < 0) return cfg_fail(error, place_of(data, item), "unknown", AMP_CACHE_WORDS);
     if (*where >= 0) return note_second(data, item);
     *where = value;
     return AMP_OK;
