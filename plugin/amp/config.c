@@ -1,5 +1,5 @@
 /* Reads the [amp] section, AMP's keys under [net] and the layers' amp= into an amp_config: the table of keys,
- * what a section may hold, and which setting wins. */
+ * what a section may contain, and which setting takes effect. */
 #include "config.h"
 
 #include <float.h>
@@ -181,7 +181,8 @@ static const char *parse_value(const key_row *row, const char *value, double *nu
 
 /* ---- reading ---- */
 
-/* Where a key was set last; line 0: it was not. [net] comes first, so that [amp]'s settings replace its. */
+/* Where a key was last set; line 0: it was not set. [net] comes first, so settings in [amp] replace those in
+ * [net]. */
 typedef struct setting {
     double number;
     char text[48];         /* as written, for later errors */

@@ -10,7 +10,8 @@ typedef struct amp_plan_key {
     int batch, w, h;
     int keeps_state;  /* a backward will follow */
     int image_delta;  /* the gradient of the image is needed too */
-    int frozen;       /* number of layers that do not learn for now, as the description says too; 0: none */
+    int frozen;       /* number of layers that do not learn at present, according to the description; 0:
+                         none */
     int folds;        /* the network only predicts: batch norm is folded into weights (fold.h), and
                          products apply their activation. Never with keeps_state */
 } amp_plan_key;

@@ -17,7 +17,7 @@ static void add_note(char note[NOTE], const char *format, ...)
     va_end(args);
 }
 
-/* ---- is it this network's? ---- */
+/* ---- does it belong to this network? ---- */
 
 static int shown(amp_saved_text text) { return text.length < 60 ? text.length : 60; }
 
@@ -87,7 +87,7 @@ static amp_status compare_statistics(const amp_sidecar *c, const amp_parameters 
 
 /* ---- the scaler ---- */
 
-/* Keeps the .cfg's settings, and takes the saved state as far as they allow it. */
+/* Keeps the .cfg's settings, and restores the saved state as far as they allow it. */
 static amp_scaler resumed_scaler(const amp_scaler *now, const amp_scaler *saved, char note[NOTE])
 {
     amp_scaler s = *now;

@@ -57,7 +57,7 @@ static void advise_on_accuracy(amp_comparison *c, const amp_dtype_summary *s)
 
 /* ---- speed ---- */
 
-/* The number of steps that speed is measured by, in the shortest of both dtypes' trainings. */
+/* The number of steps behind the speeds of two dtypes: in the shorter training of the two. */
 static size_t fewest_steps(const amp_comparison *c, int d)
 {
     size_t fewest = SIZE_MAX;
@@ -69,7 +69,7 @@ static size_t fewest_steps(const amp_comparison *c, int d)
     return fewest;
 }
 
-/* How long the steps took that speed is measured by, over all seeds. */
+/* The duration of the steps that speed is measured by, over all seeds. */
 static double seconds_measured(const amp_comparison *c, int d)
 {
     double seconds = 0;
@@ -80,7 +80,7 @@ static double seconds_measured(const amp_comparison *c, int d)
     return seconds;
 }
 
-/* The word holds for each single seed. */
+/* Whether the word applies to every seed. */
 static amp_speed speed_of(const amp_times *t)
 {
     return t->least >= AMP_WORTHWHILE_SPEEDUP ? AMP_SPEED_FASTER
@@ -88,7 +88,7 @@ static amp_speed speed_of(const amp_times *t)
          : t->most < AMP_WORTHWHILE_SPEEDUP ? AMP_SPEED_NOT_WORTH_IT : AMP_SPEED_UNDECIDED;
 }
 
-/* note: the machine's, why the dtype is not faster; or NULL. */
+/* note: the machine's remark on why the dtype is not faster; or NULL. */
 static void judge_speed(amp_comparison *c, int d, const char *note)
 {
     amp_dtype_summary *s = &c->summaries[d];

@@ -9,7 +9,8 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-static const float THINNEST = .001f; /* fill_truth_detection in data.c drops narrower or lower boxes */
+static const float THINNEST = .001f; /* fill_truth_detection in data.c drops boxes that are narrower or
+                                        lower */
 
 /* ---- the .data file ---- */
 

@@ -1,10 +1,8 @@
-/* `detector train ... -map [N]`: mAP on the .data file's `valid` images every N iterations, as AlexeyAB's
- * users know it.
- *
- * The network that is trained measures it, one image at a time. Masters, statistics, loss scale, counters and
- * generators stay as they are, so that a training with -map gives the same weights as one without. Each
- * measurement is a row of BACKUP/NAME_map.csv, from which a resumed training reads the best so far; the
- * weights with the best mAP are NAME_best.weights. */
+/* `detector train ... -map [N]`: measures mAP on the .data file's `valid` images every N iterations, like
+ * AlexeyAB's -map. The network in training is measured itself, one image at a time. Masters, statistics, loss
+ * scale, counters and generators do not change, so a training with -map gives the same weights as one
+ * without. Each measurement is a row of BACKUP/NAME_map.csv, from which a resumed training reads the best so
+ * far; the weights with the best mAP are NAME_best.weights. */
 #include "../../host/program/clock.h"
 #include "../../host/program/exchange.h"
 #include "../../host/program/failure.h"
@@ -28,8 +26,8 @@ static struct {
     char header[64];    /* of the file: iteration,map50,map50_95 */
     long every, last;   /* last: the last iteration that amp_map_step saw */
     measured best;      /* iteration 0: none yet */
-    long age;           /* of the best: how many measurements came after it */
-    measured now;       /* of the last step; iteration 0: it was not measured */
+    long age;           /* how many measurements came after the best one */
+    measured now;       /* the measurement of the last step; iteration 0: it was not measured */
     amp_log_file file;
     char best_file[NAME_BYTES];
 } map = { .file = { .descriptor = -1 } };

@@ -1,6 +1,7 @@
-/* `darknet amp valid DATA CFG WEIGHTS`: how good a network is on the .data file's `valid` images. A detector
+/* `darknet amp valid DATA CFG WEIGHTS`: measures a network on the .data file's `valid` images. A detector
  * gets mean average precision, a classifier top-1 and top-K accuracy. `darknet detector map` measures a
- * detector. pjreddie's Darknet does not have this command; AlexeyAB's has, and the output is in its words. */
+ * detector; pjreddie's Darknet does not have this command, AlexeyAB's has it, and the output uses its
+ * words. */
 #include "../command.h"
 
 #include "../../host/program/turns.h"

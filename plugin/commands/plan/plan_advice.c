@@ -1,4 +1,4 @@
-/* What a user could change, from the plan's facts: rows of a table. */
+/* Derives what a user could change from the plan, as rows of a table. */
 #include "plan_report.h"
 
 #include "../../host/program/failure.h"

@@ -25,7 +25,7 @@ static void channels_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
                  row->out_aligned ? "" : "!");
 }
 
-/* Why the layer runs in its dtype, and which casts it causes: of the inputs that it is the first to read in
+/* Prints why the layer runs in its dtype and which casts it causes: of inputs that it is the first to read in
  * its form, and of its own output if the host reads that. */
 static void notes_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {

@@ -24,7 +24,7 @@ static const char LONGEST_END[] = "_2147483647.weights.amp.new"; /* after the .c
 static struct {
     char *folder, *base;
     char lock[AMP_FORK_PATH]; /* the file's name; "" if none is held */
-    int told;                 /* the warning that it cannot be locked was printed */
+    int told;                 /* whether the warning that it cannot be locked was printed */
 } backups;
 
 /* ---- before the training ---- */
@@ -86,7 +86,7 @@ amp_status amp_backups_take(const amp_data_file *data, const char *cfg, amp_erro
     return amp_backups_hold(backups.folder, backups.base, error);
 }
 
-/* ---- one training of a name ---- */
+/* ---- one training per name ---- */
 
 /* Tries are a tenth of a second apart: a program that is killed takes a moment to end. */
 enum { TRIES = 20, HOLDER = 400 };

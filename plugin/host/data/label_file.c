@@ -13,7 +13,7 @@
 enum { LINE_ROOM = 1024 }; /* five numbers need less */
 
 static const char BLANKS[] = " \t\r\n\f\v";
-/* boxes that hang over an edge, or were rounded, stay far below; pixels do not */
+/* boxes that overlap an edge, or were rounded, stay far below; pixels do not */
 static const float BEYOND = 2;
 
 static const char *skip_blanks(const char *text) { return text + strspn(text, BLANKS); }
@@ -32,7 +32,8 @@ static int take_number(const char **text, float *value, long *whole)
 
 static int is_outside(const amp_label *l)
 {
-    if (l->x == 0 && l->y == 0) return 1; /* no box to correct_boxes, which moves it to 999999 */
+    if (l->x == 0 && l->y == 0) return 1; /* correct_boxes does not treat it as a box, and moves it to
+                                             999999 */
     if (l->w <= 0 || l->h <= 0) return 1;
     return l->x - l->w / 2 >= 1 || l->x + l->w / 2 <= 0 || l->y - l->h / 2 >= 1 || l->y + l->h / 2 <= 0;
 }

@@ -153,7 +153,7 @@ amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *erro
     return status;
 }
 
-/* The settings for checkpoint=N (N segments); for off nothing is on, and auto sets the rest itself. */
+/* The settings for checkpoint=N (N segments); for off all are 0, and auto sets the rest itself. */
 static amp_recompute_settings settings_of(const amp_config *config)
 {
     int segments = config->checkpoint > 0 ? config->checkpoint : 0;

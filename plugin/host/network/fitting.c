@@ -19,7 +19,7 @@ static enum { NOT_ASKED, ASKED, LOOKING, CHOSEN } stage;
 void amp_fitting_request(void) { stage = ASKED; }
 int amp_fitting_looks(void) { return stage == LOOKING; }
 
-/* images: of a step; given: the .cfg's subdivisions. */
+/* images: per step; given: the .cfg's subdivisions. */
 static void print_choice(const amp_fitting *c, int images, int given, const char *what)
 {
     if (!c->there) {

@@ -306,7 +306,7 @@ int amp_resume_loop_ended(struct darknet_amp *amp)
     amp->resume->loop = (amp_loop){ 0 };
     amp_loading_summary();
     amp_image_cache_summary();
-    return amp->resume->phase == AMP_UNSAVED; /* why was printed when it failed */
+    return amp->resume->phase == AMP_UNSAVED; /* the reason was printed when it failed */
 }
 
 void amp_resume_before_forward(struct darknet_amp *amp, struct network *net)
