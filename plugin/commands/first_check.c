@@ -83,7 +83,8 @@ void amp_first_check(struct network *net)
         darknet_amp_refuse("amp: on this GPU AMP's results differ from Darknet's: %s; the training is "
                            "not started; send %s, or train with -amp off", line, report);
     if (status == AMP_SELFTEST_OFF)
-        fprintf(stderr, "amp: warning: AMP's pass is further from Darknet's own than rounding explains: %s; "
+        fprintf(stderr, "amp: warning: AMP's pass differs from Darknet's own by more than rounding "
+                        "explains: %s; "
                 "please send %s\n", line, note);
     else if (status || line[0])
         fprintf(stderr, "amp: the pass could not be compared: %s\n",

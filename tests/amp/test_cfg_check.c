@@ -243,7 +243,7 @@ TEST(layers)
         { CONV "size=9", ":6: [convolutional] size = 9: larger than the padded image of 8x8" },
         { CONV "size=65537", ":6: [convolutional] size = 65537: above 65536" TO_65536 },
         { CONV "size=46341\npadding=30000",
-          ":5: [convolutional]: 1203544070292326912 numbers that im2col lays out" TOO_MANY },
+          ":5: [convolutional]: 1203544070292326912 numbers in the matrix of im2col" TOO_MANY },
         { CONV "padding=-1",
           ":6: [convolutional] padding = -1: below 0; allowed: a whole number from 0 to 65536" },
         { CONV "padding=70000",

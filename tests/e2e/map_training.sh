@@ -202,7 +202,7 @@ bad_input() {
     sed 's/^backup=.*/backup=no_folder/' tiny.data > no_folder.data
     refused 'no_folder.data: backup = no_folder: ' detector no_folder.data -amp bf16 -map 5
     printf 'my notes\n' > foreign
-    refused 'backup/short_map.csv exists and is not a list of what -map measured' \
+    refused 'backup/short_map.csv exists and is not a list of -map measurements' \
         detector tiny.data -amp bf16 -map 5
     cmp foreign backup/short_map.csv || fail "$name: a foreign file was changed"
     printf 'iteration,map50,map50_95\n10,0.5,0.25\n10,0.5,0.25\n' > foreign

@@ -96,7 +96,7 @@ END
 # Ranks: 2,776 gradients of 4 bytes go around a ring over 125,000 bytes a second. They are less than a bucket,
 # and wait for the first layer.
 plan known.cfg -ranks 4 -link .001 -step 600 -json ranks.json
-says 'Ranks over links of 0.001 Gbit/s'
+says 'Ranks with links of 0.001 Gbit/s'
 "$python" - ranks.json <<'END' || fail 'the table of ranks is not what was worked out by hand'
 import json, sys
 for row, ranks, images in zip(json.load(open(sys.argv[1]))['ranks'], (2, 4), (4, 2)):

@@ -49,7 +49,7 @@ static amp_status see_row(void *context, const char *text, amp_error *error)
     int fields = sscanf(text, "%ld,%lf,%lf", &m.iteration, &m.map, &m.map50_95);
     if (fields == 3) write_row(&m, again);
     if (fields != 3 || strcmp(again, text) || m.iteration <= so_far->last)
-        return amp_fail(error, AMP_BAD_CONFIG, "'%.80s' is not a row of what -map measured; expected: %s",
+        return amp_fail(error, AMP_BAD_CONFIG, "'%.80s' is not a row of -map's measurements; expected: %s",
                         text, map.header);
     so_far->last = m.iteration;
     if (m.iteration > so_far->iteration) return AMP_OK;
@@ -169,7 +169,7 @@ static amp_status begin(struct network *net, const char *data_file, const char *
     amp_ranks_agree(); /* each rank measures a part of the same list */
     snprintf(name, sizeof name, "%s/%s_map.csv", folder, base);
     snprintf(map.best_file, sizeof map.best_file, "%s/%s_best.weights", folder, base);
-    snprintf(what, sizeof what, "list of what -map measured at IoU %g", iou);
+    snprintf(what, sizeof what, "list of -map measurements at IoU %g", iou);
     snprintf(map.header, sizeof map.header, "iteration,map%g,map50_95", iou * 100);
     if (amp_ranks_leads())
         AMP_TRY(amp_log_file_open(&map.file, name, what, map.header, &reader, &dropped, error));

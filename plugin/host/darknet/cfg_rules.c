@@ -160,7 +160,7 @@ void cfg_rule_convolutional(cfg_walk *walk)
                                "size with pad=1", trunc((w + more - size) / stride_x) + 1,
              trunc((h + more - size) / stride_y) + 1, walk->out->w, walk->out->h);
     cfg_walk_count(walk, walk->out->w * walk->out->h * size * size * (c / groups),
-                "numbers that im2col lays out");
+                "numbers in the matrix of im2col");
     add_weights(walk, c / groups * n * size * size, n);
 }
 
@@ -170,7 +170,7 @@ void cfg_rule_deconvolutional(cfg_walk *walk)
     double pad = padding_of(walk);
     double w = (walk->in->w - 1) * stride + size - 2 * pad, h = (walk->in->h - 1) * stride + size - 2 * pad;
     set_image(walk, w, h, n);
-    cfg_walk_count(walk, walk->in->w * walk->in->h * size * size * n, "numbers that im2col lays out");
+    cfg_walk_count(walk, walk->in->w * walk->in->h * size * size * n, "numbers in the matrix of im2col");
     add_weights(walk, walk->in->c * n * size * size, n);
 }
 
@@ -440,7 +440,7 @@ void cfg_rule_crnn(cfg_walk *walk)
     double area = walk->in->w * walk->in->h;
     set_image(walk, walk->in->h, walk->in->w, output);
     cfg_walk_count(walk, 9 * hidden * fmax(fmax(hidden, output), walk->in->c), "weights");
-    cfg_walk_count(walk, 9 * area * fmax(hidden, walk->in->c), "numbers that im2col lays out");
+    cfg_walk_count(walk, 9 * area * fmax(hidden, walk->in->c), "numbers in the matrix of im2col");
     cfg_walk_count(walk, hidden * area * walk->batch / walk->time_steps * (walk->time_steps + 1),
                 "numbers of its state");
     walk->out->weights = 9 * hidden * (walk->in->c + hidden + output) + with_norm(walk, 2 * hidden + output);

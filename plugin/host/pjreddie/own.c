@@ -174,8 +174,8 @@ void amp_own_classifier_args(network *net, load_args *args)
     args->max = (int)(net->max_ratio * (float)net->w);
 }
 
-/* How large photos must be. load_data_detection fits a photo into the input; load_data_augment resizes its
- * shorter side to at most max_crop. */
+/* Sets the size below which photos must not be reduced. load_data_detection fits a photo into the input;
+ * load_data_augment resizes its shorter side to at most max_crop. */
 amp_photo_use amp_fork_photo_use(const network *net, int classifier)
 {
     amp_view v = amp_fork_view(net);
