@@ -75,8 +75,7 @@ static const key_row rows[KEYS] = {
                     "over the batch and without the loss scale", "0 (off)" },
     [SPIKE_FACTOR] = { KEY(spike_factor), REAL_OR_0, 20, 1, DBL_MAX, "below 1", "not finite",
                        "0 (off), or a number of at least 1", "a step is a spike if its gradient's norm or "
-                                                             "its "
-                       "loss exceeds this many times the median of the last 128 steps" },
+                       "its loss exceeds this many times the median of the last 128 steps" },
     [SPIKE] = { KEY(spike), LOG_OR_SKIP, AMP_SPIKE_LOG, .allowed = "log, skip", .initial = "log",
                 .help = "log: print the images of a spike; skip: also skip its update, in at most 1 % of the "
                 "steps" },

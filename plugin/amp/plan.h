@@ -40,8 +40,8 @@ typedef struct amp_plan {
     int result_count, loss_count;     /* loss_count: layers with a loss, both AMP's and the host's own */
     unsigned long last_use;
     unsigned long planned_version;    /* of the masters when the plan was made: they decide what folds */
-    unsigned long weights_version;    /* of the masters that its half copies were made from; 0: it has none
-                                         (engine.c) */
+    unsigned long weights_version;    /* version of the masters that the half copies were made from; 0: there
+                                         are no copies (engine.c) */
 } amp_plan;
 
 void amp_network_desc_free(amp_network_desc *);

@@ -75,8 +75,8 @@ static amp_status compare_statistics(const amp_sidecar *c, const amp_parameters 
         const amp_saved_entry *saved = &c->statistics[i];
         const amp_statistics *s = &e->statistics[i];
         if (saved->layer == s->layer && (saved->count == s->count || starts_anew(c, e, i))) continue;
-        return mismatch(c, error, "the file has statistics of layer %d (%zu) where this network has those "
-                                  "of layer %d (%zu)",
+        return mismatch(c, error, "the file has statistics of layer %d (%zu) where this network has those of "
+                                  "layer %d (%zu)",
                         saved->layer, saved->count, s->layer, s->count);
     }
     if (c->statistics_count != e->statistics_count)

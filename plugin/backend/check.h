@@ -75,8 +75,8 @@ static inline amp_status amp_check_maxpool(const amp_tensor *x, const amp_tensor
 {
     AMP_TRY(amp_check_pair("max pooling", x, y, 0, error));
     if (x->shape.n != y->shape.n || x->shape.c != y->shape.c)
-        return amp_fail(error, AMP_BACKEND_FAILED, "max pooling: the input has %d images of %d channels, "
-                                                   "the output %d of %d",
+        return amp_fail(error, AMP_BACKEND_FAILED, "max pooling: the input has %d images of %d channels, the "
+                                                   "output %d of %d",
                         x->shape.n, x->shape.c, y->shape.n, y->shape.c);
     if (size < 1 || size > AMP_MAX_WINDOW || stride < 1 || pad < 0)
         return amp_fail(error, AMP_UNSUPPORTED,

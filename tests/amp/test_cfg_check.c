@@ -286,14 +286,14 @@ TEST(layers)
           ":9: [crop] crop_height = 9: larger than the image of 8x8" },
         { FOUR "[crop]\nangle=nan",
           ":8: [crop] angle = nan: not a decimal number; allowed: a number from -360 to 360" },
-        { FOUR "[local]\nsize=9", ":7: [local]: its input is 8x8x4 and its output would be 0x0x1; sizes "
-                                  "must be at least 1" },
+        { FOUR "[local]\nsize=9", ":7: [local]: its input is 8x8x4 and its output would be 0x0x1; sizes must "
+                                  "be at least 1" },
         { FOUR "[local]\nsize=5\npad=1",
           ":8: [local] size = 5: does not fit pad = 1 and an image of 8x8; use size=3 with pad=1" },
         { FOUR "[local]\nfilters=2000000000", ":7: [local]: 512000000000 weights" TOO_MANY },
         { FOUR "[deconvolutional]\nsize=1\npadding=8",
-          ":7: [deconvolutional]: its input is 8x8x4 and its output would be -8x-8x1; sizes must be at "
-          "least 1" },
+          ":7: [deconvolutional]: its input is 8x8x4 and its output would be -8x-8x1; sizes must be at least "
+          "1" },
         { FOUR "[connected]\noutput=2000000000", ":7: [connected]: 512000000000 weights" TOO_MANY },
         { FOUR "[dropout]\nprobability=1", ":8: [dropout] probability = 1: not below 1" FRACTION },
         { FOUR "[rnn]\noutput=50000", ":7: [rnn]: 2500000000 weights" TOO_MANY },
@@ -343,17 +343,16 @@ TEST(layers)
         { "[route]\nlayers=-1", ":6: [route] layers = -1: the first layer has no layer before it" LAYERS },
         { "[shortcut]\nfrom=-1", ":6: [shortcut] from = -1: the first layer has no layer before it" A_LAYER },
         { "[dropout]",
-          ":5: [dropout]: it cannot be the first layer, since Darknet's dropout works on the layer before "
-          "it in place" },
+          ":5: [dropout]: it cannot be the first layer, since Darknet's dropout works on the layer before it "
+          "in place" },
         { FOUR "[connected]\noutput=4\n[softmax]\n[convolutional]\nfilters=2",
-          ":10: [convolutional]: needs an image with width, height and channels, but layer 2 [softmax] "
-          "has none" },
+          ":10: [convolutional]: needs an image with width, height and channels, but layer 2 [softmax] has "
+          "none" },
         { FOUR "[rnn]\noutput=4\n[maxpool]\nsize=2",
           ":9: [maxpool]: needs an image with width, height and channels, but layer 1 [rnn] has none" },
         { FOUR "[maxpool]\nsize=2\nstride=2\n[route]\nlayers=0,1\n[convolutional]\nfilters=2",
-          ":12: [convolutional]: needs an image with width, height and channels, but layer 2 [route] "
-          "has none, since the layers that it joins differ in width or height; most networks need a "
-          "width and a "
+          ":12: [convolutional]: needs an image with width, height and channels, but layer 2 [route] has "
+          "none, since the layers that it joins differ in width or height; most networks need a width and a "
           "height in [net] that are multiples of 32" },
         { FOUR "[convolutional]\nfilters=4\nsize=8\n[convolutional]\nsize=2",
           ":11: [convolutional] size = 2: larger than the padded image of 1x1" },
@@ -524,8 +523,8 @@ TEST(what_it_is_trained_for)
           ":7: [region]: reads 180 numbers of truth per image, but for the last layer 150" UNLIKE },
         { CFG_TRAINS_DETECTOR, TRAINED("3") HEAD("7", "[yolo]", "2") SEVEN BOXES,
           ":11: [convolutional]: resized to 320x320 (random=1): needs an image with width, height and "
-          "channels, but layer 1 [yolo] has none, since Darknet does not resize the image that it "
-          "outputs; set random=0" },
+          "channels, but layer 1 [yolo] has none, since Darknet does not resize the image that it outputs; "
+          "set random=0" },
         { CFG_TRAINS_CLASSIFIER, TRAINED("3") SEVEN BOXES,
           ":7: [yolo]: the last layer finds boxes; train it with `detector train`" },
         { CFG_TRAINS_CLASSIFIER, TRAINED("3") SEVEN "[avgpool]\n",

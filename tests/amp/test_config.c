@@ -346,8 +346,8 @@ TEST(bad_values_are_refused_where_they_stand)
         { "clip_norm=-1", "clip_norm = -1: negative" A_CLIP_NORM },
         { "clip_norm=1e40", "clip_norm = 1e40: out of fp32's range" A_CLIP_NORM },
         { "spike_factor=0.5", "spike_factor = 0.5: below 1; allowed: 0 (off), or a number of at least 1" },
-        { "spike_factor=inf", "spike_factor = inf: not a decimal number; allowed: 0 (off), or a number of "
-                              "at least 1" },
+        { "spike_factor=inf", "spike_factor = inf: not a decimal number; allowed: 0 (off), or a number of at "
+                              "least 1" },
         { "spike=drop", "spike = drop: neither log nor skip; allowed: log, skip" },
         { "checkpoint=0", "checkpoint = 0: below 1" A_CHECKPOINT },
         { "checkpoint=2.5", "checkpoint = 2.5: not a whole number" A_CHECKPOINT },

@@ -625,28 +625,26 @@ TEST(what_a_training_does_not_survive_is_an_error)
         { "train.txt", "images/1.round.jpg\na.jpg\nb.jpg\n", 1, 0,
           "train.txt: 2 of the 3 images of this list are missing or empty; the first is 'a.jpg'" },
         { "train.txt", "images/1.round.jpg\r\nimages/2.square.jpg\r\n", 0, 0,
-          "train.txt:1: image 'images/1.round.jpg' was not found: the line ends in a carriage return: "
-          "write the list with Unix line ends" },
+          "train.txt:1: image 'images/1.round.jpg' was not found: the line ends in a carriage return: write "
+          "the list with Unix line ends" },
         { "train.txt", "images/1.round.jpg\nimages/2.square.jpg\r\n", 1, 0,
           "train.txt:2: image 'images/2.square.jpg' was not found: the line ends" },
         { "train.txt", "images/1.round.jpg\nimages/2.square.jpg \n", 0, 0,
-          "train.txt:2: image 'images/2.square.jpg ' was not found: the line ends in a blank: remove "
-          "it" },
+          "train.txt:2: image 'images/2.square.jpg ' was not found: the line ends in a blank: remove it" },
         { "train.txt", "images/1.round.jpg\nimages\\2.square.jpg\n", 1, 0,
           "train.txt:2: image 'images\\2.square.jpg' was not found: its path has backslashes: write it "
           "with /" },
         { "train.txt", "\xef\xbb\xbfimages/1.round.jpg\nimages/2.square.jpg\n", 0, 0,
-          "train.txt:1: image '\xef\xbb\xbfimages/1.round.jpg' was not found: the list begins with a "
-          "byte order mark: write it as UTF-8 without one" },
+          "train.txt:1: image '\xef\xbb\xbfimages/1.round.jpg' was not found: the list begins with a byte "
+          "order mark: write it as UTF-8 without one" },
         { "my.data", "\xef\xbb\xbf" "classes=2\ntrain=train.txt\nbackup=.\n", 0, 0,
           "my.data:1: the file begins with a byte order mark; allowed: UTF-8 without one" },
         { "train.txt", "1.webp\n", 0, 0,
           "1.webp: Darknet takes this file for a label file, but it is not one: Darknet finds labels of "
-          "images that "
-          "are named .jpg, .png, .JPG or .JPEG only; rename the image" },
+          "images that are named .jpg, .png, .JPG or .JPEG only; rename the image" },
         { "train.txt", "images/5.away.jpg\nimages/6.empty.jpg\n", 0, 0,
-          "train.txt: none of the 2 images has a label that overlaps it: there is nothing to learn; the "
-          "last labels are labels/6.empty.txt" },
+          "train.txt: none of the 2 images has a label that overlaps it: there is nothing to learn; the last "
+          "labels are labels/6.empty.txt" },
         { "train.txt", "images/7.round.square.jpg\n", 0, 0,
           "labels/7.round.square.txt: cannot read this label file: No such file" },
         { "labels/2.square.txt", "0 .5 .5 .2 .2\n2 .5 .5 .2 .2\n", 0, 1,
@@ -657,8 +655,8 @@ TEST(what_a_training_does_not_survive_is_an_error)
         { "my.names", "round\n\n", 1, 0, "my.names:2: a blank line" },
         { "my.names", "cat\ndog\n", 1, 0, "train.txt: none of the 3 paths of this list holds exactly" },
         { "train.txt", "images/7.round.square.jpg\n", 1, 0,
-          "train.txt: none of the 1 paths of this list holds exactly one of the 2 labels, which tell "
-          "Darknet an image's class; the last holds 2: 'images/7.round.square.jpg'" },
+          "train.txt: none of the 1 paths of this list holds exactly one of the 2 labels, which tell Darknet "
+          "an image's class; the last holds 2: 'images/7.round.square.jpg'" },
         { "train.txt", unclear, 1, 0,
           "train.txt: none of the 1000 paths checked (this list has 1500) holds exactly one of the" } };
     amp_error error;
@@ -672,8 +670,8 @@ TEST(what_a_training_does_not_survive_is_an_error)
         at_start(cases[i].classifier, 2, cases[i].starts ? NULL : cases[i].expected);
     }
     for (int given = 0; given < 2; given++) {
-        const char *expected = given ? "my.data: the network has 3 classes, but the .data file has "
-                                       "classes = 2; they must be equal"
+        const char *expected = given ? "my.data: the network has 3 classes, but the .data file has classes = "
+                                       "2; they must be equal"
             : "classes = 2, Darknet's default; they must be equal";
         small_set();
         if (!given) put_file("my.data", "train=train.txt\nvalid=valid.txt\nlabels=my.names\nbackup=.\n");

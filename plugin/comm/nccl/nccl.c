@@ -193,8 +193,7 @@ static amp_status find_library(nccl_comm *nccl, amp_error *error)
     int version;
     if (!library)
         return amp_fail(error, AMP_UNSUPPORTED, "ranks: %s was not found, but GPUs sum gradients with it: "
-                                                "install NVIDIA's package libnccl2 (or pip's "
-                                                "nvidia-nccl-cu12 or -cu13, with its "
+                        "install NVIDIA's package libnccl2 (or pip's nvidia-nccl-cu12 or -cu13, with its "
                         "folder lib in LD_LIBRARY_PATH), or train on one GPU: %.200s", name, dlerror());
 #define FIND(result, function, arguments) \
     *(void **)&nccl->call.function = dlsym(library, "nccl" #function); \

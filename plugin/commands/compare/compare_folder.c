@@ -129,8 +129,8 @@ static amp_status begin_folder(amp_compare *compare, const char *file, const amp
     AMP_TRY(amp_compare_make_folder(runs, &compare->made_runs, error));
     if (!compare->made_runs)
         return amp_fail(error, AMP_BAD_CONFIG, "%s: it exists already, but %s, which would name its "
-                                               "settings, is missing; choose another folder with -report, "
-                                               "or remove it", runs, file);
+                                               "settings, is missing; choose another folder with -report, or "
+                                               "remove it", runs, file);
     return write_settings(file, now, error);
 }
 

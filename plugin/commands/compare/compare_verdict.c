@@ -57,7 +57,7 @@ static void advise_on_accuracy(amp_comparison *c, const amp_dtype_summary *s)
 
 /* ---- speed ---- */
 
-/* The number of steps behind the speeds of two dtypes: in the shorter training of the two. */
+/* The number of measured steps in the shorter of the two dtypes' trainings. */
 static size_t fewest_steps(const amp_comparison *c, int d)
 {
     size_t fewest = SIZE_MAX;

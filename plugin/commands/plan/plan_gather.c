@@ -76,8 +76,8 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     if (row->winograd[0]) amp_append(row->why, sizeof row->why, "; winograd: %s", row->winograd);
 }
 
-/* Fills in the products of a layer that Darknet computes except for its matrix products, which the backend
- * computes. */
+/* Notes the dtype in which the backend computes the matrix products of a layer that otherwise runs Darknet's
+ * code. */
 static void ask_about_products(amp_plan_row *row, const amp_node *node, const amp_backend *backend)
 {
     row->products = node->products;

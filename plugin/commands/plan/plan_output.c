@@ -87,8 +87,7 @@ static void print_rows(const amp_plan_report *r, FILE *stream)
     amp_print_wrapped(stream, 0, "stock, AMP: MiB of outputs, deltas and what backward reads again, in "
                       "stock's fp32 and under AMP.");
     amp_print_wrapped(stream, 0, "cast: the layer whose output is cast for this layer, the first to read it "
-                                 "in this form; \"and "
-                      "back\": its delta too.");
+                      "in this form; \"and back\": its delta too.");
 }
 
 static void write_layer(amp_json *json, const amp_plan_row *row, const amp_layer_desc *d)

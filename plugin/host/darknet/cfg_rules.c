@@ -404,8 +404,8 @@ void cfg_rule_activation(cfg_walk *walk) { walk->out->one_size = !walk->in->w; }
 void cfg_rule_dropout(cfg_walk *walk)
 {
     if (walk->index == 0)
-        fail(walk, NULL, "it cannot be the first layer, since Darknet's dropout works on the layer before "
-                         "it in place");
+        fail(walk, NULL, "it cannot be the first layer, since Darknet's dropout works on the layer before it "
+                         "in place");
     cfg_rule_activation(walk);
 }
 

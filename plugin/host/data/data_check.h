@@ -30,7 +30,7 @@ amp_status amp_check_paths_name_labels(const amp_lines *list, const amp_lines *l
 typedef struct amp_training_data {
     const amp_data_file *data;
     const char *cfg;          /* NULL: nothing is to be saved */
-    int classifier, classes;  /* classes: a detector's; of a classifier, its truth values */
+    int classifier, classes;  /* classes: of a detector, its classes; of a classifier, its truth values */
     const char *file;         /* set by amp_check_data: the name of the list of images, */
     amp_lines list, labels;   /* its lines, and a classifier's labels; empty if they are wrong */
 } amp_training_data;

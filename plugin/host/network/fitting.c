@@ -35,12 +35,12 @@ static void print_choice(const amp_fitting *c, int images, int given, const char
                     "%s; it needs %.0f MiB with:\n", amp_mib(c->given), amp_mib(c->there), what,
                     amp_mib(c->needs));
     if (c->subdivisions != given)
-        fprintf(stderr, "amp: -fit: subdivisions=%d in [net], not %d: images of a pass, and so of each "
-                        "batch norm: %d, not %d\n", c->subdivisions, given, images / c->subdivisions,
+        fprintf(stderr, "amp: -fit: subdivisions=%d in [net], not %d: images of a pass, and so of each batch "
+                        "norm: %d, not %d\n", c->subdivisions, given, images / c->subdivisions,
                 images / given);
     if (c->again > 0)
-        fprintf(stderr, "amp: -fit: checkpoint=auto in [amp]: %.1f %% of a forward's arithmetic is "
-                        "repeated, with the same results\n", 100 * c->again);
+        fprintf(stderr, "amp: -fit: checkpoint=auto in [amp]: %.1f %% of a forward's arithmetic is repeated, "
+                        "with the same results\n", 100 * c->again);
 }
 
 /* For a training with -fit, before its network is made: makes a network with one image per pass, and chooses.

@@ -97,8 +97,8 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
             backend->description, settings.scaler.dynamic ? "dynamic" : "static",
             (double)settings.scaler.scale, settings.adamw ? ", AdamW" : "");
     if (view.on_gpu)
-        fprintf(stderr, "amp: the authors have not run this release on a GPU: compare a short training "
-                "with -amp off before a long one\n");
+        fprintf(stderr, "amp: the authors have not run this release on a GPU: compare a short training with "
+                "-amp off before a long one\n");
     if (amp_host_command_maps() && amp_fork_knows_map())
         fprintf(stderr, "amp: detector map is this Darknet's own: it uses -points 0 by default and does not "
                         "clip boxes to the image; amp valid and -map use -points 101 and clip them\n");

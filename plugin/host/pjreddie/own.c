@@ -74,8 +74,8 @@ amp_status amp_own_check(const network *net, amp_error *error)
     if ((net->input || net->inputs < 1) && (net->truth || net->truths < 1)) return AMP_OK;
     amp_available_memory memory = amp_host_available_memory();
     double bytes = ((double)net->inputs + net->truths) * net->batch * sizeof(float);
-    return amp_fail(error, AMP_NO_MEMORY, "amp: not enough memory: the images of a pass alone take %.0f "
-                                          "MiB, but there are %.0f MiB of %s; use more subdivisions",
+    return amp_fail(error, AMP_NO_MEMORY, "amp: not enough memory: the images of a pass alone take %.0f MiB, "
+                                          "but there are %.0f MiB of %s; use more subdivisions",
                     bytes / 0x1p20, (double)memory.bytes / 0x1p20, memory.what);
 }
 

@@ -68,8 +68,8 @@ static void check_processors(void)
         /* 2: one core with two hardware threads */
         if (p->allowed >= p->threads && (p->allowed > 2 || p->allowed >= p->fair)) continue;
         fprintf(stderr, "ranks: processors that rank %d may use: %d; OpenMP threads: %d, plus those that "
-                        "load images and sum gradients; if the launcher bound it, use mpirun --bind-to "
-                        "none, or --map-by slot:PE=%d\n", i, p->allowed, p->threads, cores);
+                        "load images and sum gradients; if the launcher bound it, use mpirun --bind-to none, "
+                        "or --map-by slot:PE=%d\n", i, p->allowed, p->threads, cores);
         break;
     }
     free(all);
@@ -79,8 +79,8 @@ void amp_ranks_take_gpu(void)
 {
     const amp_comm *comm = amp_ranks();
     if (!comm || amp_fork_take_gpu(comm->local_rank)) return;
-    darknet_amp_refuse("ranks: rank %d is number %d on its machine, counted from 0, which has no GPU of "
-                       "that number; start no more ranks on a machine than it has GPUs (mpirun --map-by "
+    darknet_amp_refuse("ranks: rank %d is number %d on its machine, counted from 0, which has no GPU of that "
+                       "number; start no more ranks on a machine than it has GPUs (mpirun --map-by "
                        "ppr:GPUS:node), or choose each rank's GPU with -i", comm->rank, comm->local_rank);
 }
 
@@ -134,8 +134,8 @@ static void start_networks(const char *const *words, int count, int under_amp, c
     for (; under_amp && count > 1 && !strcmp(words[1], "train") && *gpus; gpus++) networks += *gpus == ',';
     if (networks == 1) return;
     if (amp_fork_device() < 0)
-        darknet_amp_refuse("command line: -gpus: this program was built without GPU=1 and trains on the "
-                           "CPU; remove -gpus, and use mpirun -np %d for several ranks", networks);
+        darknet_amp_refuse("command line: -gpus: this program was built without GPU=1 and trains on the CPU; "
+                           "remove -gpus, and use mpirun -np %d for several ranks", networks);
     if (!is_shared(words[0]))
         darknet_amp_refuse("command line: -gpus: under AMP only detector train and classifier train use "
                            "several GPUs; name one GPU, or use -amp off");
@@ -180,8 +180,8 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
                          "trains on one GPU; remove -gpus, and start as many ranks as GPUs", gpus,
                          comm->size);
     if (getenv(AMP_TURNS))
-        amp_ranks_refuse("command line: a launcher started %d copies of this program, but amp compare "
-                         "starts its trainings itself; start amp compare alone", comm->size);
+        amp_ranks_refuse("command line: a launcher started %d copies of this program, but amp compare starts "
+                         "its trainings itself; start amp compare alone", comm->size);
     share_seed();
     if (amp_ranks_leads())
         fprintf(stderr, "ranks: %d, %d of them on this machine; %s\n", comm->size, comm->local_size,
