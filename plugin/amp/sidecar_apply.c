@@ -35,10 +35,12 @@ static amp_status compare_layers(const amp_sidecar *c, const amp_parameters *e, 
     int common = c->layer_count < e->layer_count ? c->layer_count : e->layer_count;
     for (int i = 0; i < common; i++)
         if (!same_text(c->layers[i], e->layer_types[i]))
-            return mismatch(c, error, "layer %d is [%.*s] there and [%s] here", i, shown(c->layers[i]),
+            return mismatch(c, error, "layer %d is [%.*s] in the file and [%s] in this network", i,
+                                      shown(c->layers[i]),
                             c->layers[i].at, e->layer_types[i]);
     if (c->layer_count != e->layer_count)
-        return mismatch(c, error, "it has %d layers there and %d here", c->layer_count, e->layer_count);
+        return mismatch(c, error, "the file has %d layers, and this network %d", c->layer_count,
+                                  e->layer_count);
     return AMP_OK;
 }
 
@@ -54,11 +56,13 @@ static amp_status compare_params(const amp_sidecar *c, const amp_parameters *e, 
                             layer, e->layer_types[layer], shown(s->name), s->name.at, s->layer, p->name,
                             p->layer);
         if (s->count != p->count)
-            return mismatch(c, error, "layer %d [%s] has %zu %.*s there and %zu here", p->layer,
+            return mismatch(c, error, "layer %d [%s] has %zu %.*s in the file and %zu in this network",
+                                      p->layer,
                             e->layer_types[p->layer], s->count, shown(s->name), s->name.at, p->count);
     }
     if (c->param_count != e->param_count)
-        return mismatch(c, error, "it has %d parameters there and %d here", c->param_count, e->param_count);
+        return mismatch(c, error, "the file has %d parameters, and this network %d", c->param_count,
+                                  e->param_count);
     return AMP_OK;
 }
 
@@ -80,7 +84,8 @@ static amp_status compare_statistics(const amp_sidecar *c, const amp_parameters 
                         saved->layer, saved->count, s->layer, s->count);
     }
     if (c->statistics_count != e->statistics_count)
-        return mismatch(c, error, "it has %d arrays of statistics there and %d here", c->statistics_count,
+        return mismatch(c, error, "the file has %d arrays of statistics, and this network %d",
+                                  c->statistics_count,
                         e->statistics_count);
     return AMP_OK;
 }

@@ -159,7 +159,7 @@ BACKEND_TEST(out_of_memory_says_how_much_and_what_would_fit)
     assert_null(p);
     assert_non_null(strstr(error.message, "60 MiB of activations"));
     assert_non_null(strstr(error.message, "24 of 64 MiB of GPU 0 are free"));
-    assert_non_null(strstr(error.message, "3 times the subdivisions"));
+    assert_non_null(strstr(error.message, "3 times as many subdivisions"));
     OK(b->zero(b, held, 4096, e));
     OK(b->scale(b, held, 1024, 2, e)); /* whose launch is not blamed for it */
     assert_int_equal(b->allocate(b, (size_t)-1, &p, &error), AMP_NO_MEMORY);

@@ -105,10 +105,10 @@ cp backup/other_100.weights.amp case.weights.amp
 refused 'another network' case.weights
 pair 'other weights'
 cp backup/tiny_200.weights case.weights
-refused 'other weights than case.weights' case.weights
+refused 'weights other than case.weights' case.weights
 pair 'weights with another last byte'
 printf '\x55' | dd of=case.weights bs=1 seek=$(($(stat -c %s case.weights) - 4)) conv=notrunc status=none
-refused 'other weights than case.weights' case.weights
+refused 'weights other than case.weights' case.weights
 
 # Nobody asks the sidecar where there is no training, or no AMP.
 pair 'not read'

@@ -403,7 +403,7 @@ bad_folders_are_one_line() {
     [ ! -e 'my report' ] && grep -q 'blank' err || fail "$name: $(tail -n 1 err)"
     name='a long name'
     compare 1 tiny.data tiny.cfg -report $(printf 'r%.0s' $(seq 240))
-    grep -q 'room for 256 bytes' err || fail "$name: $(tail -n 1 err)"
+    grep -q 'room for a name of 256 bytes' err || fail "$name: $(tail -n 1 err)"
     name='a folder of somebody else'
     mkdir -p theirs/runs
     compare 1 tiny.data tiny.cfg -report theirs

@@ -81,7 +81,7 @@ void amp_host_print_skip(struct darknet_amp *amp, const amp_step_report *report,
             where(amp, &report->bad, text), scale);
 }
 
-/* Whether it begins in forward, with the output of a layer that runs in fp16. */
+/* Whether inf or NaN begins in forward, in the output of a layer that runs in fp16. */
 static int overflows_fp16(const struct darknet_amp *amp, const amp_anomaly *bad)
 {
     const amp_plan *plan = amp_engine_plan(amp->engine);
