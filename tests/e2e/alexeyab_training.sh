@@ -491,7 +491,7 @@ mistake() { # mistake <what is said>: of mistake.cfg
 layers > mistake.cfg <<< '[net] batch=4 width=6 height=6 channels=3 max_batches=3
 [connected] output=5 activation=linear
 [cost]'
-mistake '^error: .*no layer's input is an image'
+mistake "^error: .*no layer's input is an image"
 { sed -n '1,/^$/p' tiny.cfg; printf '[crnn]\noutput=4\nhidden=4\npad=1\nxnor=1\n[cost]\n'; } > refused.cfg
 sed -i '2i time_steps=1' refused.cfg
 ! "$ALEXEYAB" amp plan refused.cfg > out 2> err &&

@@ -454,7 +454,7 @@ for kind in detector classifier; do
     refused 'tiny.data: backup = tiny.cfg: nothing can be saved there: Not a directory'
     fresh $kind 'no backup key'
     sed -i /^backup=/d case/tiny.data
-    [ -d /backup ] || refused 'tiny.data: backup = /backup/, Darknet's default: '
+    [ -d /backup ] || refused "tiny.data: backup = /backup/, Darknet's default: "
     fresh $kind 'a .cfg whose name leaves no room'
     long=$(printf 'n%.0s' {1..240})
     mv case/tiny.cfg "case/$long.cfg"
