@@ -219,8 +219,8 @@ rm -r backup/*
 untouched=$(listing)
 refused fine 'command line: -amp banana: unknown dtype; allowed: off, fp32, fp16, bf16' -amp banana
 refused fine 'command line: -amp ' -amp ''
-refused fine 'command line: -amp=bf16: expected a blank instead of '=': -amp bf16' -amp=bf16
-refused fine 'command line: -seed=3: expected a blank instead of '=': -seed 3' -amp bf16 -seed=3
+refused fine 'command line: -amp=bf16: expected a blank instead of =: -amp bf16' -amp=bf16
+refused fine 'command line: -seed=3: expected a blank instead of =: -seed 3' -amp bf16 -seed=3
 refused fine 'command line: -amp ' -amp
 edit off_is_no_excuse '$a [amp]\ndtype=fp64'
 refused off_is_no_excuse "cases/off_is_no_excuse.cfg:$((lines + 2)): [amp] dtype = fp64" -amp off

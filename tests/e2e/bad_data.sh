@@ -462,7 +462,7 @@ for kind in detector classifier; do
     status=0
     (cd case; exec timeout 600 "$DARKNET" $kind train tiny.data $long.cfg -amp bf16) > out 2> err || status=$?
     [ $status = 1 ] && [ "$(listing)" = "$before" ] || complain "status $status"
-    tail -n 1 err | grep -q 'amp: nnn.*: saved files are named after it, .* a name may have 255 bytes' ||
+    tail -n 1 err | grep -q 'amp: nnn.*: saved files are named after it with .* a name may have 255 bytes' ||
         complain 'no line about it'
 done
 

@@ -24,7 +24,8 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
         { .name = "CFG", .text = &r->cfg, .about = "the network's .cfg" },
         { .name = "WEIGHTS", .text = &r->weights, .about = "what was trained" },
         { .name = "-points", .text = &r->points, .choices = "0|11|101",
-          .about = "average precision as in COCO (101, the default), in VOC 2007 (11), or the whole area (0)" },
+          .about = "average precision as in COCO (101, the default), in VOC 2007 (11), or the whole "
+                   "area (0)" },
         { .name = "-thresh", .real = &r->confidence, .least = 0, .most = 1,
           .about = "least confidence of a box that counts in precision, recall and F1 (.25)" },
         { .name = r->only_detectors ? NULL : "-json", .value = "FILE", .text = &r->json,

@@ -31,7 +31,7 @@ static void refuse_equals_sign(int argc, char **argv, const char *name)
     for (int i = 1; i < argc && argv[i]; i++) {
         if (strncmp(argv[i], name, length) || argv[i][length] != '=') continue;
         cfg_printable(shown, sizeof shown, argv[i] + length + 1);
-        darknet_amp_refuse("command line: %s=%s: expected a blank instead of '=': %s %s", name, shown, name,
+        darknet_amp_refuse("command line: %s=%s: expected a blank instead of =: %s %s", name, shown, name,
                            shown);
     }
 }
