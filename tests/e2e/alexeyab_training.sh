@@ -127,7 +127,7 @@ grep -q '^error: .*weights_type = per_channel: weights need weights_normalizatio
 for steps in 2000 2002; do
     sed "s/^max_batches=.*/max_batches=$steps\nema_alpha=.9/" tiny.cfg > averaged.cfg
     "$ALEXEYAB" amp check averaged.cfg > out 2>&1 || fail "amp check: $(cat out)"
-    said=$(grep -c 'ema_alpha = .9: averages weights from step 1000 .* to step 1000 .*, so never' out) || true
+    said=$(grep -c 'ema_alpha = .9: averages weights from step 1000 .* to step 1000 .*, and so never' out) || true
     [ $said = $((steps == 2000)) ] || fail "with max_batches=$steps and ema_alpha: $(cat out)"
 done
 

@@ -365,9 +365,9 @@ CFG
     refused 'no max_batches' tiny.data nobatches.cfg
     refused '-seeds 0' tiny.data tiny.cfg -seeds 0
     label_the_last_of_many '7 0.5 0.5 0.2 0.2' train
-    refused 'labels/far.txt:1: .*of a class that the network does not have' many.data tiny.cfg -iters 1
+    refused 'labels/far.txt:1: .*has a class that the network does not have' many.data tiny.cfg -iters 1
     label_the_last_of_many '-1 0.5 0.5 0.2 0.2' valid
-    refused 'labels/far.txt:1: .*of a class that the network does not have' many.data tiny.cfg -iters 1
+    refused 'labels/far.txt:1: .*has a class that the network does not have' many.data tiny.cfg -iters 1
     : > labels/far.txt
     sed '/^labels=/d' pictures.data > nolabels.data
     refused 'data/labels.list: .*the list of labels' nolabels.data kind.cfg -iters 1 # Darknet's default
