@@ -47,7 +47,7 @@ read_arguments() {
                     --work) work=$2 ;;
                 esac
                 shift ;;
-            *) die "unknown option $1; --help shows those there are" ;;
+            *) die "unknown option $1; --help lists the options" ;;
         esac
         shift
     done
@@ -67,7 +67,7 @@ logged() {
     "$@" > "$log" 2>&1 || {
         tail -n 20 "$log" >&2
         die "failed: $*
-  all that it said: $log"
+  full output: $log"
     }
 }
 
@@ -131,7 +131,7 @@ train() { # train <dtype> <folder>: leaves shapes_final.weights, train.out and t
     if ! wait "$trainer"; then
         trainer=
         tail -n 5 "$2/train.err" >&2
-        die "training with $1 failed; all that it said: $2/train.out and $2/train.err"
+        die "training with $1 failed; full output: $2/train.out and $2/train.err"
     fi
     trainer=
     [ -f "$2/shapes_final.weights" ] || die "training with $1 left no weights; see $2/train.err"
@@ -143,7 +143,7 @@ measure() { # measure <dtype> <folder>: writes the line of the table to result
     "$darknet" detector map "$2/shapes.data" "$cfg" "$2/shapes_final.weights" -amp "$1" \
         > "$2/map.out" 2> "$2/map.err" || {
         tail -n 3 "$2/map.err" >&2
-        die "measuring $1 failed; all that it said: $2/map.err"
+        die "measuring $1 failed; full output: $2/map.err"
     }
     loss=$(grep -aE '^[0-9]+: .* avg, ' "$2/train.out" | tail -n 1 | sed 's/ avg,.*//; s/.*, //')
     map=$(sed -n 's/.*(mAP@0.50) = .*, or \([0-9.]*\) %.*/\1/p' "$2/map.out")

@@ -157,6 +157,6 @@ for file in $(grep -ls DARKNET_AMP src/*.c examples/*.c); do
     }
 done
 [ $missing = 0 ] || {
-    say "$missing changes are to be made by hand in $copy; all others are made"
+    say "$missing changes must be made by hand in $copy; all others are made"
     exit 1
 }

@@ -35,7 +35,7 @@ while [ $# -gt 0 ]; do
 done
 [ $# -eq 2 ] || { [ $# -eq 1 ] && [ $check = yes ]; } || { usage >&2; exit 2; }
 if [ ! -d "$1" ]; then
-    say "there is no directory $1"
+    say "no directory $1"
     exit 1
 fi
 tree=$(cd "$1" && pwd)
@@ -63,7 +63,7 @@ elif [ -e "$tree/include/darknet.h" ] && [ -e "$tree/examples/detector.c" ]; the
     extras='cfg python scripts data/labels data/*.names data/*.jpg data/*.list data/*.map'
     unchecked=
 else
-    say "$tree is no Darknet that is known here: neither pjreddie's, which has include/darknet.h" \
+    say "$tree is not a known Darknet: neither pjreddie's, which has include/darknet.h" \
         "and examples/detector.c," \
         "nor AlexeyAB's, whose include/darknet.h has a struct network_state," \
         "nor hank-ai's, which has src-lib/darknet_layers.hpp"
@@ -84,13 +84,13 @@ if [ -n "$differing" ] && [ $adapt = no ]; then
     echo "$differing" | sed -n '1,10s/^/  /p' >&2
     [ "$count" -le 10 ] || echo "  and $((count - 10)) more" >&2
     if grep -qs "$(printf '\r')" "$tree/include/darknet.h"; then
-        say "its lines end in CRLF, as git's core.autocrlf makes them: say --adapt, which copies them with LF"
+        say "its lines end in CRLF, as git's core.autocrlf makes them: use --adapt, which copies them with LF"
     elif [ $fork = pjreddie ]; then
-        say 'name an unchanged checkout of that commit, or none, and the source is fetched for you'
+        say 'name an unchanged checkout of that commit, or none: then the source is fetched for you'
     elif [ $fork = hank_ai ]; then
         say "name an unchanged checkout of that commit, of its branch v5.1 (v6-dev is not supported):" \
             "git -C $tree worktree add FOLDER f684e1d7"
-    else say 'name an unchanged checkout of that commit, or say --adapt'
+    else say 'name an unchanged checkout of that commit, or use --adapt'
     fi
     exit 1
 fi
@@ -111,7 +111,7 @@ made_of() {
     }
 }
 if [ -e "$2" ] && [ -n "$(ls -A "$2")" ] && [ ! -e "$2/$mark" ]; then
-    say "$2 is there and was not made by apply.sh; name a new destination"
+    say "$2 exists and was not made by apply.sh; name a new destination"
     exit 1
 fi
 # Prints what the user does next; CMake's build continues by itself.
@@ -128,7 +128,7 @@ tell_next() { # tell_next <the copy> <its Darknet> <what was done>
 }
 made_of=$(made_of | sha256sum)
 if [ "$(cat "$2/$mark" 2>/dev/null)" = "$made_of" ]; then
-    tell_next "$2" "$revision" 'it was so already'
+    tell_next "$2" "$revision" 'already up to date'
     exit 0
 fi
 
@@ -137,7 +137,7 @@ copy=$(cd "$2" && pwd)
 case $copy/ in
     "$tree"/*)
         rmdir "$copy"
-        say "$copy lies in the tree that is to be copied; name a destination outside"
+        say "$copy is inside the tree to be copied; name a destination outside it"
         exit 1 ;;
 esac
 rm -f "$copy/$mark"

@@ -65,7 +65,7 @@ from_debian() {
     apt-get "$@" update >"$scratch/log" 2>&1 || true
     (cd "$scratch" && apt-get "$@" source --download-only --tar-only darknet) >>"$scratch/log" 2>&1 || {
         sed 's/^/  /' "$scratch/log" >&2
-        say 'the package sources of this machine do not give it'
+        say "this machine's package sources do not have it"
         return 1
     }
     if ! is_genuine "$scratch/$tarball"; then

@@ -87,7 +87,7 @@ if [ $install = no ]; then
     exit 1
 fi
 if ! has_command apt-get; then
-    echo "dependencies.sh: there is no apt-get here; install what the list names in this system's own way" >&2
+    echo "dependencies.sh: apt-get is missing; install the listed packages by other means" >&2
     exit 1
 fi
 as_root=
@@ -111,6 +111,6 @@ $as_root env DEBIAN_FRONTEND=noninteractive sh -c '
 }
 look > "$report"
 if [ -n "$missing" ]; then
-    echo "dependencies.sh: installed, and yet these cannot be used:$missing" >&2
+    echo "dependencies.sh: installed, but these cannot be used:$missing" >&2
     exit 1
 fi

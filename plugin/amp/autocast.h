@@ -5,7 +5,7 @@
 
 /* What decided the form of a layer. */
 typedef enum amp_autocast_reason {
-    AMP_WHY_CLASS,  /* its class: lower precision, or a host layer */
+    AMP_WHY_CLASS,  /* the layer's class: half precision, or a host layer */
     AMP_WHY_DTYPE,  /* dtype is fp32 */
     AMP_WHY_KEPT,   /* amp=0 in its section */
     AMP_WHY_INPUT   /* the form of its inputs */

@@ -191,7 +191,7 @@ static const char *out_of_range(const cfg_key *key, double number, char problem[
 /* Complains if layer `index` refers to itself, to a later layer, or to a layer that does not exist. */
 static const char *bad_layer(double layer, int index, char problem[128])
 {
-    if (index == 0) return "the first layer has none before it";
+    if (index == 0) return "the first layer has no layer before it";
     if (layer < 0)
         snprintf(problem, 128, "there is no layer %.0f: only %d layers are before this one", layer, index);
     else if (layer == index) snprintf(problem, 128, "this is layer %d itself", index);
@@ -208,13 +208,13 @@ enum { NUMBER_MOST = 128, LIST_MOST = 4096, KEYS_MOST = 1000 };
 static const char *parse_number(const cfg_key *key, const char *text, double *number)
 {
     if (strlen(text) >= NUMBER_MOST - 1) return "too many digits";
-    if (!*text) return "a number of the list is missing";
+    if (!*text) return "a number in the list is missing";
     const char *wrong = cfg_parse_number(text, number);
     if (is_kept_in_int(key)) {
         if (wrong || !is_whole(text)) return "not a whole number";
         return fabs(*number) > INT_MAX ? "too large" : NULL;
     }
-    if (wrong) return strchr(text, ',') ? "not a decimal number: its point is a '.'" : wrong;
+    if (wrong) return strchr(text, ',') ? "not a decimal number: the decimal point is a '.'" : wrong;
     return fabs(*number) <= 3.4028234663852886e38 ? NULL : "out of fp32's range";
 }
 
@@ -247,9 +247,9 @@ static const char *read_numbers(struct cfg_check *check, const section *s, entry
                        "Darknet reads the number before the comment; a comment needs a line of its own");
         wrong = parse_number(key, text, number);
         if (!wrong && check->fork->strict && strpbrk(text, "eE+"))
-            wrong = "a number without exponent and + is wanted here";
+            wrong = "expected a number without an exponent or a +";
         if (!wrong && key->type == CFG_FLAG && *number != 0 && *number != 1)
-            warn_entry(check, s, e, "neither 0 nor 1; taken as 1");
+            warn_entry(check, s, e, "neither 0 nor 1; read as 1");
         if (key->type == CFG_LAYER && *number < 0) *number += index;
         if (!wrong && key->type == CFG_LAYER) wrong = bad_layer(*number, index, problem);
         else if (!wrong && key->type != CFG_FLAG) wrong = out_of_range(key, *number, problem);
@@ -498,8 +498,8 @@ void cfg_walk_report(cfg_walk *walk, cfg_finding finding, const char *key, const
 void cfg_walk_count(cfg_walk *walk, double count, const char *what)
 {
     if (count > INT_MAX)
-        cfg_walk_fail(walk, NULL, NULL, "%.0f %s, and Darknet counts to %d; make it smaller", count, what,
-                      INT_MAX);
+        cfg_walk_fail(walk, NULL, NULL, "%.0f %s, but Darknet counts only to %d; make it smaller", count,
+                      what, INT_MAX);
 }
 
 static void apply_traits(cfg_walk *walk, int traits)
@@ -522,7 +522,7 @@ static void need_image(cfg_walk *walk)
     if (walk->index > 0)
         snprintf(before, sizeof before, "layer %d %.40s", walk->index - 1,
                  section_of(walk, walk->index - 1)->name);
-    cfg_walk_fail(walk, NULL, NULL, "needs an image with width, height and channels, and %s gives none%s%s",
+    cfg_walk_fail(walk, NULL, NULL, "needs an image with width, height and channels, but %s has none%s%s",
                   before, in->no_image ? ", since " : "", in->no_image ? in->no_image : "");
 }
 

@@ -1,5 +1,5 @@
-/* Checks a whole .cfg before Darknet parses it: Darknet's parser dies of a signal or an assertion at what it
- * cannot make, and trains on what it misreads ("learning_rate=0,001" is 0).
+/* Checks a whole .cfg before Darknet parses it: Darknet's parser crashes or fails an assertion when it cannot
+ * make a layer, and trains with values that it misread ("learning_rate=0,001" is 0).
  *
  * A fork's table (cfg_fork) lists the sections, their keys and the values allowed; this file only knows the
  * types. A kind of section may also have a rule, which computes the layer's shape as the fork's parser does,
@@ -14,7 +14,7 @@
 typedef enum cfg_type {
     CFG_WHOLE,  /* fits int */
     CFG_REAL,
-    CFG_FLAG,   /* 0 or 1; any other number is taken as 1, with a warning */
+    CFG_FLAG,   /* 0 or 1; any other number is read as 1, with a warning */
     CFG_WORD,   /* one of `words` */
     CFG_FILE,   /* names an existing file */
     CFG_LAYER   /* a layer before this one: its index, or a negative distance (-1: the one before) */
@@ -38,7 +38,7 @@ typedef struct cfg_walk cfg_walk;
 enum {
     CFG_NEEDS_IMAGE = 1,   /* its input must have width, height and channels */
     CFG_SAME_IMAGE = 2,    /* output shape = input shape */
-    CFG_SAME_COUNT = 4,    /* as many outputs as inputs, but not as an image */
+    CFG_SAME_COUNT = 4,    /* as many outputs as inputs, without the shape of an image */
     CFG_ONE_SIZE = 8,      /* Darknet makes it for one size, and cannot resize a network that has one */
     CFG_READS_TRUTH = 16   /* a loss that reads as many numbers of truth as it has inputs */
 };

@@ -1,5 +1,5 @@
 /* Reads the [amp] section, AMP's keys under [net] and the layers' amp= into an amp_config: the table of keys,
- * what a section may hold, and which setting wins. */
+ * what a section may contain, and which setting takes effect. */
 #include "config.h"
 
 #include <float.h>
@@ -74,8 +74,8 @@ static const key_row rows[KEYS] = {
                     "0 (off), or a number up to 3.4e38", "upper bound of the gradient's L2 norm, averaged "
                     "over the batch and without the loss scale", "0 (off)" },
     [SPIKE_FACTOR] = { KEY(spike_factor), REAL_OR_0, 20, 1, DBL_MAX, "below 1", "not finite",
-                       "0 (off), or a number from 1", "a step is a spike if its gradient's norm or its "
-                       "loss exceeds this many times the median of the last 128 steps" },
+                       "0 (off), or a number of at least 1", "a step is a spike if its gradient's norm or "
+                       "its loss exceeds this many times the median of the last 128 steps" },
     [SPIKE] = { KEY(spike), LOG_OR_SKIP, AMP_SPIKE_LOG, .allowed = "log, skip", .initial = "log",
                 .help = "log: print the images of a spike; skip: also skip its update, in at most 1 % of the "
                 "steps" },
@@ -130,7 +130,7 @@ static const char *scale_problem(double scale)
 {
     if (!(scale > 0)) return "not positive";
     if (scale < FLT_MIN || scale > FLT_MAX) return "out of fp32's range";
-    return scale > 0x1p126 ? "above 2^126, its inverse is lost in fp32" : NULL;
+    return scale > 0x1p126 ? "above 2^126: fp32 cannot hold its inverse" : NULL;
 }
 
 /* 1 GB is 2^30 bytes, as graphics cards are labelled. */
@@ -180,7 +180,8 @@ static const char *parse_value(const key_row *row, const char *value, double *nu
 
 /* ---- reading ---- */
 
-/* Where a key was set last; line 0: it was not. [net] comes first, so that [amp]'s settings replace its. */
+/* Where a key was last set; line 0: it was not set. [net] comes first, so settings in [amp] replace those in
+ * [net]. */
 typedef struct setting {
     double number;
     char text[48];         /* as written, for later errors */
@@ -298,7 +299,7 @@ static amp_status read_option(parse *p, const cfg_item *item, amp_error *error)
     if (p->kind == IN_NOTHING) {
         int marked = item->line == 1 && cfg_begins_with_mark(item->text);
         return cfg_fail(error, place_of(p, item),
-                        marked ? "the file begins with a byte order mark" : "stands before the first section",
+                        marked ? "the file begins with a byte order mark" : "comes before the first section",
                         marked ? "UTF-8 without one" : "[net] first, then its keys");
     }
     if (p->kind == IN_AMP && key == KEYS) return refuse_key(p, item, error);
@@ -401,10 +402,10 @@ static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype defa
     if (c->init_scale > c->max_scale) return refuse_scale(p, c->init_scale, MAX_SCALE, c->max_scale, error);
     if (c->enabled && c->spike == AMP_SPIKE_SKIP && c->spike_factor == 0)
         return refuse_setting(p, SPIKE, "with spike_factor=0 no step is a spike",
-                              "spike_factor above 0 with it", error);
+                              "with spike_factor above 0", error);
     if (c->enabled && c->adamw && p->adam < 1)
-        return refuse_setting(p, ADAMW, "it is a form of Adam, which [net] does not ask for",
-                              "adam=1 in [net] with it, where B1, B2 and eps stand too", error);
+        return refuse_setting(p, ADAMW, "it is a form of Adam, but [net] does not set adam=1",
+                              "with adam=1 in [net], where B1, B2 and eps are set too", error);
     return AMP_OK;
 }
 

@@ -189,7 +189,8 @@ static amp_status check_drift(const amp_rank_record *all, int size, amp_error *e
                             "last saved weights", (unsigned long long)first->step, i, (double)all[i].scale,
                             (double)first->scale);
         if (all[i].masters != first->masters)
-            return amp_fail(error, AMP_COMM_FAILED, "amp: step %llu: rank %d has other weights than rank 0; "
+            return amp_fail(error, AMP_COMM_FAILED, "amp: step %llu: the weights of rank %d differ from "
+                                                    "those of rank 0; "
                             "start again from the last saved weights", (unsigned long long)first->step, i);
     }
     return AMP_OK;

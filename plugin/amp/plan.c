@@ -69,8 +69,8 @@ static amp_status link_nodes(amp_plan *plan, const amp_network_desc *network, co
         for (int k = 0; k < node->desc.input_count; k++) {
             int from = node->desc.inputs[k];
             if (from >= i || from < -1)
-                return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: takes its input from layer %d; "
-                                "only layers 0 to %d lie before it",
+                return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: takes its input from layer %d; only "
+                                "layers 0 to %d come before it",
                                 i, node->desc.type, from, i - 1);
             *next++ = from < 0 ? &plan->image : &plan->values[from];
         }

@@ -10,7 +10,8 @@ typedef struct amp_plan_key {
     int batch, w, h;
     int keeps_state;  /* a backward will follow */
     int image_delta;  /* the gradient of the image is needed too */
-    int frozen;       /* number of layers that do not learn for now, as the description says too; 0: none */
+    int frozen;       /* number of layers that do not learn at present, according to the description; 0:
+                         none */
     int folds;        /* the network only predicts: batch norm is folded into weights (fold.h), and
                          products apply their activation. Never with keeps_state */
 } amp_plan_key;
@@ -39,8 +40,8 @@ typedef struct amp_plan {
     int result_count, loss_count;     /* loss_count: layers with a loss, both AMP's and the host's own */
     unsigned long last_use;
     unsigned long planned_version;    /* of the masters when the plan was made: they decide what folds */
-    unsigned long weights_version;    /* of the masters that its half copies were made from; 0: it has none
-                                         (engine.c) */
+    unsigned long weights_version;    /* version of the masters that the half copies were made from; 0: there
+                                         are no copies (engine.c) */
 } amp_plan;
 
 void amp_network_desc_free(amp_network_desc *);

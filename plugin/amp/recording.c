@@ -81,6 +81,6 @@ void amp_recording_fail(amp_recording *r, amp_backend *b, const amp_error *why)
     amp_recording_drop(r, b);
     r->on = 0;
     r->line_is_new = 1;
-    snprintf(r->line, sizeof r->line, "no more graphs, this training continues without them: %.300s",
+    snprintf(r->line, sizeof r->line, "graphs failed, and this training continues without them: %.300s",
              why->message);
 }

@@ -41,7 +41,7 @@ static const char *settings_problem(const amp_scaler *scaler)
     if (scaler->growth_interval < 1) return "growth_interval is below 1";
     if (!((float)scaler->min_scale > 0) || !amp_is_finite(inverse_of((float)scaler->min_scale)))
         return "min_scale is not a positive number with a finite inverse";
-    if (!(scaler->max_scale >= scaler->min_scale)) return "max_scale is not a number from min_scale on";
+    if (!(scaler->max_scale >= scaler->min_scale)) return "max_scale is not a number of at least min_scale";
     _Static_assert(AMP_SCALER_STUCK_LIMIT == 100, "the message names it, and the table of keys does");
     if (scaler->hysteresis < 1 || scaler->hysteresis > AMP_SCALER_STUCK_LIMIT)
         return "hysteresis is not between 1 and 100";

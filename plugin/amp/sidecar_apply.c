@@ -17,7 +17,7 @@ static void add_note(char note[NOTE], const char *format, ...)
     va_end(args);
 }
 
-/* ---- is it this network's? ---- */
+/* ---- does it belong to this network? ---- */
 
 static int shown(amp_saved_text text) { return text.length < 60 ? text.length : 60; }
 
@@ -27,18 +27,20 @@ static int same_text(amp_saved_text saved, const char *text)
 }
 
 #define mismatch(c, error, why, ...) \
-    amp_fail(error, AMP_BAD_SIDECAR, "%s: it is of another network: " why "; train with its own .cfg, or " \
-             AMP_SIDECAR_REMEDY, (c)->name, ##__VA_ARGS__)
+    amp_fail(error, AMP_BAD_SIDECAR, "%s: it belongs to another network: " why "; train with the .cfg " \
+             "that it was saved with, or " AMP_SIDECAR_REMEDY, (c)->name, ##__VA_ARGS__)
 
 static amp_status compare_layers(const amp_sidecar *c, const amp_parameters *e, amp_error *error)
 {
     int common = c->layer_count < e->layer_count ? c->layer_count : e->layer_count;
     for (int i = 0; i < common; i++)
         if (!same_text(c->layers[i], e->layer_types[i]))
-            return mismatch(c, error, "layer %d is [%.*s] there and [%s] here", i, shown(c->layers[i]),
+            return mismatch(c, error, "layer %d is [%.*s] in the file and [%s] in this network", i,
+                                      shown(c->layers[i]),
                             c->layers[i].at, e->layer_types[i]);
     if (c->layer_count != e->layer_count)
-        return mismatch(c, error, "it has %d layers there and %d here", c->layer_count, e->layer_count);
+        return mismatch(c, error, "the file has %d layers, and this network %d", c->layer_count,
+                                  e->layer_count);
     return AMP_OK;
 }
 
@@ -49,15 +51,18 @@ static amp_status compare_params(const amp_sidecar *c, const amp_parameters *e, 
         const amp_param *p = &e->params[i];
         int layer = s->layer < p->layer ? s->layer : p->layer;
         if (s->layer != p->layer || !same_text(s->name, p->name))
-            return mismatch(c, error, "layer %d [%s] differs: %.*s of layer %d there is %s of layer %d here",
+            return mismatch(c, error, "layer %d [%s] differs: the file has %.*s of layer %d where this "
+                                      "network has %s of layer %d",
                             layer, e->layer_types[layer], shown(s->name), s->name.at, s->layer, p->name,
                             p->layer);
         if (s->count != p->count)
-            return mismatch(c, error, "layer %d [%s] has %zu %.*s there and %zu here", p->layer,
+            return mismatch(c, error, "layer %d [%s] has %zu %.*s in the file and %zu in this network",
+                                      p->layer,
                             e->layer_types[p->layer], s->count, shown(s->name), s->name.at, p->count);
     }
     if (c->param_count != e->param_count)
-        return mismatch(c, error, "it has %d parameters there and %d here", c->param_count, e->param_count);
+        return mismatch(c, error, "the file has %d parameters, and this network %d", c->param_count,
+                                  e->param_count);
     return AMP_OK;
 }
 
@@ -74,18 +79,20 @@ static amp_status compare_statistics(const amp_sidecar *c, const amp_parameters 
         const amp_saved_entry *saved = &c->statistics[i];
         const amp_statistics *s = &e->statistics[i];
         if (saved->layer == s->layer && (saved->count == s->count || starts_anew(c, e, i))) continue;
-        return mismatch(c, error, "the statistics of layer %d there (%zu) are of layer %d (%zu) here",
+        return mismatch(c, error, "the file has statistics of layer %d (%zu) where this network has those of "
+                                  "layer %d (%zu)",
                         saved->layer, saved->count, s->layer, s->count);
     }
     if (c->statistics_count != e->statistics_count)
-        return mismatch(c, error, "it has %d arrays of statistics there and %d here", c->statistics_count,
+        return mismatch(c, error, "the file has %d arrays of statistics, and this network %d",
+                                  c->statistics_count,
                         e->statistics_count);
     return AMP_OK;
 }
 
 /* ---- the scaler ---- */
 
-/* Keeps the .cfg's settings, and takes the saved state as far as they allow it. */
+/* Keeps the .cfg's settings, and restores the saved state as far as they allow it. */
 static amp_scaler resumed_scaler(const amp_scaler *now, const amp_scaler *saved, char note[NOTE])
 {
     amp_scaler s = *now;
@@ -255,6 +262,6 @@ void amp_sidecar_fit_batch(const amp_sidecar *c, amp_engine *engine, int images,
         multiply(p->m, p->count, factor);
         multiply(p->v, p->count, factor * factor);
     }
-    add_note(note, "the batch was %g images and is %d now: %s scaled to that", saved, images,
+    add_note(note, "the batch was %g images and is %d now: %s scaled to match", saved, images,
              e->adam ? "moments are" : "momentum is");
 }

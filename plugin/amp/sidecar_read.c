@@ -141,7 +141,7 @@ static amp_status read_ranks(amp_sidecar *c, cursor r, amp_error *error)
     c->state_count = left(&r) / (4 * others);
     for (size_t k = 0; k < c->state_count * others; k++)
         if (!amp_is_finite(amp_bits_float(amp_fetch_u32(r.at + 4 * k))))
-            return refuse(c, error, "it is damaged: a recurrent state that is not finite");
+            return refuse(c, error, "it is damaged: a recurrent state is not finite");
     return AMP_OK;
 }
 
@@ -206,7 +206,7 @@ static amp_status read_array(amp_sidecar *c, cursor r, amp_error *error)
         return refuse(c, error, "it is damaged: an array does not fit its network (kind %u, number %u)", kind,
                       index);
     if (!values_sound(kind, r.at, e->count))
-        return refuse(c, error, "it is damaged: an array that is not finite (kind %u, number %u)", kind,
+        return refuse(c, error, "it is damaged: an array is not finite (kind %u, number %u)", kind,
                       index);
     e->arrays[kind] = r.at;
     return AMP_OK;
@@ -245,7 +245,8 @@ static amp_status read_records(amp_sidecar *c, uint32_t records, amp_error *erro
         AMP_TRY((n < first_count ? first[n].read : read_array)(c, (cursor){ at, at + size, 0 }, error));
     }
     if (records < first_count || left(&all))
-        return refuse(c, error, "it is damaged: it holds %u records and %zu bytes more", records, left(&all));
+        return refuse(c, error, "it is damaged: it holds %u records, and %zu bytes after the last",
+                                records, left(&all));
     return check_complete(c, error);
 }
 
@@ -350,7 +351,7 @@ amp_status amp_sidecar_read(const char *path, amp_sidecar **out, amp_error *erro
     int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (file < 0)
         return cannot_read(path, errno == ENOENT && amp_name_is_taken(path)
-                           ? "it is a symbolic link to a file that is not there" : strerror(errno), error);
+                           ? "it is a symbolic link to a missing file" : strerror(errno), error);
     amp_status status = load(file, path, out, error);
     close(file);
     return status;

@@ -85,7 +85,7 @@ static amp_status other_weights(const amp_safe_file *w, const amp_sidecar *c, in
 {
     if (!left_behind)
         return amp_fail(error, AMP_BAD_SIDECAR,
-                        "%s: it belongs to other weights than %.200s; " AMP_SIDECAR_REMEDY, c->name,
+                        "%s: it belongs to weights other than %.200s; " AMP_SIDECAR_REMEDY, c->name,
                         w->target);
     return amp_fail(error, AMP_BAD_SIDECAR,
                     "%.200s: it belongs to %.150s, which a killed save left, but %.150s was "
@@ -112,7 +112,7 @@ static amp_status end_killed_save(const amp_sidecar_save *pair, amp_sidecar **ou
     int lacks_3 = newer != NULL, lacks_4 = newer ? new_pair : left_behind && !too_old;
     if ((left_behind || lacks_4) && amp_safe_file_busy(w)) {
         status = amp_fail(error, AMP_IO_FAILED, "%.500s: another program is saving it now; start again when "
-                          "it has", w->target);
+                                                "that is done", w->target);
     } else if (lacks_3 || lacks_4) {
         *ended = 1;
         if (lacks_3) status = amp_replace_file(s->temporary, s->target, error);
@@ -133,11 +133,11 @@ static amp_status settle(const amp_sidecar_save *pair, int own, amp_sidecar **ou
     const amp_safe_file *w = &pair->weights;
     int ended;
     AMP_TRY(end_killed_save(pair, out, &ended, error));
-    if (*out && ended) snprintf(note, 256, "%.159s: ended a save that was killed", (*out)->name);
+    if (*out && ended) snprintf(note, 256, "%.159s: completed a save that was killed", (*out)->name);
     if ((!own && !*out) || amp_safe_file_busy(w)) return AMP_OK; /* a running save removes its own files */
     if (own && !is_there(w->target) && is_there(w->temporary))
         snprintf(note, 256,
-                 "%.159s: it was being saved when a training was killed, and is not whole: removed",
+                 "%.159s: it was being saved when a training was killed, and is incomplete: removed",
                  w->temporary);
     amp_safe_file_remove_leftover(&pair->sidecar, NULL); /* one that cannot be removed does no harm */
     amp_safe_file_remove_leftover(w, NULL);

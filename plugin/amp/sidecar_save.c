@@ -47,7 +47,7 @@ static amp_status place_pair(amp_sidecar_save *save, amp_error *error)
     if (amp_safe_file_place(&save->weights, &why) == AMP_OK) return status;
     if (!save->weights.pending) return amp_fail(error, why.status, "%.900s", why.message);
     amp_safe_file_leave(&save->weights);
-    return amp_fail(error, why.status, "%.700s; the weights are whole in %.200s", why.message,
+    return amp_fail(error, why.status, "%.700s; the complete weights are in %.200s", why.message,
                     save->weights.temporary);
 }
 

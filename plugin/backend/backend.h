@@ -56,7 +56,7 @@ typedef struct amp_conv_desc {
     amp_dtype dtype;      /* of x, y, dx, dy */
     int training;         /* backward_weights will be called */
     int wants_dx;         /* with training: the operation that computes dx will be called too */
-    int transposed;       /* it serves a deconvolution: see amp_conv_wants_forward */
+    int transposed;       /* used by a deconvolution: see amp_conv_wants_forward */
     int stride_x;         /* horizontal stride; 0: same as stride */
     int dilation;         /* 0 means 1 */
     int leaky;            /* forward applies AMP_LEAKY; never with training or transposed */

@@ -14,12 +14,13 @@ static inline amp_status amp_check_pair(const char *operation, const amp_tensor 
     if (a->layout != AMP_NHWC || b->layout != AMP_NHWC)
         return amp_fail(error, AMP_BACKEND_FAILED, "%s: its tensors must be NHWC", operation);
     if (a->dtype != b->dtype)
-        return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s meets %s; its tensors must be of one dtype",
+        return amp_fail(error, AMP_BACKEND_FAILED, "%s: dtypes %s and %s differ; its tensors must have one "
+                                                   "dtype",
                         operation, amp_dtype_name(a->dtype), amp_dtype_name(b->dtype));
     if (same_shape && (s.n != t.n || s.h != t.h || s.w != t.w || s.c != t.c))
         return amp_fail(error, AMP_BACKEND_FAILED,
-                        "%s: %dx%dx%dx%d meets %dx%dx%dx%d (n,h,w,c); the shapes must agree", operation, s.n,
-                        s.h, s.w, s.c, t.n, t.h, t.w, t.c);
+                        "%s: %dx%dx%dx%d and %dx%dx%dx%d (n,h,w,c) differ; the shapes must agree", operation,
+                        s.n, s.h, s.w, s.c, t.n, t.h, t.w, t.c);
     return AMP_OK;
 }
 
@@ -74,7 +75,8 @@ static inline amp_status amp_check_maxpool(const amp_tensor *x, const amp_tensor
 {
     AMP_TRY(amp_check_pair("max pooling", x, y, 0, error));
     if (x->shape.n != y->shape.n || x->shape.c != y->shape.c)
-        return amp_fail(error, AMP_BACKEND_FAILED, "max pooling: %d images of %d channels meet %d of %d",
+        return amp_fail(error, AMP_BACKEND_FAILED, "max pooling: the input has %d images of %d channels, the "
+                                                   "output %d of %d",
                         x->shape.n, x->shape.c, y->shape.n, y->shape.c);
     if (size < 1 || size > AMP_MAX_WINDOW || stride < 1 || pad < 0)
         return amp_fail(error, AMP_UNSUPPORTED,
@@ -90,7 +92,8 @@ static inline amp_status amp_check_avgpool(const amp_tensor *image, const amp_te
     if (average->shape.n != image->shape.n || average->shape.c != image->shape.c || average->shape.h != 1 ||
         average->shape.w != 1)
         return amp_fail(error, AMP_BACKEND_FAILED,
-                        "average pooling: %dx%dx%dx%d averages to n=%d h=1 w=1 c=%d only", image->shape.n,
+                        "average pooling: %dx%dx%dx%d can only be averaged to n=%d h=1 w=1 c=%d",
+                        image->shape.n,
                         image->shape.h, image->shape.w, image->shape.c, image->shape.n, image->shape.c);
     return AMP_OK;
 }
@@ -113,11 +116,12 @@ static inline amp_status amp_check_channels(const amp_tensor *src, int src_first
     AMP_TRY(amp_check_pair("channel copy", src, dst, 0, error));
     if (src->shape.n != dst->shape.n || src->shape.h != dst->shape.h || src->shape.w != dst->shape.w)
         return amp_fail(error, AMP_BACKEND_FAILED,
-                        "channel copy: %dx%dx%d meets %dx%dx%d (n,h,w); they must agree", src->shape.n,
+                        "channel copy: %dx%dx%d and %dx%dx%d (n,h,w) differ; they must agree", src->shape.n,
                         src->shape.h, src->shape.w, dst->shape.n, dst->shape.h, dst->shape.w);
     if (channels < 0 || src_first < 0 || dst_first < 0 || src_first > src->shape.c - channels ||
         dst_first > dst->shape.c - channels)
-        return amp_fail(error, AMP_BACKEND_FAILED, "channel copy: %d channels from %d of %d to %d of %d",
+        return amp_fail(error, AMP_BACKEND_FAILED, "channel copy: %d channels from channel %d of %d to "
+                                                   "channel %d of %d",
                         channels, src_first, src->shape.c, dst_first, dst->shape.c);
     return AMP_OK;
 }
@@ -136,7 +140,8 @@ static inline amp_status amp_check_multiply(const amp_tensor *x, const amp_tenso
     *out = !one_size ? AMP_FACTOR_OF_CHANNEL : a.c != b.c ? AMP_FACTOR_OF_PIXEL : AMP_FACTOR_OF_ELEMENT;
     if (a.n == b.n && (one_size ? a.c == b.c || b.c == 1 : a.c == b.c && b.h == 1 && b.w == 1)) return AMP_OK;
     return amp_fail(error, AMP_BACKEND_FAILED,
-                    "product: %dx%dx%dx%d (n,h,w,c) is not multiplied by %dx%dx%dx%d; the second must have "
+                    "product: %dx%dx%dx%d (n,h,w,c) cannot be multiplied by %dx%dx%dx%d; the second must "
+                    "have "
                     "the first's shape, or h and w of 1, or c of 1", a.n, a.h, a.w, a.c, b.n, b.h, b.w, b.c);
 }
 
@@ -147,11 +152,12 @@ static inline amp_status amp_check_shortcut(const amp_tensor *x, const amp_tenso
     *out = (amp_shortcut_grid){ 0, 0, 1, 1 };
     AMP_TRY(amp_check_pair("shortcut", x, from, 0, error));
     if (x->shape.n != from->shape.n)
-        return amp_fail(error, AMP_BACKEND_FAILED, "shortcut: %d images meet %d", x->shape.n, from->shape.n);
+        return amp_fail(error, AMP_BACKEND_FAILED, "shortcut: one input has %d images, the other %d",
+                                                   x->shape.n, from->shape.n);
     if (!amp_shortcut_grid_of(x->shape, from->shape, out))
         return amp_fail(error, AMP_UNSUPPORTED,
-                        "shortcut: %dx%d meets %dx%d (h,w); both must be the same number of times as "
-                        "large", x->shape.h, x->shape.w, from->shape.h, from->shape.w);
+                        "shortcut: %dx%d and %dx%d (h,w); height and width must differ by the same factor",
+                        x->shape.h, x->shape.w, from->shape.h, from->shape.w);
     return AMP_OK;
 }
 
@@ -161,17 +167,18 @@ static inline amp_status amp_check_yolo(const amp_tensor *x, const amp_yolo_desc
 {
     AMP_TRY(amp_check_pair("yolo", x, dx ? dx : x, 1, error));
     if (d->n < 1 || d->n > AMP_YOLO_MAX_ANCHORS || d->total < 1 || d->total > AMP_YOLO_MAX_ANCHORS)
-        return amp_fail(error, AMP_UNSUPPORTED, "yolo: %d boxes a cell of %d anchors; both must be 1 to %d",
+        return amp_fail(error, AMP_UNSUPPORTED, "yolo: boxes of a cell: %d, anchors: %d; both must be 1 to "
+                                                "%d",
                         d->n, d->total, AMP_YOLO_MAX_ANCHORS);
     for (int k = 0; k < d->n; k++)
         if (d->mask[k] < 0 || d->mask[k] >= d->total)
-            return amp_fail(error, AMP_BACKEND_FAILED, "yolo: mask has %d, and there are %d anchors",
+            return amp_fail(error, AMP_BACKEND_FAILED, "yolo: mask has %d, but there are %d anchors",
                             d->mask[k], d->total);
     if (d->classes < 1 || x->shape.c % d->n || x->shape.c / d->n != 5 + d->classes)
-        return amp_fail(error, AMP_BACKEND_FAILED, "yolo: %d boxes of 5 + %d numbers are not %d channels",
+        return amp_fail(error, AMP_BACKEND_FAILED, "yolo: %d boxes of 5 + %d numbers do not make %d channels",
                         d->n, d->classes, x->shape.c);
     if (d->label_size < 5 || d->max_boxes < 0 || d->max_boxes > d->truths / d->label_size)
-        return amp_fail(error, AMP_BACKEND_FAILED, "yolo: %d boxes an image do not lie in %d numbers",
+        return amp_fail(error, AMP_BACKEND_FAILED, "yolo: %d boxes per image do not fit in %d numbers",
                         d->max_boxes, d->truths);
     return AMP_OK;
 }
@@ -190,7 +197,8 @@ static inline amp_status amp_check_gather(const amp_tensor *x, const amp_tensor 
 {
     AMP_TRY(amp_check_pair("gather", x, y, 0, error));
     if (x->shape.n != y->shape.n)
-        return amp_fail(error, AMP_BACKEND_FAILED, "gather: %d images meet %d", x->shape.n, y->shape.n);
+        return amp_fail(error, AMP_BACKEND_FAILED, "gather: one tensor has %d images, the other %d",
+                                                   x->shape.n, y->shape.n);
     return AMP_OK;
 }
 

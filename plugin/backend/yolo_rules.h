@@ -304,8 +304,9 @@ AMP_ANYWHERE int amp_yolo_asks_classes(const amp_yolo_desc *d, float best)
 
 /* ---- the delta ---- */
 
-/* The delta before any label of the box's own. best: the largest IoU with a label, whose index is
- * `overlapping`. sure: the result of the check that amp_yolo_asks_classes requires; 1 if it requires none. */
+/* The delta of a box before labels assigned to it are applied. best: the largest IoU with a label, whose
+ * index is `overlapping`. sure: the result of the check that amp_yolo_asks_classes requires; 1 if it requires
+ * none. */
 AMP_ANYWHERE void amp_yolo_begin(amp_yolo_target *t, const amp_yolo_desc *d, const float *squashed,
                                  float best, int overlapping, int sure)
 {

@@ -42,8 +42,8 @@ void amp_comm_report_timeout(void *context, const char *phase)
 {
     const amp_comm *comm = context;
     char line[512];
-    snprintf(line, sizeof line, "ranks: %s: rank %d got no answer from another within the time limit: that "
-             "one is stopped, hangs or cannot be reached; what was saved last is whole "
+    snprintf(line, sizeof line, "ranks: %s: rank %d got no answer from another within the time limit: the "
+             "other is stopped, hangs or cannot be reached; the last save is complete "
              "(AMP_COMM_TIMEOUT=SECONDS in the environment sets the limit, 0 sets none)", phase, comm->rank);
     comm->lost(line);
 }

@@ -23,7 +23,7 @@ static inline int amp_comm_limits(const amp_comm *comm) { return comm->has_summe
 /* The time limit in seconds: AMP_COMM_TIMEOUT in the environment, 300 without it; 0: none. AMP_BAD_CONFIG:
  * its value is not valid, and *seconds is 0. */
 amp_status amp_comm_time_limit(double *seconds, amp_error *);
-/* A `late` callback whose context is an amp_comm: calls its lost with a line about the time limit. */
+/* A `late` callback for a context that is an amp_comm: calls comm->lost with a line about the time limit. */
 void amp_comm_report_timeout(void *context, const char *phase);
 
 /* late: called once, in the watchdog's thread, when a call exceeds its limit; phase: the purpose of the call.

@@ -85,7 +85,7 @@ static amp_status no_such_option(const amp_argument *arguments, const char *name
     size_t count = 0;
     for (const amp_argument *a = arguments; a->name; a++) if (is_option(a)) names[count++] = a->name;
     cfg_printable(shown, sizeof shown, name);
-    snprintf(what, sizeof what, "%s: there is no such option", shown);
+    snprintf(what, sizeof what, "%s: unknown option", shown);
     cfg_did_you_mean(text, sizeof text, what, name, names, count);
     return amp_fail(error, AMP_BAD_CONFIG, "%s", text);
 }
@@ -107,7 +107,7 @@ static amp_status read_all(int argc, char **argv, const amp_argument *arguments,
             if (given[k]++) return amp_fail(error, AMP_BAD_CONFIG, "%s is given twice", argv[i]);
             AMP_TRY(read_option(&arguments[k], argc, argv, &i, error));
         } else if (!arguments[place].name) {
-            return amp_fail(error, AMP_BAD_CONFIG, "%s: nothing is expected here", argv[i]);
+            return amp_fail(error, AMP_BAD_CONFIG, "%s: unexpected argument", argv[i]);
         } else {
             AMP_TRY(read_value(&arguments[place], argv[i], error));
             place = next_place(arguments, place + 1);
@@ -148,10 +148,10 @@ static amp_status check_dtype(const char *name, const amp_lines *before, const a
     int dtype = amp_dtype_find(name);
     for (size_t i = 0; i < before->count; i++)
         if (!strcmp(before->line[i], name))
-            return amp_fail(error, AMP_BAD_CONFIG, "-dtypes: %s stands in its list twice", name);
-    if (!*name) return amp_fail(error, AMP_BAD_CONFIG, "-dtypes: an empty name in its list");
+            return amp_fail(error, AMP_BAD_CONFIG, "-dtypes: %s is listed twice", name);
+    if (!*name) return amp_fail(error, AMP_BAD_CONFIG, "-dtypes: the list has an empty name");
     if (dtype < 0 && strcmp(name, "stock"))
-        return amp_fail(error, AMP_BAD_CONFIG, "-dtypes: there is no dtype %s; allowed: " AMP_ALL_DTYPES,
+        return amp_fail(error, AMP_BAD_CONFIG, "-dtypes: unknown dtype %s; allowed: " AMP_ALL_DTYPES,
                         name);
     if (dtype >= 0 && machine->support[dtype] == AMP_SUPPORT_NONE)
         return amp_fail(error, AMP_UNSUPPORTED, "-dtypes: %s: this machine cannot run it: %s", name,

@@ -1,4 +1,4 @@
-/* Looking at a .cfg, and copying it with other values in [net]. */
+/* Checks a .cfg, and copies it with other values in [net]. */
 #define _GNU_SOURCE /* memfd_create */
 #include "cfg_copy.h"
 
@@ -18,10 +18,10 @@ static int is_changed(const char *key, const amp_cfg_change *changes, int count)
     return 0;
 }
 
-/* What a copy has instead of what `from` has. kept: a flag for each layer's section, which gets amp=0. */
+/* What a copy changes. kept: a flag for each layer's section, which gets amp=0. */
 typedef struct edits { const amp_cfg_change *changes; int count; const char *kept; int layers; } edits;
 
-/* Without an exponent, which not every Darknet reads. */
+/* Without an exponent, which some Darknets cannot read. */
 static void write_value(FILE *out, const amp_cfg_change *change)
 {
     enum { DIGITS = 20 };
@@ -31,8 +31,8 @@ static void write_value(FILE *out, const amp_cfg_change *change)
     else fprintf(out, "%s=%s\n", change->key, value);
 }
 
-/* Ends a last line without an end, so that what follows is a line of its own. A line that is broken is
- * copied too: it is for the copy's reader to refuse. */
+/* Adds a line end if the last line lacks one, so that the next text starts a new line. A broken line is
+ * copied too: the copy's reader rejects it. */
 static void copy_line(const cfg_item *line, FILE *out)
 {
     fwrite(line->raw, 1, line->raw_size, out);
@@ -106,7 +106,8 @@ amp_status amp_cfg_copy_in_memory(const char *from, const amp_cfg_change *change
     const edits e = { .changes = changes, .count = count };
     AMP_TRY(copy_in_memory(from, &e, name, error));
     if (amp_host_check_cfg(name, CFG_FOR_ANYTHING, &cause) == AMP_OK) return AMP_OK;
-    const char *what = strchr(cause.message + strlen(name), ' '); /* behind the file and line of the copy */
+    const char *what = strchr(cause.message + strlen(name), ' '); /* skips the copy's file name and line
+                                                                     number */
     return amp_fail(error, AMP_BAD_CONFIG, "%.300s with %s:%s", from, options, what ? what : "");
 }
 

@@ -1,5 +1,5 @@
-/* `darknet amp check`: every mistake of a .cfg, and of a .data file with its lists and labels, without making
- * anything. */
+/* `darknet amp check`: finds every mistake in a .cfg, and in a .data file with its lists and labels, without
+ * making anything. */
 #include <string.h>
 
 #include "../host/network/state.h"
@@ -12,7 +12,7 @@
 typedef struct findings {
     const char *first;  /* the error of amp_config_read, or "" */
     int printed;        /* `first` is printed */
-    int repeated;       /* how often cfg_check reported it too */
+    int repeated;       /* how many times cfg_check reported it too */
 } findings;
 
 static void print_first(findings *f)
@@ -37,7 +37,7 @@ static void print_summary(const char *cfg, const cfg_summary *s)
            "weights\n", name, s->layers, s->w, s->h, s->c, s->batch, s->weights / 1e6);
 }
 
-/* A network whose last layer finds no boxes trains on images with a class each. */
+/* If the last layer does not find boxes, the network is trained on images that each have a class. */
 static amp_status check_data(amp_data_scan *scan, const cfg_summary *cfg, amp_error *error)
 {
     scan->classifier = cfg->classes == 0;
@@ -98,8 +98,8 @@ amp_status amp_command_check(int argc, char **argv, amp_error *error)
     if (*given) printf("[amp]: %s; other keys have their defaults (amp check -h lists them)\n", given);
     if (data)
         printf("%.300s: %s: %ld images to train on, %ld to validate on%s\n", data,
-               amp_scan_is_odd(&scan) ? "can be trained on, but see above" : "no mistakes found",
+               amp_scan_is_odd(&scan) ? "can be used for training, but see above" : "no mistakes found",
                scan.train.images, scan.valid.images,
-               scan.valid.images ? "" : ", which -map and amp valid want (`valid = FILE`)");
+               scan.valid.images ? "" : ", which -map and amp valid need (`valid = FILE`)");
     return AMP_OK;
 }

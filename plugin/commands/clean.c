@@ -1,4 +1,4 @@
-/* `darknet amp clean`: a .cfg without anything of AMP's, to be sent to who has another program. */
+/* `darknet amp clean`: writes a .cfg without AMP's lines, for users of another program. */
 #include <string.h>
 
 #include "../host/program/cfg_stream.h"
@@ -8,8 +8,8 @@
 #include "command.h"
 #include "json.h"
 
-/* What is between the header of [amp] and its last key goes; comments after that key stay, since they may
- * well be about the section that follows. A .cfg has one [amp] at most. */
+/* Removes everything between the header of [amp] and its last key. Comments after that key stay, since they
+ * may describe the next section. A .cfg has at most one [amp]. */
 static unsigned long last_line_of_amp(const cfg_document *cfg)
 {
     unsigned long last = 0;
@@ -53,7 +53,7 @@ amp_status amp_command_clean(int argc, char **argv, amp_error *error)
     const amp_argument arguments[] = {
         { .name = "CFG", .text = &cfg, .about = "the network's .cfg" },
         { .name = "OUT", .text = &to, .optional = 1,
-          .about = "the file to write, which may be CFG itself (-: standard output, as without it)" },
+          .about = "the file to write, which may be CFG itself (-: standard output, the default)" },
         { 0 } };
     AMP_TRY(amp_arguments_read("amp clean", argc - 3, argv + 3, arguments, error));
     return clean(cfg, to, error);

@@ -15,14 +15,14 @@ static const struct {
     amp_verb *run;
 } verbs[] = {
     { "plan", "which layers run in half, why, and what memory a training takes", amp_command_plan },
-    { "check", "whether a .cfg, and a .data file with all its labels, hold mistakes", amp_command_check },
+    { "check", "mistakes in a .cfg, and in a .data file with all its labels", amp_command_check },
     { "bench", "how fast a training step is in each dtype, and whether half precision is worth it",
       amp_command_bench },
     { "compare", "trains a network in several dtypes side by side: accuracy, speed, memory",
       amp_command_compare },
     { "probe", "whether AMP computes what Darknet does, and what half precision loses, layer by layer",
       amp_command_probe },
-    { "selftest", "whether this machine computes what it must: every kind of layer, in all dtypes",
+    { "selftest", "whether this machine computes correctly: every kind of layer, in all dtypes",
       amp_command_selftest },
     { "log", "how a training is doing, from what -log writes: loss, gradient norm, scale, skipped steps",
       amp_command_log },
@@ -64,7 +64,7 @@ static int run_verb(int argc, char **argv)
         return 1;
     }
     print_usage(stderr);
-    fprintf(stderr, "darknet amp %s: there is no such verb\n", argv[2]);
+    fprintf(stderr, "darknet amp %s: unknown verb\n", argv[2]);
     return 1;
 }
 
@@ -73,7 +73,7 @@ static int check_output(int status)
 {
     errno = 0;
     if (!(fflush(stdout) | ferror(stdout)) || status) return status;
-    fprintf(stderr, "amp: what this command prints cannot be written: %s\n",
+    fprintf(stderr, "amp: cannot write what this command prints: %s\n",
             errno ? strerror(errno) : "the disk is full, or the reader is gone");
     return 1;
 }

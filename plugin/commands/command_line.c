@@ -16,8 +16,8 @@
 #include "../host/training/loop.h"
 #include "../include/darknet_amp.h"
 
-/* A file opened while one of the standard streams is closed would take its place, and get all that is
- * printed. */
+/* A file that is opened while a standard stream is closed would get its descriptor, and everything that is
+ * printed to it. */
 static void open_standard_streams(void)
 {
     int file;
@@ -25,8 +25,8 @@ static void open_standard_streams(void)
     if (file >= 0) close(file);
 }
 
-/* Trainings and measurements, where OpenMP's threads would take the processors from
- * those that load images. */
+/* Whether the command trains or measures: then spinning OpenMP threads would take processor time from the
+ * threads that load images. */
 static int is_long(const char *const *words, int count)
 {
     static const char *const quick[] = { "check", "clean", "log", "plan", "version" };
@@ -45,7 +45,7 @@ static int is_long(const char *const *words, int count)
     return under_amp;
 }
 
-/* argv: as the program got it. */
+/* argv: the program's original arguments. */
 static void start_again(char **argv)
 {
     char self[4096];
@@ -60,8 +60,8 @@ static void start_again(char **argv)
 
 static void take_seed(int *argc, char **argv)
 {
-    /* Stock's `rnn generate` and its like have a -seed of their own, the text to start with; `amp
-     * compare` takes several. */
+    /* Stock's `rnn generate` and similar commands have their own -seed, the text to start with; `amp compare`
+     * takes several. */
     int own_seed = *argc > 2 && argv[1] && argv[2] && (!strcmp(argv[1], "rnn") ? strcmp(argv[2], "train") != 0
                    : !strcmp(argv[1], "amp") && !strcmp(argv[2], "compare"));
     const char *seed = own_seed ? NULL : amp_host_take_argument(argc, argv, "-seed", "0 to 4294967295");
@@ -69,12 +69,12 @@ static void take_seed(int *argc, char **argv)
     char *end;
     unsigned long value = strtoul(seed, &end, 10);
     if (!*seed || *end || *seed == '-' || value > 4294967295ul)
-        darknet_amp_refuse("command line: -seed %s is no seed; allowed: 0 to 4294967295", seed);
+        darknet_amp_refuse("command line: -seed %s is not a seed; allowed: 0 to 4294967295", seed);
     amp_random_set_seed((unsigned)value);
 }
 
-/* What must be alike on all ranks: the options. Left out are those that choose a rank's device, the name of
- * the log, which is rank 0's, and the first `count` words, whose files are compared instead. */
+/* Notes the options, which must be the same on all ranks. Exceptions are options that choose a rank's device,
+ * the name of the log, which is rank 0's, and the first `count` words, whose files are compared instead. */
 static void note_options(char **given, const char *const *words, int count)
 {
     char line[400] = "";

@@ -95,7 +95,7 @@ static amp_status note_missing_labels(scan *s)
 {
     amp_error error = s->no_labels;
     if (s->without_labels > 1)
-        amp_fail(&error, AMP_BAD_CONFIG, "%.700s; so it is for %ld of the %ld images of %.200s",
+        amp_fail(&error, AMP_BAD_CONFIG, "%.700s; this applies to %ld of the %ld images of %.200s",
                  s->no_labels.message, s->without_labels, s->found->images, s->file);
     return note_mistake(s, &error);
 }
@@ -232,10 +232,10 @@ static void print_list(const amp_scanned_list *l, const char *name)
 {
     static const char *const kinds[] = {
         [AMP_SCAN_MISSING] = "images are missing or empty",
-        [AMP_SCAN_OUTSIDE] = "labels have no part in their image, or their centre at 0 0, and are left out",
-        [AMP_SCAN_SMALL] = "labels are smaller than Darknet's minimum, and are left out",
+        [AMP_SCAN_OUTSIDE] = "labels lie outside their image, or have their centre at 0 0, and are ignored",
+        [AMP_SCAN_SMALL] = "labels are smaller than Darknet's minimum, and are ignored",
         [AMP_SCAN_CROWDED] = "images have more boxes than a step uses",
-        [AMP_SCAN_UNLABELLED] = "images have no label file: taken as without objects",
+        [AMP_SCAN_UNLABELLED] = "images have no label file, and count as images without objects",
         [AMP_SCAN_MISLABELLED] = "paths do not hold exactly one label" };
     const long of[] = { l->images, l->boxes, l->boxes, l->images, l->images, l->paths };
     for (int k = 0; k < AMP_SCAN_KINDS; k++)

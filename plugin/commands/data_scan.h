@@ -37,7 +37,7 @@ typedef struct amp_data_scan {
 /* Checks the data set. No image is decoded: some 100,000 images with labels take a second or two.
  *
  * AMP_BAD_CONFIG, with file, line and what to do: the .data file or a list missing or empty; no image of a
- * list there; a label that is no label, holds inf or NaN, has a class the network does not know, or is in
+ * list exists; a label that is not a label, holds inf or NaN, has a class the network does not know, or is in
  * pixels; a training image without a label file; class names with which Darknet does not train; a classifier
  * whose labels are missing, fewer than its classes, or held by no path. */
 amp_status amp_scan_data(amp_data_scan *, amp_error *error);

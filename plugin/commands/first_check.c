@@ -75,18 +75,18 @@ void amp_first_check(struct network *net)
     if (!name_files(amp_engine_backend(amp->engine)->description, note, report)) return;
     if (access(note, F_OK) == 0) return;
     fprintf(stderr, "amp: the first training on this GPU with this driver, these libraries and this plugin: "
-            "a pass is compared with Darknet's own code, for %d seconds at most (AMP_SELF_CHECK=0 leaves it "
-            "out)\n", seconds_allowed());
+            "a pass is compared with Darknet's own code, for %d seconds at most (AMP_SELF_CHECK=0 skips "
+            "it)\n", seconds_allowed());
     int status = check(amp->config->file, report);
     amp_turns_last_message(report, "amp selftest: ", line, sizeof line);
     if (status == AMP_SELFTEST_WRONG)
-        darknet_amp_refuse("amp: on this GPU AMP computes something else than Darknet: %s; the training is "
-                           "not started; send %s, or train with -amp off", line, report);
+        darknet_amp_refuse("amp: on this GPU AMP's results differ from Darknet's: %s; the training is not "
+                           "started; send %s, or train with -amp off", line, report);
     if (status == AMP_SELFTEST_OFF)
-        fprintf(stderr, "amp: warning: AMP's pass is further from Darknet's own than rounding explains: %s; "
-                "please send %s\n", line, note);
+        fprintf(stderr, "amp: warning: AMP's pass differs from Darknet's own by more than rounding explains: "
+                "%s; please send %s\n", line, note);
     else if (status || line[0])
         fprintf(stderr, "amp: the pass could not be compared: %s\n",
-                line[0] ? line : "it was not done in time, or Darknet's own code ended");
+                line[0] ? line : "it did not finish in time, or Darknet's own code ended");
     if (rename(report, note) != 0) unlink(report);
 }

@@ -24,7 +24,7 @@
 enum { LINE_ROOM = 8192, NO_CHILD = -1, LEAST_STEPS = 4, CHILDS_SOCKET = 3 };
 
 typedef enum child_state {
-    BUSY,  /* it makes a step, or starts */
+    BUSY,  /* it is in a step, or starting */
     WAITS, /* it waits for the parent's answer */
     GONE   /* ended */
 } child_state;
@@ -102,7 +102,8 @@ static amp_status start(child *c, const amp_turns_program *program, amp_error *e
     size_t count = 0, variables = 0;
     while (program->argv[count]) count++;
     while (environ[variables]) variables++;
-    char *argv[count + 2], *environment[variables + 2]; /* a copy: other threads may read this program's */
+    char *argv[count + 2], *environment[variables + 2]; /* a copy, since other threads may read this program's
+                                                           environment */
     argv[0] = self;
     memcpy(argv + 1, program->argv, (count + 1) * sizeof *argv);
     snprintf(descriptors, sizeof descriptors, AMP_TURNS "=%d,%d", CHILDS_SOCKET, CHILDS_SOCKET);
@@ -255,7 +256,8 @@ amp_status amp_turns_run(amp_turns_program *programs, int count, double slice, i
 
 /* ---- after it ---- */
 
-/* Whether the line cannot say why a program ended: Darknet prints it all the time, or it is a single word. */
+/* Whether the line cannot be the reason why a program ended: Darknet prints it all the time, or it is a
+ * single word. */
 static int is_usual_output(const char *line)
 {
     static const char *const usual[] = { "Loaded:", "Saving weights", "Loading weights", "Learning Rate",

@@ -1,4 +1,4 @@
-/* Records as JSON, tables and CSV. */
+/* Writes records as JSON, tables and CSV. */
 #include "table.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* `darknet amp version` prints what a bug report needs: the program's versions, and the machine. */
+/* `darknet amp version` prints what a bug report needs: the versions of the program and its libraries, and
+ * the machine. */
 #include "../host/program/version.h"
 
 #include "../host/fork_commands.h"

@@ -165,8 +165,8 @@ static amp_status check_streams(const char *name, amp_error *error)
         if (fcntl(file, F_GETFD) < 0)
             return amp_fail(
                 error, AMP_IO_FAILED,
-                "cannot write %.500s: file descriptor %d is closed, so that what is printed may end up "
-                "in the file; give the program /dev/null there",
+                "cannot write %.500s: file descriptor %d is closed, so printed text may end up in the file; "
+                "redirect it to /dev/null",
                 name, file);
     return AMP_OK;
 }

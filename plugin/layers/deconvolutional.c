@@ -28,8 +28,8 @@ static amp_status check_shapes(const amp_node *node, amp_error *error)
     int h = output_of(x.h, d), w = output_of(x.w, d);
     if (h < 1 || w < 1)
         return amp_fail(error, AMP_BAD_NETWORK,
-                        "layer %d [%s]: size=%d, stride=%d and a padding of %d make %dx%d of its input "
-                        "of %dx%d (w x h); there must be something left", node->index, d->type,
+                        "layer %d [%s]: size=%d, stride=%d and a padding of %d give an output of %dx%d for "
+                        "its input of %dx%d (w x h); both must be at least 1x1", node->index, d->type,
                         d->convolution.size, d->convolution.stride, d->convolution.pad, w, h, x.w, x.h);
     return amp_node_check_shape(node, (amp_shape){ x.n, d->convolution.filters, h, w },
                                 "the layer before it", error);

@@ -41,7 +41,8 @@ int amp_epilogue_can_add(const amp_node *);
 amp_status amp_epilogue_backward(amp_node *, amp_call *, amp_tensor *sums, amp_error *);
 /* Whether amp_epilogue_backward changes the delta, because of batch norm or an activation. */
 int amp_epilogue_changes_delta(const amp_node *);
-/* Where amp_epilogue_backward writes *sums: over the output's delta, unless the node keeps that one. */
+/* The tensor that amp_epilogue_backward writes *sums to: the output's delta, which it overwrites, unless the
+ * node keeps that delta. */
 amp_tensor amp_epilogue_sums_delta(const amp_node *);
 /* Turns the output's delta into that of the activation's input, in place. */
 amp_status amp_epilogue_activation_backward(amp_node *, amp_call *, amp_error *);

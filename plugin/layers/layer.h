@@ -260,7 +260,8 @@ struct amp_node {
     int keeps_delta;           /* backward does not change the output's delta, because another value shares
                                   it */
     void *sums_delta;          /* and writes the delta of the sums (epilogue.h) here */
-    void *delta_part;          /* deconvolutional: its part of the input's delta, if others add to it too */
+    void *delta_part;          /* deconvolutional: its part of the input's delta, if other layers add parts
+                                  too */
     void *kept;                /* whatever else its kind's forward keeps for backward, in the arena: max
                                   pooling's indices, dropout's mask */
     void *table;               /* what its kind's plan created in the backend's memory, freed with the

@@ -126,8 +126,8 @@ __attribute__((unused)) static void recovers_to(int number, old_files old, int r
         assert_int_equal(amp_sidecar_run(c)->seen, number);
         assert_no_leftovers();
     }
-    assert_int_equal(strstr(note, "w.amp: ended a save that was killed") ||
-                         strstr(note, "w.amp.new: ended a save that was killed"),
+    assert_int_equal(strstr(note, "w.amp: completed a save that was killed") ||
+                         strstr(note, "w.amp.new: completed a save that was killed"),
                      renames);
     if (!renames) assert_string_equal(note, "");
     amp_sidecar_free(c);

@@ -21,8 +21,8 @@
 #define FROM_0 "; allowed: a whole number from 0 up"
 #define NOT_NEGATIVE "; allowed: a number from 0 up"
 #define FRACTION "; allowed: a number from 0 to below 1"
-#define OWN_WINDOW ": runs as Darknet's own code, whose 1x1 windows ignore padding and stride; leave " \
-    "these out, or this key"
+#define OWN_WINDOW ": makes Darknet's own code run the layer, whose 1x1 windows ignore padding and stride; " \
+    "remove these, or this key"
 #define POSITIVE "; allowed: a number above 0"
 #define TO_1 "; allowed: a number from 0 to 1"
 #define A_NUMBER "; allowed: a number"
@@ -33,7 +33,7 @@
 #define A_FILE "; allowed: a file that can be read"
 #define NET_FIRST "; allowed: [net] first, then the layers"
 #define KNOWN "; allowed: the layers of Darknet, [net] first, and [amp]"
-#define TOO_MANY ", and Darknet counts to 2147483647; make it smaller"
+#define TOO_MANY ", but Darknet counts only to 2147483647; make it smaller"
 #define POLICIES "; allowed: constant, step, steps, exp, sigmoid, poly, random"
 #define TEXT_LINES "; allowed: lines of text of at most 65536 bytes"
 #define WHOLES "; allowed: a whole number, or several, separated by commas"
@@ -182,18 +182,18 @@ TEST(keys_of_net)
         { "batch", ":2: [net] batch: has no value" TO_A_MILLION },
         { "batch=", ":2: [net] batch = : has no value" TO_A_MILLION },
         { "subdivisions=2",
-          ":2: [net] subdivisions = 2: batch = 1 cannot be split into 2 parts; subdivisions is "
-          "at most batch" },
+          ":2: [net] subdivisions = 2: batch = 1 cannot be split into 2 parts; subdivisions must be at most "
+          "batch" },
         { "batch=4\nsubdivisions=8",
-          ":3: [net] subdivisions = 8: batch = 4 cannot be split into 8 parts; subdivisions is "
-          "at most batch" },
+          ":3: [net] subdivisions = 8: batch = 4 cannot be split into 8 parts; subdivisions must be at most "
+          "batch" },
         { "width=0", ":2: [net] width = 0: below 1" FROM_1 },
         { "width=60000\nheight=60000", ":1: [net]: 10800000000 numbers of input for a batch" TOO_MANY },
         { "width=1000\nheight=1000\nbatch=1000",
           ":1: [net]: 3000000000 numbers of input for a batch" TOO_MANY },
         { "inputs=100", ":2: [net] inputs = 100: width, height and channels make 192; leave inputs out" },
         { "learning_rate=0,001",
-          ":2: [net] learning_rate = 0,001: not a decimal number: its point is a '.'" NOT_NEGATIVE },
+          ":2: [net] learning_rate = 0,001: not a decimal number: the decimal point is a '.'" NOT_NEGATIVE },
         { "learning_rate=-0.1", ":2: [net] learning_rate = -0.1: below 0" NOT_NEGATIVE },
         { "momentum=2", ":2: [net] momentum = 2: above 1" TO_1 },
         { "adam=yes", ":2: [net] adam = yes: not a whole number" FLAG },
@@ -204,17 +204,17 @@ TEST(keys_of_net)
         { "min_crop=0", ":2: [net] min_crop = 0: below 1" TO_65536 },
         { "max_ratio=0", ":2: [net] max_ratio = 0: not above 0" POSITIVE },
         { "policy=stepz", ":2: [net] policy = stepz: unknown word, did you mean step?" POLICIES },
-        { "policy=steps", ":2: [net] policy = steps: needs steps and scales, and there is no steps" },
+        { "policy=steps", ":2: [net] policy = steps: needs steps and scales, but there is no steps" },
         { "policy=steps\nsteps=100",
-          ":2: [net] policy = steps: needs steps and scales, and there is no scales" },
+          ":2: [net] policy = steps: needs steps and scales, but there is no scales" },
         { "policy=steps\nscales=.1",
-          ":2: [net] policy = steps: needs steps and scales, and there is no steps" },
+          ":2: [net] policy = steps: needs steps and scales, but there is no steps" },
         { "policy=steps\nsteps=100,200\nscales=.1",
           ":4: [net] scales = .1: steps has 2 numbers and scales 1; give one scale for each step" },
         { "policy=steps\nsteps=100\nscales=.1,.1",
           ":4: [net] scales = .1,.1: steps has 1 numbers and scales 2; give one scale for each step" },
         { "policy=steps\nsteps=100,\nscales=.1,.1",
-          ":3: [net] steps = 100,: a number of the list is missing" WHOLES },
+          ":3: [net] steps = 100,: a number in the list is missing" WHOLES },
         { "policy=steps\nsteps=100\nscales=-1",
           ":4: [net] scales = -1: below 0; allowed: a number from 0 up, or several, separated by commas" },
         { "policy=steps\nsteps=100\nscales=0,1",
@@ -243,15 +243,15 @@ TEST(layers)
         { CONV "size=9", ":6: [convolutional] size = 9: larger than the padded image of 8x8" },
         { CONV "size=65537", ":6: [convolutional] size = 65537: above 65536" TO_65536 },
         { CONV "size=46341\npadding=30000",
-          ":5: [convolutional]: 1203544070292326912 numbers that im2col lays out" TOO_MANY },
+          ":5: [convolutional]: 1203544070292326912 numbers in the matrix of im2col" TOO_MANY },
         { CONV "padding=-1",
           ":6: [convolutional] padding = -1: below 0; allowed: a whole number from 0 to 65536" },
         { CONV "padding=70000",
           ":6: [convolutional] padding = 70000: above 65536; allowed: a whole number from 0 to 65536" },
         { CONV "groups=2",
-          ":6: [convolutional] groups = 2: does not divide the 3 channels that go in and the 1 filters" },
+          ":6: [convolutional] groups = 2: does not divide both the 3 input channels and the 1 filters" },
         { FOUR "groups=3",
-          ":7: [convolutional] groups = 3: does not divide the 3 channels that go in and the 4 filters" },
+          ":7: [convolutional] groups = 3: does not divide both the 3 input channels and the 4 filters" },
         { CONV "size=1\npadding=8\nxnor=1", ":8: [convolutional] xnor = 1" OWN_WINDOW },
         { CONV "size=1\nstride=2\nbinary=1", ":8: [convolutional] binary = 1" OWN_WINDOW },
         { CONV "padding=1\ndot=.1", ":7: [convolutional] dot = .1" OWN_WINDOW },
@@ -263,7 +263,7 @@ TEST(layers)
           ":8: [convolutional] size = 9: larger than the padded image of 8x8" },
         { CONV "size=9\npad=0", ":6: [convolutional] size = 9: larger than the padded image of 8x8" },
         { FOUR "[maxpool]\nsize=9\npadding=0",
-          ":7: [maxpool]: 8x8x4 go in and 0x0x4 would come out; sizes are 1 or more" },
+          ":7: [maxpool]: its input is 8x8x4 and its output would be 0x0x4; sizes must be at least 1" },
         { FOUR "[maxpool]\nsize=46341\nstride=2",
           ":8: [maxpool] size = 46341: more than twice the image of 8x8" },
         { FOUR "[maxpool]\npadding=-1",
@@ -277,7 +277,7 @@ TEST(layers)
         { FOUR "[upsample]\nstride=-3", ":8: [upsample] stride = -3: does not divide the image of 8x8" },
         { FOUR "[upsample]\nstride=65536", ":7: [upsample]: 1099511627776 outputs for a batch" TOO_MANY },
         { FOUR "[reorg]\nstride=3",
-          ":8: [reorg] stride = 3: the 4 channels that go in are no multiple of stride*stride = 9" },
+          ":8: [reorg] stride = 3: the 4 input channels are not a multiple of stride*stride = 9" },
         { FOUR "[reorg]\nextra=5\nreverse=1",
           ":8: [reorg] extra = 5: cannot be given together with reverse or flatten" },
         { FOUR "[crop]\ncrop_width=9\ncrop_height=8",
@@ -286,19 +286,21 @@ TEST(layers)
           ":9: [crop] crop_height = 9: larger than the image of 8x8" },
         { FOUR "[crop]\nangle=nan",
           ":8: [crop] angle = nan: not a decimal number; allowed: a number from -360 to 360" },
-        { FOUR "[local]\nsize=9", ":7: [local]: 8x8x4 go in and 0x0x1 would come out; sizes are 1 or more" },
+        { FOUR "[local]\nsize=9", ":7: [local]: its input is 8x8x4 and its output would be 0x0x1; sizes must "
+                                  "be at least 1" },
         { FOUR "[local]\nsize=5\npad=1",
-          ":8: [local] size = 5: does not go with pad = 1 and an image of 8x8: size=3 does with pad=1" },
+          ":8: [local] size = 5: does not fit pad = 1 and an image of 8x8; use size=3 with pad=1" },
         { FOUR "[local]\nfilters=2000000000", ":7: [local]: 512000000000 weights" TOO_MANY },
         { FOUR "[deconvolutional]\nsize=1\npadding=8",
-          ":7: [deconvolutional]: 8x8x4 go in and -8x-8x1 would come out; sizes are 1 or more" },
+          ":7: [deconvolutional]: its input is 8x8x4 and its output would be -8x-8x1; sizes must be at least "
+          "1" },
         { FOUR "[connected]\noutput=2000000000", ":7: [connected]: 512000000000 weights" TOO_MANY },
         { FOUR "[dropout]\nprobability=1", ":8: [dropout] probability = 1: not below 1" FRACTION },
         { FOUR "[rnn]\noutput=50000", ":7: [rnn]: 2500000000 weights" TOO_MANY },
         { FOUR "[lstm]\noutput=50000", ":7: [lstm]: 2500000000 weights" TOO_MANY },
         { FOUR "[crnn]\nhidden_filters=20000", ":7: [crnn]: 3600000000 weights" TOO_MANY },
         { FOUR "[softmax]\ngroups=7",
-          ":8: [softmax] groups = 7: does not divide the 256 numbers that go in" },
+          ":8: [softmax] groups = 7: does not divide the 256 input numbers" },
         { FOUR "[softmax]\ntree=nowhere.tree",
           ":8: [softmax] tree = nowhere.tree: No such file or directory" A_FILE },
         { FOUR "[softmax]\ntree=.", ":8: [softmax] tree = .: not a regular file" A_FILE },
@@ -309,7 +311,8 @@ TEST(layers)
                                             "name of at most 255 bytes and its parent" },
         { FOUR "[softmax]\ntree=empty", ":8: [softmax] tree = empty: the file is empty" },
         { FOUR "[softmax]\ntree=many.tree",
-          ":8: [softmax] tree = many.tree: the tree has 300 nodes, and the layer only 256 numbers for them" },
+          ":8: [softmax] tree = many.tree: the tree has 300 nodes, but the layer has only 256 numbers for "
+          "them" },
         { FOUR "[cost]\ntype=l2",
           ":8: [cost] type = l2: unknown word; allowed: sse, seg, masked, smooth, L1, wgan" },
         { FOUR "[cost]\nratio=2", ":8: [cost] ratio = 2: above 1" TO_1 },
@@ -323,7 +326,7 @@ TEST(layers)
           ":8: [route] layers = 2: layer 2 is not before this one, which is layer 1" LAYERS },
         { FOUR "[route]\nlayers=-2",
           ":8: [route] layers = -2: there is no layer -1: only 1 layers are before this one" LAYERS },
-        { FOUR "[route]\nlayers=-1,", ":8: [route] layers = -1,: a number of the list is missing" LAYERS },
+        { FOUR "[route]\nlayers=-1,", ":8: [route] layers = -1,: a number in the list is missing" LAYERS },
         { FOUR "[route]\nlayers=-1,-1,9",
           ":8: [route] layers = -1,-1,9: layer 9 is not before this one, which is layer 1" LAYERS },
         { FOUR "[route]\nlayers=0.5", ":8: [route] layers = 0.5: not a whole number" LAYERS },
@@ -337,29 +340,30 @@ TEST(layers)
         { FOUR "[shortcut]\nfrom=-1,-2", ":8: [shortcut] from = -1,-2: not a whole number" A_LAYER },
         { FOUR "[shortcut]\nfrom=-1\nactivation=relu6",
           ":9: [shortcut] activation = relu6: unknown word, did you mean relu?" ACTIVATIONS },
-        { "[route]\nlayers=-1", ":6: [route] layers = -1: the first layer has none before it" LAYERS },
-        { "[shortcut]\nfrom=-1", ":6: [shortcut] from = -1: the first layer has none before it" A_LAYER },
+        { "[route]\nlayers=-1", ":6: [route] layers = -1: the first layer has no layer before it" LAYERS },
+        { "[shortcut]\nfrom=-1", ":6: [shortcut] from = -1: the first layer has no layer before it" A_LAYER },
         { "[dropout]",
-          ":5: [dropout]: the first layer cannot be one, since Darknet's works in the layer before it" },
+          ":5: [dropout]: it cannot be the first layer, since Darknet's dropout works on the layer before it "
+          "in place" },
         { FOUR "[connected]\noutput=4\n[softmax]\n[convolutional]\nfilters=2",
-          ":10: [convolutional]: needs an image with width, height and channels, and layer 2 [softmax] gives "
+          ":10: [convolutional]: needs an image with width, height and channels, but layer 2 [softmax] has "
           "none" },
         { FOUR "[rnn]\noutput=4\n[maxpool]\nsize=2",
-          ":9: [maxpool]: needs an image with width, height and channels, and layer 1 [rnn] gives none" },
+          ":9: [maxpool]: needs an image with width, height and channels, but layer 1 [rnn] has none" },
         { FOUR "[maxpool]\nsize=2\nstride=2\n[route]\nlayers=0,1\n[convolutional]\nfilters=2",
-          ":12: [convolutional]: needs an image with width, height and channels, and layer 2 [route] gives "
+          ":12: [convolutional]: needs an image with width, height and channels, but layer 2 [route] has "
           "none, since the layers that it joins differ in width or height; most networks need a width and a "
           "height in [net] that are multiples of 32" },
         { FOUR "[convolutional]\nfilters=4\nsize=8\n[convolutional]\nsize=2",
           ":11: [convolutional] size = 2: larger than the padded image of 1x1" },
         { FOUR "[gru]\noutput=3\n[shortcut]\nfrom=0",
-          ":9: [shortcut]: needs an image with width, height and channels, and layer 1 [gru] gives none" },
+          ":9: [shortcut]: needs an image with width, height and channels, but layer 1 [gru] has none" },
         { FOUR "[rnn]\noutput=4\n[connected]\noutput=4\n[shortcut]\nfrom=1",
-          ":12: [shortcut] from = 1: layer 1 gives no image" },
+          ":12: [shortcut] from = 1: layer 1 does not output an image" },
         { FOUR "[cost]\n[connected]\noutput=3\n[cost]",
-          ":7: [cost]: reads 256 numbers of truth an image, and layer 3 makes that 3" },
+          ":7: [cost]: reads 256 numbers of truth per image, but layer 3 sets that to 3" },
         { FOUR "[avgpool]\ntruth=1\n[connected]\noutput=9\n[softmax]",
-          ":11: [softmax]: reads 9 numbers of truth an image, and layer 1 makes that 4" },
+          ":11: [softmax]: reads 9 numbers of truth per image, but layer 1 sets that to 4" },
         { FOUR "[convolutonal]\nfilters=3",
           ":7: [convolutonal]: unknown section, did you mean [convolutional]?" KNOWN },
         { FOUR "[Maxpool]\nsize=2", ":7: [Maxpool]: unknown section, did you mean [maxpool]?" KNOWN },
@@ -377,7 +381,7 @@ TEST(layers)
         { YOLO "classes=2\nnum=2\nanchors=1,2,3,4,5",
           ":10: [yolo] anchors = 1,2,3,4,5: anchors has 5 numbers, but num=2 needs 4" },
         { YOLO "classes=2\nnum=2\nanchors=1,,2,3",
-          ":10: [yolo] anchors = 1,,2,3: a number of the list is missing" ANCHORS },
+          ":10: [yolo] anchors = 1,,2,3: a number in the list is missing" ANCHORS },
         { YOLO "classes=2\nnum=2\nanchors=a,b,c,d",
           ":10: [yolo] anchors = a,b,c,d: not a decimal number" ANCHORS },
         { YOLO "classes=2\nnum=2\nanchors=1,2,0,4", ":10: [yolo] anchors = 1,2,0,4: not above 0" ANCHORS },
@@ -394,8 +398,9 @@ TEST(layers)
         { YOLO ANCHORED "map=empty", ":11: [yolo] map = empty: the file is empty" },
         { YOLO ANCHORED "map=bad.map",
           ":11: [yolo] map = bad.map: line 2 of the file is not one of the 2 classes (from 0)" },
-        { YOLO ANCHORED "mask=0,1,2", ":11: [yolo] mask = 0,1,2: mask has 2, but num=2 anchors are 0 to 1" },
-        { YOLO ANCHORED "mask=2", ":11: [yolo] mask = 2: mask has 2, but num=2 anchors are 0 to 1" },
+        { YOLO ANCHORED "mask=0,1,2", ":11: [yolo] mask = 0,1,2: mask has 2, but num=2 anchors are numbered "
+                                      "0 to 1" },
+        { YOLO ANCHORED "mask=2", ":11: [yolo] mask = 2: mask has 2, but num=2 anchors are numbered 0 to 1" },
         { YOLO ANCHORED "mask=-1",
           ":11: [yolo] mask = -1: below 0; allowed: a whole number from 0 up, or several, separated by "
           "commas" },
@@ -410,9 +415,10 @@ TEST(layers)
         { REGION ANCHORED "max=31",
           ":11: [region] max = 31: above 30; allowed: 30" },
         { REGION ANCHORED "tree=many.tree",
-          ":11: [region] tree = many.tree: the tree has 300 nodes, and the layer only 2 numbers for them" },
+          ":11: [region] tree = many.tree: the tree has 300 nodes, but the layer has only 2 numbers for "
+          "them" },
         { DETECTION "classes=2\nside=2\nnum=2",
-          ":7: [detection]: coords is missing, and is 1 without it; allowed: 4" },
+          ":7: [detection]: coords is missing, and defaults to 1; allowed: 4" },
         { DETECTION "coords=4\nclasses=2\nside=2\nnum=1",
           ":7: [detection]: side, num, classes and coords need output=28 in the layer before it, which has "
           "48" },
@@ -438,15 +444,15 @@ TEST(whole_files)
         { "[net]\nwidth=8\nheight=6\nchannels=3\n[crnn]\n[crop]\ncrop_width=7\ncrop_height=7\n",
           ":7: [crop] crop_width = 7: larger than the image of 6x8" }, /* Darknet swaps them */
         { "[net]\n[connected]\n",
-          ":1: [net]: width is missing: width, height and channels say what goes in, or inputs alone" },
+          ":1: [net]: width is missing: give width, height and channels, or only inputs" },
         { "[net]\nwidth=8\nheight=8\n[connected]\n",
-          ":1: [net]: channels is missing: width, height and channels say what goes in, or inputs alone" },
+          ":1: [net]: channels is missing: give width, height and channels, or only inputs" },
         { "[net]\nwidth=8\nheight=8\nchannels=3\ninputs=100\n[connected]\n",
           ":5: [net] inputs = 100: width, height and channels make 192; leave inputs out" },
         { "[net]\ninputs=8\n[convolutional]\n", ":3: [convolutional]: needs an image with width, height and "
-                                                "channels, and the network's input gives none" },
+                                                "channels, but the network's input has none" },
         { "[net]\ninputs=8\n[avgpool]\n", ":3: [avgpool]: needs an image with width, height and channels, "
-                                          "and the network's input gives none" },
+                                          "but the network's input has none" },
         { "[net]\ninputs=2000000\nbatch=2000\n[connected]\n",
           ":1: [net]: 4000000000 numbers of input for a batch" TOO_MANY },
         { "[net]\n" SIZE "[sam]\n[amp]\nfilters=3\n" CONV, ":5: [sam]: unknown section" KNOWN },
@@ -470,10 +476,10 @@ TEST(what_it_is_trained_for)
     "[convolutional]\nfilters=" filters "\n" kind "\nclasses=" classes "\nnum=1\nanchors=1,2\n"
 #define SEVEN "[convolutional]\nfilters=7\n"
 #define NO_HEAD \
-    ": the last layer is neither [yolo] nor [region], so that `detector train` knows no classes"
-#define UNLIKE " are loaded; give all heads the kind of the last one, and coords=4"
+    ": the last layer is neither [yolo] nor [region], so `detector train` knows no classes"
+#define UNLIKE " are loaded; give all heads the last one's type, and coords=4"
 #define FIXED                                                                                                \
-    ": random=1 resizes the network while it trains, and this layer is made for one size; set random=0"
+    ": random=1 resizes the network while it trains, but this layer is made for one size; set random=0"
     static const struct {
         cfg_use use; const char *text, *line;
     } cases[] = {
@@ -488,7 +494,7 @@ TEST(what_it_is_trained_for)
         { CFG_TRAINS_CLASSIFIER, TRAINED("1") "[avgpool]\n[softmax]\n",
           ":4: [net] channels = 1: classifier train makes images of 3 channels; allowed: 3" },
         { CFG_TRAINS_CLASSIFIER, "[net]\nwidth=32\nheight=16\nchannels=3\n[avgpool]\n[softmax]\n",
-          ":3: [net] height = 16: classifier train makes square images, and the width is 32" },
+          ":3: [net] height = 16: classifier train makes square images, but the width is 32" },
         { CFG_TRAINS_CLASSIFIER, "[net]\ninputs=30\n[connected]\n[softmax]\n",
           ":1: [net]: classifier train makes images of 3 channels; allowed: 3" },
         { CFG_TRAINS_DETECTOR, TRAINED("3") "[local]\nfilters=7\n" BOXES, ":5: [local]" FIXED },
@@ -503,28 +509,28 @@ TEST(what_it_is_trained_for)
           "[net]\nwidth=64\nheight=64\nchannels=3\n" SEVEN "[maxpool]\nsize=64\nstride=64\npadding=0\n"
           "[upsample]\nstride=64\n[route]\nlayers=0,2\n" SEVEN BOXES,
           ":15: [convolutional]: resized to 352x352 (random=1): needs an image with width, height and "
-          "channels, and layer 3 "
-          "[route] gives none, since the layers that it joins differ in width or height" },
+          "channels, but layer 3 "
+          "[route] has none, since the layers that it joins differ in width or height" },
         { CFG_TRAINS_DETECTOR, TRAINED("3") SEVEN "[avgpool]\n[softmax]\n", ":8: [softmax]" NO_HEAD },
         { CFG_TRAINS_DATA,
           TRAINED("3") "[connected]\noutput=28\n[detection]\nclasses=2\ncoords=4\nside=2\n",
           ":7: [detection]" NO_HEAD },
         { CFG_TRAINS_DETECTOR, TRAINED("3") HEAD("8", "[yolo]", "3") HEAD("7", "[yolo]", "2"),
-          ":8: [yolo] classes = 3: the last layer has classes=2, and this one 3; give all the same" },
+          ":8: [yolo] classes = 3: the last layer has classes=2, but this one 3; all must have the same" },
         { CFG_TRAINS_DETECTOR, TRAINED("3") HEAD("7", "[region]", "2") HEAD("7", "[yolo]", "2"),
-          ":7: [region]: reads 150 numbers of truth an image, and for the last layer 450" UNLIKE },
+          ":7: [region]: reads 150 numbers of truth per image, but for the last layer 450" UNLIKE },
         { CFG_TRAINS_DATA, TRAINED("3") HEAD("8", "[region]", "2") "coords=5\n",
-          ":7: [region]: reads 180 numbers of truth an image, and for the last layer 150" UNLIKE },
+          ":7: [region]: reads 180 numbers of truth per image, but for the last layer 150" UNLIKE },
         { CFG_TRAINS_DETECTOR, TRAINED("3") HEAD("7", "[yolo]", "2") SEVEN BOXES,
           ":11: [convolutional]: resized to 320x320 (random=1): needs an image with width, height and "
-          "channels, and layer 1 [yolo] gives none, since Darknet does not resize the image that it gives; "
+          "channels, but layer 1 [yolo] has none, since Darknet does not resize the image that it outputs; "
           "set random=0" },
         { CFG_TRAINS_CLASSIFIER, TRAINED("3") SEVEN BOXES,
-          ":7: [yolo]: the last layer finds boxes, which `detector train` trains" },
+          ":7: [yolo]: the last layer finds boxes; train it with `detector train`" },
         { CFG_TRAINS_CLASSIFIER, TRAINED("3") SEVEN "[avgpool]\n",
-          ":7: [avgpool]: no layer has a loss, so that nothing is learnt; end with [softmax]" },
+          ":7: [avgpool]: no layer has a loss, so nothing would be learnt; end with [softmax]" },
         { CFG_TRAINS_DATA, TRAINED("3") SEVEN "[avgpool]\n[softmax]\nnoloss=1\n",
-          ":8: [softmax]: no layer has a loss, so that nothing is learnt; end with [softmax]" },
+          ":8: [softmax]: no layer has a loss, so nothing would be learnt; end with [softmax]" },
         { CFG_TRAINS_CLASSIFIER, TRAINED("3") "random=1\n[local]\nfilters=4\n[avgpool]\n[softmax]\n",
           ":6: [local]" FIXED },
         { CFG_TRAINS_CLASSIFIER, TRAINED("3") "random=1\n[connected]\noutput=4\n[softmax]\n",
@@ -561,11 +567,11 @@ TEST(warnings)
         { "batch=4\nbatch=8", CONV,
           ":3: [net] batch = 8: set twice in this section; Darknet takes the first, on line 2" },
         { "batch=5\nsubdivisions=2", CONV,
-          ":3: [net] subdivisions = 2: does not divide batch = 5: only 4 images make a step" },
+          ":3: [net] subdivisions = 2: does not divide batch = 5: a step uses only 4 images" },
         { "batch=4#images", CONV,
           ":2: [net] batch = 4#images: Darknet reads the number before the comment; a comment needs a line "
           "of its own" },
-        { "adam=2", CONV, ":2: [net] adam = 2: neither 0 nor 1; taken as 1" },
+        { "adam=2", CONV, ":2: [net] adam = 2: neither 0 nor 1; read as 1" },
         { "batch=1", CONV "batchnormalize=1",
           ":7: [convolutional] batchnormalize = 1" UNKNOWN ", did you mean batch_normalize?" },
         { "batch=1", CONV "filter=3", ":7: [convolutional] filter = 3" UNKNOWN ", did you mean filters?" },
@@ -578,7 +584,7 @@ TEST(warnings)
         { "batch=1", FOUR "[route]\nlayers=-1#that",
           ":9: [route] layers = -1#that: Darknet reads the number before the comment; a "
           "comment needs a line of its own" },
-        { "batch=1", CONV "pad=3", ":7: [convolutional] pad = 3: neither 0 nor 1; taken as 1" },
+        { "batch=1", CONV "pad=3", ":7: [convolutional] pad = 3: neither 0 nor 1; read as 1" },
     };
     char text[1000];
     lines found;
@@ -603,9 +609,9 @@ TEST(a_strict_darknet)
     static const struct { const char *net, *line; } cases[] = {
         { "lerning_rate=1", "x.cfg:2: [net] lerning_rate = 1" UNKNOWN ", did you mean learning_rate?" },
         { "batch=4\nbatch=4", "x.cfg:3: [net] batch = 4: set twice in this section, first on line 2" },
-        { "decay=5e-4", "x.cfg:2: [net] decay = 5e-4: a number without exponent and + is wanted here"
+        { "decay=5e-4", "x.cfg:2: [net] decay = 5e-4: expected a number without an exponent or a +"
           NOT_NEGATIVE },
-        { "decay=+.5", "x.cfg:2: [net] decay = +.5: a number without exponent and + is wanted here"
+        { "decay=+.5", "x.cfg:2: [net] decay = +.5: expected a number without an exponent or a +"
           NOT_NEGATIVE },
         { "decay=.0005 # not 5e-4", "" },
         { ";batch=4", "x.cfg:2: [net] ;batch = 4" UNKNOWN ", did you mean batch?" },

@@ -281,8 +281,8 @@ TEST(layers_may_ask_for_checkpoints)
 /* Darknet takes the first adam= of [net]; one in another section does not count. */
 TEST(adamw_needs_adam)
 {
-#define WITHOUT_ADAM ": it is a form of Adam, which [net] does not ask for; allowed: adam=1 in [net] with " \
-                     "it, where B1, B2 and eps stand too"
+#define WITHOUT_ADAM ": it is a form of Adam, but [net] does not set adam=1; allowed: with adam=1 in " \
+                     "[net], where B1, B2 and eps are set too"
     static const struct { const char *text, *rest; } cases[] = {
         { NET "[amp]\nadamw=1\n" LAYER, ":4: [amp] adamw = 1" WITHOUT_ADAM },
         { NET "adam=0\nadam=1\namp=1\nadamw=1\n" LAYER, ":6: [net] adamw = 1" WITHOUT_ADAM },
@@ -322,12 +322,12 @@ TEST(bad_values_are_refused_where_they_stand)
         { "init_scale==1", "init_scale = =1: not a decimal number" A_NUMBER_FROM_MIN },
         { "init_scale=1e-6", "init_scale = 1e-6: below min_scale, which is 6.10352e-05" A_NUMBER_FROM_MIN },
         { "min_scale=65537", "min_scale = 65537: above init_scale, which is 65536" A_MIN_SCALE },
-        { "loss_scale=1e38", "loss_scale = 1e38: above 2^126, its inverse is lost in fp32" A_LOSS_SCALE },
-        { "init_scale=1e38", "init_scale = 1e38: above 2^126, its inverse is lost in fp32"
+        { "loss_scale=1e38", "loss_scale = 1e38: above 2^126: fp32 cannot hold its inverse" A_LOSS_SCALE },
+        { "init_scale=1e38", "init_scale = 1e38: above 2^126: fp32 cannot hold its inverse"
           A_NUMBER_FROM_MIN },
         { "max_scale=65535", "max_scale = 65535: below init_scale, which is 65536" A_MAX_SCALE },
         { "max_scale=-1", "max_scale = -1: not positive" A_MAX_SCALE },
-        { "max_scale=1e38", "max_scale = 1e38: above 2^126, its inverse is lost in fp32" A_MAX_SCALE },
+        { "max_scale=1e38", "max_scale = 1e38: above 2^126: fp32 cannot hold its inverse" A_MAX_SCALE },
         { "hysteresis=0", "hysteresis = 0: below 1" UP_TO_100 },
         { "hysteresis=101", "hysteresis = 101: too large" UP_TO_100 },
         { "hysteresis=two", "hysteresis = two: not a decimal number" UP_TO_100 },
@@ -345,9 +345,9 @@ TEST(bad_values_are_refused_where_they_stand)
         { "growth_interval=ten", "growth_interval = ten: not a decimal number" AN_INTERVAL },
         { "clip_norm=-1", "clip_norm = -1: negative" A_CLIP_NORM },
         { "clip_norm=1e40", "clip_norm = 1e40: out of fp32's range" A_CLIP_NORM },
-        { "spike_factor=0.5", "spike_factor = 0.5: below 1; allowed: 0 (off), or a number from 1" },
-        { "spike_factor=inf", "spike_factor = inf: not a decimal number; allowed: 0 (off), or "
-          "a number from 1" },
+        { "spike_factor=0.5", "spike_factor = 0.5: below 1; allowed: 0 (off), or a number of at least 1" },
+        { "spike_factor=inf", "spike_factor = inf: not a decimal number; allowed: 0 (off), or a number of at "
+                              "least 1" },
         { "spike=drop", "spike = drop: neither log nor skip; allowed: log, skip" },
         { "checkpoint=0", "checkpoint = 0: below 1" A_CHECKPOINT },
         { "checkpoint=2.5", "checkpoint = 2.5: not a whole number" A_CHECKPOINT },
@@ -391,7 +391,7 @@ TEST(broken_files_are_refused_where_they_break)
         { NET "max_scale=8\n[amp]\ninit_scale=16\n" LAYER,
           ":5: [amp] init_scale = 16: above max_scale, which is 8" A_NUMBER_FROM_MIN },
         { NET "[amp]\nspike=skip\nspike_factor=0\n" LAYER, ":4: [amp] spike = skip: with spike_factor=0 no "
-          "step is a spike; allowed: spike_factor above 0 with it" },
+          "step is a spike; allowed: with spike_factor above 0" },
         /* a layer's amp= */
         { NET LAYER "amp=2\n", ":5: [convolutional] amp = 2: neither 0 nor 1; allowed: 0, 1" },
         { NET LAYER "[yolo]\namp=fp16\n", ":6: [yolo] amp = fp16: neither 0 nor 1; allowed: 0, 1" },
@@ -410,8 +410,8 @@ TEST(broken_files_are_refused_where_they_break)
         { NET, ":1: [net]: no layer follows" NET_FIRST },
         { NET "[amp]\n", ":1: [net]: no layer follows" NET_FIRST },
         /* before the first section, and without a section */
-        { "batch=1\n" NET LAYER, ":1: batch = 1: stands before the first section" NET_FIRST_THEN_KEYS },
-        { "\n#\namp=1\n", ":3: amp = 1: stands before the first section" NET_FIRST_THEN_KEYS },
+        { "batch=1\n" NET LAYER, ":1: batch = 1: comes before the first section" NET_FIRST_THEN_KEYS },
+        { "\n#\namp=1\n", ":3: amp = 1: comes before the first section" NET_FIRST_THEN_KEYS },
         { "\xef\xbb\xbf[net]\n" LAYER,
           ":1: \xef\xbb\xbf[net]: the file begins with a byte order mark; allowed: UTF-8 without one" },
         { "", ": holds no section" NET_FIRST },

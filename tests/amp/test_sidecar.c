@@ -291,16 +291,16 @@ TEST(another_network_is_refused_untouched)
     amp_sidecar *c = read_back();
     static const struct { const char *text, *reason; } others[] = {
         { NET("") CONV(8, "") CONV(8, "") "[maxpool]\nsize=2\nstride=1\n" TAIL,
-          "layer 2 is [shortcut] there and [maxpool] here" },
+          "layer 2 is [shortcut] in the file and [maxpool] in this network" },
         { NET("") CONV(8, "") CONV(8, "")
           "[shortcut]\nfrom=-2\nactivation=linear\n[maxpool]\nsize=2\nstride=1\n[route]\nlayers=-1,0\n",
-          "7 layers there and 5 here" },
+          "the file has 7 layers, and this network 5" },
         { NET("") CONV(8, "") CONV(4, "")
           "[shortcut]\nfrom=-2\nactivation=linear\n[maxpool]\nsize=2\nstride=1\n[route]\nlayers=-1,0\n" TAIL,
-          "layer 1 [convolutional] has 576 weights there and 288 here" },
+          "layer 1 [convolutional] has 576 weights in the file and 288 in this network" },
         { NET("") "[convolutional]\nfilters=8\nsize=3\nstride=1\npad=1\nactivation=leaky\n" CONV(8, "")
           "[shortcut]\nfrom=-2\nactivation=linear\n[maxpool]\nsize=2\nstride=1\n[route]\nlayers=-1,0\n" TAIL,
-          "scales of layer 0 there" },
+          "has scales of layer 0 where" },
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         network *other = parse(others[i].text, "fp32");

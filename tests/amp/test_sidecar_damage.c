@@ -90,7 +90,7 @@ TEST(content_that_makes_no_sense_is_refused)
     } changes[] = {
         { "optimizer 3", HEADER, 0, 32, 4, 3 },
         { "in its first bytes", HEADER, 0, 12, 4, 41 },
-        { "bytes more", HEADER, 0, 36, 4, 3 },
+        { "bytes after the last", HEADER, 0, 36, 4, 3 },
         { "it holds 0 records", HEADER, 0, 36, 4, 0 },
         { "longer than the file", HEADER, 0, 36, 4, 0xffffffff },
         { "longer than the file", SCALER, 0, -8, 8, UINT64_MAX },

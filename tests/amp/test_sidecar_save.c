@@ -59,10 +59,11 @@ TEST(a_killed_save_is_ended_or_removed)
             int removed = old == OLD_NONE && point >= 1 && point <= 3;
             if (amp_sidecar_recover("w", NULL, note, &error) != AMP_OK) fail_msg("%s", error.message);
             assert_no_leftovers();
-            assert_int_equal(strstr(note, ": ended a save that was killed") != NULL, is_ended(old, point));
+            assert_int_equal(strstr(note, ": completed a save that was killed") != NULL, is_ended(old,
+                                          point));
             assert_int_equal(
                 !strcmp(note,
-                        "w.new: it was being saved when a training was killed, and is not whole: removed"),
+                        "w.new: it was being saved when a training was killed, and is incomplete: removed"),
                 removed);
             if (!removed && !is_ended(old, point)) assert_string_equal(note, "");
             recovers_to(point >= 5 || is_ended(old, point) ? 1 : old == OLD_PAIR ? 0 : -1, old, 0);
@@ -88,10 +89,10 @@ TEST(a_sidecar_of_other_weights_is_refused)
     clear();
     put("w", weights[1], weights[1].size);
     put("w.amp", sidecars[0], sidecars[0].size);
-    refuses("w.amp: it belongs to other weights than w");
+    refuses("w.amp: it belongs to weights other than w");
     put("w.new", weights[2], weights[2].size);
     put("w.amp.new", sidecars[2], sidecars[2].size);
-    refuses("w.amp: it belongs to other weights than w");
+    refuses("w.amp: it belongs to weights other than w");
     assert_true(holds("w", weights[1]) && holds("w.amp", sidecars[0]) && holds("w.new", weights[2])
                 && holds("w.amp.new", sidecars[2]));
     put("w.amp", sidecars[1], sidecars[1].size / 2);
@@ -126,7 +127,7 @@ TEST(a_save_under_way_is_not_ended_for_it)
     put("w.new", weights[1], weights[1].size);
     put("w.amp", sidecars[1], sidecars[1].size);
     assert_int_equal(amp_sidecar_recover("w", &c, note, &error), AMP_IO_FAILED);
-    assert_string_equal(error.message, "w: another program is saving it now; start again when it has");
+    assert_string_equal(error.message, "w: another program is saving it now; start again when that is done");
     assert_int_equal(amp_sidecar_begin("w", &second, &error), AMP_IO_FAILED);
     assert_non_null(strstr(error.message, "w.new: another program is writing it"));
     assert_true(holds("w", weights[0]) && holds("w.amp", sidecars[1]) && holds("w.new", weights[1]));
@@ -143,7 +144,7 @@ TEST(a_save_under_way_is_not_ended_for_it)
         assert_int_equal(amp_sidecar_recover("w", NULL, note, &error), whole ? AMP_IO_FAILED : AMP_OK);
         if (whole)
             assert_string_equal(error.message,
-                                "w: another program is saving it now; start again when it has");
+                                "w: another program is saving it now; start again when that is done");
         assert_string_equal(note, "");
         assert_true(holds("w.new", weights[1]) && access("w.amp.new", F_OK) == 0);
         amp_sidecar_cancel(&first);
@@ -194,7 +195,7 @@ TEST(weights_that_cannot_be_placed_are_kept_beside)
     assert_int_equal(mkdir("w", 0700), 0);
     assert_int_equal(amp_sidecar_finish(&save, net->amp->engine, &run, &error), AMP_IO_FAILED);
     assert_string_equal(error.message,
-                        "cannot rename w.new to w: Is a directory; the weights are whole in w.new");
+                        "cannot rename w.new to w: Is a directory; the complete weights are in w.new");
     assert_true(holds("w.new", weights[1]) && holds("w.amp", sidecars[1]));
     assert_int_equal(rmdir("w"), 0);
     recovers_to(1, OLD_NONE, 1);

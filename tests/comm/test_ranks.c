@@ -407,7 +407,7 @@ TEST(other_weights_on_one_rank_end_the_training)
         assert_int_equal(statuses[0], statuses[1]);
     }
     assert_int_equal(statuses[0], AMP_COMM_FAILED);
-    assert_non_null(strstr(errors[0].message, "rank 1 has other weights than rank 0"));
+    assert_non_null(strstr(errors[0].message, "the weights of rank 1 differ from those of rank 0"));
     free_ranks();
     make_ranks(2, one, "connected", "", "fp32", AMP_FP32, AMP_BUCKET);
     amp_scaler other = *amp_engine_scaler(ranks[1].net->amp->engine);

@@ -74,9 +74,9 @@ TEST(mistakes_are_told_with_the_usage)
 {
     static const struct { const char *argv[4]; const char *says; } cases[] = {
         { { NULL }, "CFG is missing" }, { { "-batch", "8" }, "CFG is missing" },
-        { { "a", "b", "c" }, "c: nothing is expected here" },
-        { { "a", "-x" }, "-x: there is no such option" },
-        { { "a", "-tresh", ".5" }, "-tresh: there is no such option, did you mean -thresh?" },
+        { { "a", "b", "c" }, "c: unexpected argument" },
+        { { "a", "-x" }, "-x: unknown option" },
+        { { "a", "-tresh", ".5" }, "-tresh: unknown option, did you mean -thresh?" },
         { { "a", "-batch" }, "-batch needs a value" }, { { "a", "-batch", "0" }, "from 1 to 64" },
         { { "a", "-batch", "65" }, "from 1 to 64" }, { { "a", "-batch", "8x" }, "whole number" },
         { { "a", "-batch", "1.5" }, "whole number" },

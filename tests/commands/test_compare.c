@@ -517,7 +517,7 @@ COMPARISON_TEST(one_dtype_has_no_rival)
     m.c.dtype_count = 1;
     judge(NULL);
     assert_int_equal(m.c.advice.count, 1);
-    expect("No verdict: that needs two dtypes.");
+    expect("No verdict: it needs two dtypes.");
 }
 
 int main(void) { return run_listed_tests("tests", NULL, NULL); }

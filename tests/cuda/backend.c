@@ -129,11 +129,11 @@ BACKEND_TEST(settings_of_the_environment_are_checked)
 BACKEND_TEST(the_line_says_what_to_do_about_the_machine)
 {
     static const struct { int error; const char *remedy; } cases[] = {
-        { cudaErrorNoDevice, "cudaErrorNoDevice, no CUDA-capable device is detected: see that nvidia-smi" },
+        { cudaErrorNoDevice, "cudaErrorNoDevice, no CUDA-capable device is detected: check that nvidia-smi" },
         { cudaErrorInsufficientDriver, "install a newer driver" },
-        { cudaErrorUnsupportedPtxVersion, "rebuild it, with this GPU among CMAKE_CUDA_ARCHITECTURES" },
-        { cudaErrorNoKernelImageForDevice, "built for other GPUs; rebuild it" },
-        { cudaErrorDevicesUnavailable, "another program has the GPU to itself" },
+        { cudaErrorUnsupportedPtxVersion, "add this GPU to CMAKE_CUDA_ARCHITECTURES" },
+        { cudaErrorNoKernelImageForDevice, "built for other GPUs; add this one" },
+        { cudaErrorDevicesUnavailable, "another program has exclusive use of the GPU" },
         { cudaErrorSystemNotReady, "start nvidia-fabricmanager" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -159,7 +159,7 @@ BACKEND_TEST(out_of_memory_says_how_much_and_what_would_fit)
     assert_null(p);
     assert_non_null(strstr(error.message, "60 MiB of activations"));
     assert_non_null(strstr(error.message, "24 of 64 MiB of GPU 0 are free"));
-    assert_non_null(strstr(error.message, "3 times the subdivisions"));
+    assert_non_null(strstr(error.message, "3 times as many subdivisions"));
     OK(b->zero(b, held, 4096, e));
     OK(b->scale(b, held, 1024, 2, e)); /* whose launch is not blamed for it */
     assert_int_equal(b->allocate(b, (size_t)-1, &p, &error), AMP_NO_MEMORY);
@@ -409,7 +409,7 @@ BACKEND_TEST(lists_of_arrays_do_not_move_under_a_recording)
     OK(b->zero(b, memory, 2 * STATISTICS * sizeof(float), e));
     OK(b->pass_begin(b, &pass, &repeated, e));
     assert_int_equal(keep(memory, 2, &error), AMP_BACKEND_FAILED);
-    assert_string_equal(error.message, "lists of arrays change in a pass that is recorded");
+    assert_string_equal(error.message, "lists of arrays cannot change while a pass is recorded");
     OK(b->pass_end(b, &pass, 0, e));
     assert_null(pass);
     OK(keep(memory, 2, e));
@@ -754,7 +754,7 @@ BACKEND_TEST(a_kernel_that_failed_before_is_blamed_for_it)
     assert_int_equal(b->conv_forward(b, conv, x, NULL, y, &error), AMP_BACKEND_FAILED);
     amp_cuda_fail_call("cudaStreamSynchronize", 0, cudaSuccess);
     if (!strstr(error.message, "cudaErrorIllegalAddress")) fail_msg("said %s", error.message);
-    assert_non_null(strstr(error.message, "queued before has failed; with CUDA_LAUNCH_BLOCKING=1"));
+    assert_non_null(strstr(error.message, "queued earlier has failed; with CUDA_LAUNCH_BLOCKING=1"));
     b->release(b, x), b->release(b, y), b->release(b, w);
 }
 

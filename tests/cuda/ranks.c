@@ -202,7 +202,7 @@ TEST_WITH(each_call_of_cudas_that_fails_ends_all_ranks, begin, end)
 TEST_WITH(a_library_that_is_missing_or_old_is_said_with_what_to_do, begin, end)
 {
     nccl_double.missing = 1;
-    assert_false(sums_or_says("libnccl.so.2 was not found, by which GPUs sum gradients: install", sum));
+    assert_false(sums_or_says("libnccl.so.2 was not found, but GPUs sum gradients with it: install", sum));
     nccl_double_reset();
     nccl_double.lacks = "ncclCommAbort";
     assert_false(sums_or_says("libnccl.so.2 has no ncclCommAbort: install NCCL 2.10 or later", sum));
@@ -211,7 +211,7 @@ TEST_WITH(a_library_that_is_missing_or_old_is_said_with_what_to_do, begin, end)
 TEST_WITH(gradients_travel_in_fp32_only, begin, end)
 {
     wire = AMP_BF16;
-    assert_false(sums_or_says("wire=bf16: between GPUs gradients travel in fp32 only", sum));
+    assert_false(sums_or_says("wire=bf16: GPUs exchange gradients in fp32 only", sum));
 }
 
 TEST_WITH(where_bits_are_promised_nccls_order_is_pinned, begin, end)

@@ -27,7 +27,7 @@ make_chroot() {
     echo "debootstrap $1"
     debootstrap --variant=minbase "$1" "$chroot" "$mirror" > "$chroot.log" 2>&1 || {
         tail -n 5 "$chroot.log" >&2
-        die "debootstrap cannot make $1; all that it said: $chroot.log"
+        die "debootstrap cannot make $1; full output: $chroot.log"
     }
     rm "$chroot.log"
     proxy=$(apt-config dump Acquire::http::Proxy)

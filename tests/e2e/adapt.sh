@@ -63,7 +63,7 @@ grep -q 'examples/classifier.c: no place was found .*by hand: darknet_step_print
 classifier=examples/classifier.c
 line=$(sed -n "s|^darknet-amp: $classifier:\([0-9]*\): 'avg_loss' undeclared.* by hand: a hook .*|\1|p" err)
 [ -n "$line" ] && [ "$(grep -c ' undeclared' err)" = 1 ] || fail "what a hook names: $(grep undeclared err)"
-tail -1 err | grep -q ': 3 changes are to be made by hand in ' || fail "$(tail -1 err)"
+tail -1 err | grep -q ': 3 changes must be made by hand in ' || fail "$(tail -1 err)"
 sed -i -e "${line}s/avg_loss/mean/" \
     -e '/^void train_classifier(/,/^}/s/ printf("%ld, /darknet_step_printf(loss, mean, "%ld, /' \
     adapted/$classifier

@@ -76,8 +76,8 @@ for activation in gelu normalize_channels normalize_channels_softmax normalize_c
     refused gelu.data '[convolutional]' activation=$activation "$never" activation=$activation
 done
 refused tiny.data '[convolutional]' dilation \
-    'its windows make 34x34, and Darknet has room for 33x33; an odd size with pad=1 goes' size=4 dilation=2
-own="runs as Darknet's own code, whose 1x1 windows ignore padding and stride; leave these out, or this key"
+    'its windows make 34x34, but Darknet has room for 33x33; use an odd size with pad=1' size=4 dilation=2
+own="makes Darknet's own code run the layer, whose 1x1 windows ignore padding and stride; remove these, or"
 refused tiny.data '[convolutional]' xnor "$own" size=1 pad=0 padding=8 xnor=1
 refused gelu.data '[convolutional]' activation "$own" activation=revleaky size=1 pad=0 padding=1
 for line in antialiasing=1 maxpool_zero_nonmax=1; do
@@ -98,9 +98,9 @@ refused tiny.data '[convolutional]' batch_normalize 'above 1; allowed: ' batch_n
 # Heads that do not fit each other, or what is loaded.
 sed '0,/^filters=21/s//filters=24/' tiny.cfg > heads.cfg
 cp tiny.data heads.data
-refused heads.data '[yolo]' classes 'the last layer has classes=2, and this one 3; give all' classes=3
-refused tiny.data '[yolo]' counters_per_class 'has 3 numbers, and classes=2 needs' counters_per_class=1,2,3
-refused tiny.data '[yolo]' max=30 'has room for 30 boxes an image, and the last layer for 200' max=30
+refused heads.data '[yolo]' classes 'the last layer has classes=2, but this one 3; all must' classes=3
+refused tiny.data '[yolo]' counters_per_class 'has 3 numbers, but classes=2 needs' counters_per_class=1,2,3
+refused tiny.data '[yolo]' max=30 'has room for 30 boxes per image, but the last layer for 200' max=30
 sed 's/^\[yolo\]/&\nmax=30/' tiny.cfg > x.cfg
 check 0 tiny.data
 succeeds "$ALEXEYAB" detector train tiny.data x.cfg -dont_show -amp bf16
@@ -128,7 +128,8 @@ grep -qF 'x.cfg:2: [net] adversarial_lr = .1: ' err || fail "amp probe: $(cat er
 # One image a step ends detector train; a classifier's training continues.
 sed 's/^\(batch\|subdivisions\)=.*/\1=1/' tiny.cfg > one.cfg
 cp tiny.data one.data
-refused one.data '[net]' batch 'is one image a step, which detector train refuses; allowed: 2 or more' hue=.1
+refused one.data '[net]' batch 'makes a step of one image, which detector train rejects; allowed: 2' \
+    hue=.1
 sed -i 's/^batch=.*/batch=2/' one.cfg
 passes one.data saturation=1.5
 
@@ -142,7 +143,7 @@ while read -r key; do
 done < keys
 
 # ---- images ----
-needs_opencv='joins images by OpenCV, without which this Darknet was built; allowed: 0, or a build with OPEN'
+needs_opencv='joins images with OpenCV, but this Darknet was built without it; allowed: 0, or a build'
 no_borders='detector train makes no mosaic of images with borders; allowed: 0, or no mosaic'
 classes_only='is for classifier train only; detector train '
 passes kinds.data mosaic=1 cutmix=1 letter_box=1 gaussian_noise=10
@@ -154,13 +155,14 @@ if [ "$opencv" = 0 ]; then
     refused tiny.data '[net]' mosaic "$needs_opencv" mosaic=1
     refused tiny.data '[net]' mixup "$needs_opencv" mixup=3
     refused tiny.data '[net]' mosaic "$needs_opencv" cutmix=1 mosaic=1
-    refused tiny.data '[net]' cutmix "${classes_only}would end by it; allowed: 0" cutmix=1
+    refused tiny.data '[net]' cutmix "is for classifier train only; it would end detector train; allowed: 0" \
+        cutmix=1
     ! "$ALEXEYAB" amp probe tiny.data x.cfg > out 2> err || fail 'amp probe does not look at images'
     for key in blur gaussian_noise; do
-        refused tiny.data '[net]' $key 'is done by OpenCV, without which this Darknet was built; allowed: 0' \
+        refused tiny.data '[net]' $key 'is done with OpenCV, but this Darknet was built without it; allowed' \
             $key=1
     done
-    refused kinds.data '[net]' blur 'is done by OpenCV' blur=1
+    refused kinds.data '[net]' blur 'is done with OpenCV' blur=1
 else
     refused tiny.data '[net]' letter_box "$no_borders" letter_box=1 mosaic=1
     refused tiny.data '[net]' letter_box "$no_borders" letter_box=1 mixup=3

@@ -24,7 +24,7 @@ on() {
 trained() { # trained <gpus> <folder> <command> <arguments...>: to its end
     on "$@"
     [ $status = 0 ] || fail "$*: status $status: $(grep -a 'amp: \|ranks: \|doubles: ' err | tail -n 3)"
-    [ $1 = 0 ] || grep -q '^ranks: their GPUs sum by NCCL .*, threads$' err || fail "$*: not two GPUs"
+    [ $1 = 0 ] || grep -q '^ranks: their GPUs sum with NCCL .*, threads$' err || fail "$*: not two GPUs"
 }
 compare() { # compare <command> <.data> <.cfg>
     local name=${3%.cfg}

@@ -5,7 +5,7 @@ set -eu
 needs_alexeyab
 [ -z "$SANITIZERS" ] || skip 'the same as without sanitizers'
 echo false > mine.sh # which is no script of the tree's
-for what in 'patches were applied' 'it was so already'; do # which the second time finds nothing to do
+for what in 'patches were applied' 'already up to date'; do # which the second time finds nothing to do
     "$SOURCE_DIR/patches/apply.sh" "$ALEXEYAB_TREE" patched 2> log
     grep -q "patched is AlexeyAB's 59596d78 with Darknet AMP.*$what\$" log || fail "it does not say: $what"
     [ -e patched/net_cam_v4.sh ] || fail "the tree's scripts are not in the copy"

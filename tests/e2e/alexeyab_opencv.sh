@@ -151,7 +151,7 @@ for which in detector classifier; do
     train whole bad.cfg -amp bf16
     grep -q "^amp: image '$PWD/images/empty.round.jpg' cannot be read (it is empty); another" whole.err &&
         grep -q "wide.round.jpg' cannot be read (OpenCV requires .*WIDTH); another" whole.err &&
-        grep -q '^amp: unreadable images: 3; others took their place [1-9][0-9]* times' whole.err ||
+        grep -q '^amp: unreadable images: 3; replaced by others [1-9][0-9]* times' whole.err ||
         fail "$which: bad images: $(grep amp: whole.err)"
 done
 cp all.txt train.txt

@@ -32,7 +32,7 @@ sed '4s/jpg/webp/' train.txt > webp.txt
 sed 's/^train=.*/train=webp.txt/' tiny.data > webp.data
 for command in 'amp check tiny.cfg webp.data' 'detector train webp.data tiny.cfg -dont_show -amp fp32'; do
     ! "$ALEXEYAB" $command > out 2> err || fail "$command: an image is taken for its labels"
-    grep -q "$PWD/images/4.webp: Darknet takes this file for a label file, and it is none: " out err ||
+    grep -q "$PWD/images/4.webp: Darknet takes this file for a label file, but it is not one: " out err ||
         fail "$command: $(tail -n 1 err)"
 done
 . "$SOURCE_DIR/tests/e2e/lib/options.bash"
@@ -43,7 +43,7 @@ for words in '-chart c.png -mAP_epochs 2 train' 'train -iou_thresh .5 -points 10
     succeeds "$ALEXEYAB" detector $words tiny.data tiny.cfg -dont_show -amp fp32
 done
 ! "$ALEXEYAB" detector train tiny.data tiny.cfg -dont_shaw -amp fp32 > out 2> err || fail 'a misspelt option'
-says='-dont_shaw: not known as an option of detector train, did you mean -dont_show?'
+says='-dont_shaw: unknown option of detector train, did you mean -dont_show?'
 [ "$(cat err)" = "command line: $says" ] || fail "a misspelt option: $(tail -n 1 err)"
 # It takes carriage returns off its lists.
 sed -i 's/$/\r/' train.txt
@@ -127,7 +127,7 @@ grep -q '^error: .*weights_type = per_channel: weights need weights_normalizatio
 for steps in 2000 2002; do
     sed "s/^max_batches=.*/max_batches=$steps\nema_alpha=.9/" tiny.cfg > averaged.cfg
     "$ALEXEYAB" amp check averaged.cfg > out 2>&1 || fail "amp check: $(cat out)"
-    said=$(grep -c 'ema_alpha = .9: averages weights from step 1000 .* to step 1000 .*, so never' out) || true
+    said=$(grep -c 'ema_alpha = .9: averages weights from step 1000 .* to step 1000 .*, and so never' out) || true
     [ $said = $((steps == 2000)) ] || fail "with max_batches=$steps and ema_alpha: $(cat out)"
 done
 
@@ -137,7 +137,7 @@ cp images/1.txt good.txt
 for box in .2 .3 .4 .02; do echo "0 .5 .5 $box .5"; done > images/1.txt
 succeeds "$ALEXEYAB" detector train tiny.data few.cfg -dont_show -amp bf16 -seed 3
 file=$PWD/images/1.txt
-small='this box takes 0.02 x 0.5 of its image; Darknet leaves out boxes below 0.03125 x 0.03125'
+small='this box takes 0.02 x 0.5 of its image; Darknet ignores boxes below 0.03125 x 0.03125'
 for line in "$file:4: $small" "$file: 4 boxes, of which each step uses 3, chosen at random"; do
     grep -qF "amp: $line" err || fail "nothing says: $line"
 done
@@ -281,7 +281,7 @@ done
 # Under AMP too, where it fuses no batch norm into weights; it says that it counts otherwise.
 works detector map tiny.data nms.cfg trained.weights -amp bf16
 sed -n 's/.*detections_count = \([0-9]*\).*/\1/p' out > own.bf16
-grep -q "^amp: detector map is this Darknet's own, with -points 0 if you give none" err ||
+grep -q "^amp: detector map is this Darknet's own: it uses -points 0 by default" err ||
     fail "detector map does not say how it counts: $(grep ^amp err)"
 works amp valid tiny.data nms.cfg trained.weights -amp bf16
 sed -n 's/.*, \([0-9]*\) detections.*/\1/p' out | diff own.bf16 - ||
@@ -491,7 +491,7 @@ mistake() { # mistake <what is said>: of mistake.cfg
 layers > mistake.cfg <<< '[net] batch=4 width=6 height=6 channels=3 max_batches=3
 [connected] output=5 activation=linear
 [cost]'
-mistake '^error: .*no layer has an image to look at'
+mistake "^error: .*no layer's input is an image"
 { sed -n '1,/^$/p' tiny.cfg; printf '[crnn]\noutput=4\nhidden=4\npad=1\nxnor=1\n[cost]\n'; } > refused.cfg
 sed -i '2i time_steps=1' refused.cfg
 ! "$ALEXEYAB" amp plan refused.cfg > out 2> err &&

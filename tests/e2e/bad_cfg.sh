@@ -146,7 +146,7 @@ sed 's/^valid=.*/valid=nowhere.txt/' tiny.data > cases/bad.data
 ! "$DARKNET" amp check tiny.cfg cases/bad.data > cases/out 2> cases/err || complain 'status 0 for bad labels'
 [ "$(cat cases/err)" = 'amp check: cases/bad.data: mistakes: 4' ] || complain 'not four mistakes'
 for line in 'labels/[35].txt:1: label ' 'nowhere.txt: cannot read' \
-        'labels/1.txt: .*this Darknet looks for .*; so it is for 3 of the 8 images of train.txt$'; do
+        'labels/1.txt: .*this Darknet looks for .*; this applies to 3 of the 8 images of train.txt$'; do
     grep -q "^error: .*$line" cases/out || complain "no line about $line"
 done
 ! grep 'no mistakes' cases/out || complain 'that there are none'
@@ -198,9 +198,9 @@ refused fine 'command line: -clear is given twice' -amp bf16 -clear -clear
 refused fine 'command line: -thresh needs a value' -amp bf16 -thresh
 # Where it would be the weights, and where it would be overlooked.
 for before in '' backup/fine_final.weights; do
-    refused fine 'command line: -sed: not known as an option of detector train, did you mean -seed?' \
+    refused fine 'command line: -sed: unknown option of detector train, did you mean -seed?' \
         -amp bf16 $before -sed 3
-    refused fine 'command line: --clear: not known as an option of detector train, did you mean -clear?' \
+    refused fine 'command line: --clear: unknown option of detector train, did you mean -clear?' \
         $before --clear -amp bf16
 done
 goes_on() { # goes_on <warning> <arguments...>: status 0
@@ -211,7 +211,7 @@ goes_on() { # goes_on <warning> <arguments...>: status 0
 }
 mv backup/fine_final.weights ./-fine.weights
 goes_on '' -amp bf16 -fine.weights -thresh -.5 -1 -gpus 0 -.5
-unknown='not known as an option of detector train'
+unknown='unknown option of detector train'
 goes_on "-dont_show: $unknown" -fine.weights -amp bf16 -dont_show
 goes_on "-sed: $unknown, did you mean -seed?" -fine.weights -amp off -sed 3
 rm ./-fine.weights
@@ -219,8 +219,8 @@ rm -r backup/*
 untouched=$(listing)
 refused fine 'command line: -amp banana: unknown dtype; allowed: off, fp32, fp16, bf16' -amp banana
 refused fine 'command line: -amp ' -amp ''
-refused fine 'command line: -amp=bf16: a blank belongs there: -amp bf16' -amp=bf16
-refused fine 'command line: -seed=3: a blank belongs there: -seed 3' -amp bf16 -seed=3
+refused fine 'command line: -amp=bf16: expected a blank instead of =: -amp bf16' -amp=bf16
+refused fine 'command line: -seed=3: expected a blank instead of =: -seed 3' -amp bf16 -seed=3
 refused fine 'command line: -amp ' -amp
 edit off_is_no_excuse '$a [amp]\ndtype=fp64'
 refused off_is_no_excuse "cases/off_is_no_excuse.cfg:$((lines + 2)): [amp] dtype = fp64" -amp off

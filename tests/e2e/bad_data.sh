@@ -87,23 +87,23 @@ for kind in detector classifier; do
     refused 'tiny.data:2: train = ourlists/train.txt: there are blanks in this path, and Darknet drops them; '
     fresh $kind 'a key given twice'
     echo 'train = other.txt' >> case/tiny.data
-    goes_on 1 'amp: tiny.data:6: train is given again; its first line counts'
+    goes_on 1 'amp: tiny.data:6: train is given again; the first line is used'
     fresh $kind 'no list'
     rm case/train.txt
     refused "train.txt: $no_list"
     fresh $kind 'a list that is no text'
     printf 'images/1.jpg\n\0\n' > case/train.txt
-    refused 'train.txt: the list of training images (`train` in tiny.data) is no text file'
+    refused 'train.txt: the list of training images (`train` in tiny.data) is not a text file'
     fresh $kind 'no image there'
     rm -r case/images
-    refused "train.txt: none of the 8 images of this list is there; the first is 'images/1."
+    refused "train.txt: none of the 8 images of this list was found; the first is 'images/1."
     fresh $kind 'carriage returns'
     sed -i 's/$/\r/' case/train.txt
     refused 'train.txt:1: image '
-    refused ' is not there, since the line ends in a carriage return: write the list with Unix line ends'
+    refused ' was not found: the line ends in a carriage return: write the list with Unix line ends'
     fresh $kind 'a path of 5000 bytes'
     { head -c 5000 /dev/zero | tr '\0' a; echo; } >> case/train.txt
-    refused "train.txt:9: an image's path may have 4000 bytes at most"
+    refused "train.txt:9: an image's path may have at most 4000 bytes"
 done
 
 fresh classifier 'no labels'
@@ -124,16 +124,16 @@ refused 'tiny.data:1: classes = two: not such a number'
 fresh classifier 'more classes than the network'
 sed -i 's/classes=2/classes=3/' case/tiny.data
 echo third >> case/tiny.labels
-refused 'the network tells 2 classes apart, and the .data file has classes = 3'
+refused 'the network has 2 classes, but the .data file has classes = 3'
 fresh classifier 'fewer classes than the network'
 sed -i 's/filters=2/filters=5/' case/tiny.cfg
-refused 'the network tells 5 classes apart, and the .data file has classes = 2'
+refused 'the network has 5 classes, but the .data file has classes = 2'
 fresh classifier 'a path without label, one with both'
 cp case/images/2.round.jpg case/images/2.plain.jpg
 cp case/images/2.round.jpg case/images/2.round.square.jpg
 sed -i 's/2.round/2.plain/; s/4.round/2.round.square/' case/train.txt
 goes_on 1 'amp: images whose path does not hold exactly one label: 2'
-grep -aqF "amp: image 'images/2.plain.jpg': its path holds 0 of the labels, and one is needed" err ||
+grep -aqF "amp: image 'images/2.plain.jpg': its path holds 0 of the labels, but must hold one" err ||
     complain 'not named'
 
 # ---- images ----
@@ -200,12 +200,12 @@ for kind in detector classifier; do
         [ $put != half_png ] || [ -e shapes/images/train_00000.png ] || continue
         fresh $kind "images: $put"
         bad_images
-        goes_on 1 'amp: unreadable images: 4; others took their place'
-        [ "$(grep -ac 'cannot be read (.*); another is trained on in its place$' err)" = 4 ] ||
+        goes_on 1 'amp: unreadable images: 4; replaced by others'
+        [ "$(grep -ac 'cannot be read (.*); another is used instead$' err)" = 4 ] ||
             complain 'not named once each'
         cp $last again.weights
         rm -r case/backup && mkdir case/backup
-        goes_on 1 'amp: unreadable images: 4; others took their place'
+        goes_on 1 'amp: unreadable images: 4; replaced by others'
         cmp -s again.weights $last || complain '-seed 3 twice, and other weights'
     done
     fresh $kind 'all images bad'
@@ -213,10 +213,10 @@ for kind in detector classifier; do
     refused "amp: none of the 8 images of the training list can be read; the first is 'images/1."
     fresh $kind 'one image good'
     for image in case/images/[1-7].*; do text "$image"; done
-    goes_on 1 'amp: unreadable images: 7; others took their place'
+    goes_on 1 'amp: unreadable images: 7; replaced by others'
     fresh $kind 'a blank line in the list'
     sed -i '2s/.*//; 4s/.*//; 6s/.*//' case/train.txt
-    goes_on 1 "amp: image '' cannot be read (the list has a blank line); another is trained on in its place"
+    goes_on 1 "amp: image '' cannot be read (the list has a blank line); another is used instead"
     fresh $kind 'names with blanks, quotes, control characters'
     printf 'images/no such %%s file\001 "of ours".jpg\n' > case/train.txt
     ls case/images/* | sed -n 's#^case/##; 2p' >> case/train.txt
@@ -240,7 +240,7 @@ label() { # label <name> <the bad line> <what is said of it>
     refused ".txt:3: label '$3"
 }
 label 'a class too high' '2 .5 .5 .2 .2' \
-    "2 .5 .5 .2 .2' is of a class that the network does not have: it knows 0 to 1; fix the file"
+    "2 .5 .5 .2 .2' has a class that the network does not have: its classes are 0 to 1; fix the file"
 label 'NaN' '0 .5 .5 nan .2' "0 .5 .5 nan .2' holds inf or NaN"
 label 'pixels' '0 120 80 30 40' "0 120 80 30 40' is not relative to the image"
 label 'a terminal command' '\033[2J' "\\x1b[2J' is not"
@@ -274,7 +274,7 @@ goes_on 0 'label file'
 mv case/pictures/1.jpg case/pictures/1.webp
 sed -i s/1.jpg/1.webp/ case/train.txt
 rm -r case/backup/*
-refused 'pictures/1.webp: Darknet takes this file for a label file, and it is none: it finds '
+refused 'pictures/1.webp: Darknet takes this file for a label file, but it is not one: Darknet finds '
 fresh detector 'images with .jpg within their names'
 for i in 1 2 3 4 5 6 7 8; do mv case/images/$i.jpg case/images/$i.jpg_e09.jpg; done
 sed -i 's/jpg/jpg_e09.jpg/' case/train.txt
@@ -283,15 +283,15 @@ fresh detector 'images without objects'
 for i in 1 2 3 4 5 6 7; do : > case/labels/$i.txt; done
 goes_on 0 'left out'
 : > case/labels/8.txt
-refused 'train.txt: none of the 8 images has a label with a part in it: there is nothing to learn'
+refused 'train.txt: none of the 8 images has a label that overlaps it: there is nothing to learn'
 fresh detector 'boxes that are none'
 for i in 1 2 3 4 5 6 7 8; do
     printf '0 0 0 0 0\n1 1.6 .5 .2 .2\n0 .5 .5 .2 -.1\n1 .5 .5 .2 .2\n' > case/labels/$i.txt
 done
-goes_on 1 'amp: labels left out, without a part in the image or with their centre at 0 0: 24'
-grep -aqF 'amp: labels/3.txt:2: no part of this box is in the image; it is left out' err ||
+goes_on 1 'amp: labels ignored, outside the image or with their centre at 0 0: 24'
+grep -aqF 'amp: labels/3.txt:2: this box lies outside the image and is ignored' err ||
     complain 'not named'
-grep -aqF 'amp: labels/3.txt:1: Darknet takes a box whose centre is 0 0 for none; it is left out' err ||
+grep -aqF 'amp: labels/3.txt:1: Darknet ignores a box whose centre is 0 0' err ||
     complain 'not named'
 
 fresh detector 'boxes that are too small, and too many'
@@ -299,15 +299,15 @@ for i in 1 2 3 4 5 6 7 8; do
     printf '0 .5 .5 .0005 .2\n1 .5 .5 .2 .2\n' > case/labels/$i.txt
     for ((n = 0; n < 89; n++)); do echo "0 .5 .5 .0$((i + 1)) .$((n + 10))"; done >> case/labels/$i.txt
 done
-goes_on 1 "amp: labels left out, smaller than Darknet's minimum: 8"
-small='this box takes 0.0005 x 0.2 of its image; Darknet leaves out boxes below 0.001 x 0.001'
+goes_on 1 "amp: labels ignored, smaller than Darknet's minimum: 8"
+small='this box takes 0.0005 x 0.2 of its image; Darknet ignores boxes below 0.001 x 0.001'
 for line in "labels/3.txt:1: $small" \
     'labels/3.txt: 91 boxes, of which each step uses 90, chosen at random' \
     'label files with more boxes than a step uses: 8'; do
     grep -aqF "amp: $line" err || complain "nothing says: $line"
 done
 ( cd case && "$DARKNET" amp check tiny.cfg tiny.data ) > out 2> err || complain 'amp check'
-small="8 of 728 labels are smaller than Darknet's minimum, and are left out"
+small="8 of 728 labels are smaller than Darknet's minimum, and are ignored"
 for line in "$small, the first is 'labels/1.txt:1'" \
     "8 of 8 images have more boxes than a step uses, the first is 'labels/1.txt'"; do
     grep -aqF "amp: training images: $line" err || complain "amp check does not say: $line"
@@ -362,7 +362,7 @@ goes_on 1 'amp: backup/.tiny.lock cannot be locked: Is a directory; make sure th
 for command in 'check tiny.cfg' 'plan tiny.cfg' version; do
     status=0
     ( cd case && "$DARKNET" amp $command > /dev/full 2> ../err ) || status=$?
-    [ $status = 1 ] && tail -n 1 err | grep -q '^amp: what this command prints cannot be written: ' ||
+    [ $status = 1 ] && tail -n 1 err | grep -q '^amp: cannot write what this command prints: ' ||
         complain "amp $command on a full disk: status $status"
 done
 
@@ -376,7 +376,7 @@ cfg() { # cfg <name> <sed script> <what is said>
 cfg 'filters' '0,/filters=21/s//filters=255/' \
     '[yolo]: 3 boxes of 2 classes need filters=21 in the layer before it, which has 255'
 cfg 'one yolo layer edited' '0,/filters=21/s//filters=24/; 0,/^classes=2/s//classes=3/' \
-    '[yolo] classes = 3: the last layer has classes=2, and this one 3; give all the same'
+    '[yolo] classes = 3: the last layer has classes=2, but this one 3; all must have the same'
 cfg 'less' 's/^jitter/max=20\njitter/' \
     '[yolo] max = 20: below 90; allowed: 90'
 cfg 'no yolo layer' '/^\[yolo\]/,$d' ': the last layer is neither [yolo] nor [region]'
@@ -454,7 +454,7 @@ for kind in detector classifier; do
     refused 'tiny.data: backup = tiny.cfg: nothing can be saved there: Not a directory'
     fresh $kind 'no backup key'
     sed -i /^backup=/d case/tiny.data
-    [ -d /backup ] || refused 'tiny.data: backup = /backup/, as Darknet has it where the key is not given: '
+    [ -d /backup ] || refused "tiny.data: backup = /backup/, Darknet's default: "
     fresh $kind 'a .cfg whose name leaves no room'
     long=$(printf 'n%.0s' {1..240})
     mv case/tiny.cfg "case/$long.cfg"
@@ -462,7 +462,7 @@ for kind in detector classifier; do
     status=0
     (cd case; exec timeout 600 "$DARKNET" $kind train tiny.data $long.cfg -amp bf16) > out 2> err || status=$?
     [ $status = 1 ] && [ "$(listing)" = "$before" ] || complain "status $status"
-    tail -n 1 err | grep -q 'amp: nnn.*: what is saved is named after it, .* a name may have 255 bytes' ||
+    tail -n 1 err | grep -q 'amp: nnn.*: saved files are named after it with .* a name may have 255 bytes' ||
         complain 'no line about it'
 done
 

@@ -88,7 +88,7 @@ no_file 'it is not a regular file' mkfifo
     no_file 'it is not a regular file' python3 -c \
         'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])'
 no_file 'it is not a regular file' ln -s /dev/null
-no_file 'it is a symbolic link to a file that is not there' ln -s nowhere
+no_file 'it is a symbolic link to a missing file' ln -s nowhere
 no_file 'Too many levels of symbolic links' ln -s case.weights.amp
 no_file 'Is a directory' mkdir
 # Saved to, a FIFO would wait for a reader for ever, and a device would keep nothing.
@@ -105,10 +105,10 @@ cp backup/other_100.weights.amp case.weights.amp
 refused 'another network' case.weights
 pair 'other weights'
 cp backup/tiny_200.weights case.weights
-refused 'other weights than case.weights' case.weights
+refused 'weights other than case.weights' case.weights
 pair 'weights with another last byte'
 printf '\x55' | dd of=case.weights bs=1 seek=$(($(stat -c %s case.weights) - 4)) conv=notrunc status=none
-refused 'other weights than case.weights' case.weights
+refused 'weights other than case.weights' case.weights
 
 # Nobody asks the sidecar where there is no training, or no AMP.
 pair 'not read'

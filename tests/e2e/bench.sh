@@ -222,10 +222,10 @@ assert (j["batch"], j["width"], j["subdivisions"]) == (5, 8, 1), j'
 bad_input_is_one_line() {
     refused 'CFG is missing'
     refused 'nowhere.cfg: No such file or directory' nowhere.cfg
-    refused '-dtypes: there is no dtype fp8; allowed: stock,fp32,bf16,fp16' tiny.cfg -dtypes fp32,fp8
-    refused '-dtypes: bf16 stands in its list twice' tiny.cfg -dtypes bf16,bf16
+    refused '-dtypes: unknown dtype fp8; allowed: stock,fp32,bf16,fp16' tiny.cfg -dtypes fp32,fp8
+    refused '-dtypes: bf16 is listed twice' tiny.cfg -dtypes bf16,bf16
     refused '-iters 0: expected a whole number' tiny.cfg -iters 0
-    refused '-frames: there is no such option' tiny.cfg -frames 3
+    refused '-frames: unknown option' tiny.cfg -frames 3
     refused 'nowhere/b.json' tiny.cfg -json nowhere/b.json
     : > empty.cfg
     refused 'empty.cfg: holds no section' empty.cfg

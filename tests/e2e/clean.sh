@@ -111,9 +111,9 @@ refused 'amp clean: CFG is missing'
 refused 'there.cfg: No such file' there.cfg kept.cfg
 refused "images: Is a directory" images kept.cfg
 refused 'cannot write there/x.cfg' tiny.cfg there/x.cfg
-refused 'nothing is expected here' tiny.cfg - more
+refused 'unexpected argument' tiny.cfg - more
 printf 'hello\n' > not.cfg
-refused 'not.cfg:1: hello: stands before the first section' not.cfg kept.cfg
+refused 'not.cfg:1: hello: comes before the first section' not.cfg kept.cfg
 { cat tiny.cfg; printf '[amp]\ndtpye=bf16\n'; } > bad.cfg
 refused 'unknown key, did you mean dtype?' bad.cfg kept.cfg
 printf '[net]\nbatch=1\0\n[softmax]\n' > bytes.cfg

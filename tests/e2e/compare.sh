@@ -163,7 +163,7 @@ seeds_are_added_until_a_loss_is_settled() {
     score bf16-seed1 0.9
     score bf16-seed2 0.1
     compare 0 tiny.data tiny.cfg -dtypes fp32,bf16 -iters $iterations -report two -until 1 -seeds 4
-    grep -q '^amp: 3 seeds do not settle it (-until 1): going on to 4, of 4 at most' err ||
+    grep -q '^amp: 3 seeds do not settle it (-until 1): continuing to 4 of at most 4' err ||
         fail "$name: $(grep seeds err)"
     [ -s two/runs/bf16-seed4/backup/tiny_final.weights ] || fail "$name: no fourth seed"
     [ ! -e two/runs/bf16-seed5 ] || fail "$name: more than were allowed"
@@ -365,9 +365,9 @@ CFG
     refused 'no max_batches' tiny.data nobatches.cfg
     refused '-seeds 0' tiny.data tiny.cfg -seeds 0
     label_the_last_of_many '7 0.5 0.5 0.2 0.2' train
-    refused 'labels/far.txt:1: .*of a class that the network does not have' many.data tiny.cfg -iters 1
+    refused 'labels/far.txt:1: .*has a class that the network does not have' many.data tiny.cfg -iters 1
     label_the_last_of_many '-1 0.5 0.5 0.2 0.2' valid
-    refused 'labels/far.txt:1: .*of a class that the network does not have' many.data tiny.cfg -iters 1
+    refused 'labels/far.txt:1: .*has a class that the network does not have' many.data tiny.cfg -iters 1
     : > labels/far.txt
     sed '/^labels=/d' pictures.data > nolabels.data
     refused 'data/labels.list: .*the list of labels' nolabels.data kind.cfg -iters 1 # Darknet's default
@@ -375,7 +375,7 @@ CFG
     refused 'ends in \[route\]' tiny.data middle.cfg
     refused 'tiny.data:1' tiny.data tiny.data -iters 5
     refused 'nowhere.weights' tiny.data tiny.cfg nowhere.weights
-    refused '-seed: there is no such option' tiny.data tiny.cfg -seed 1
+    refused '-seed: unknown option' tiny.data tiny.cfg -seed 1
     if [ -x "$BUILD_DIR/tests/darknet-on-doubles" ]; then
         local DARKNET=$BUILD_DIR/tests/darknet-on-doubles
         AMP_DOUBLE_GPU=7.0 refused 'bf16: this machine cannot run it' tiny.data tiny.cfg \
@@ -403,7 +403,7 @@ bad_folders_are_one_line() {
     [ ! -e 'my report' ] && grep -q 'blank' err || fail "$name: $(tail -n 1 err)"
     name='a long name'
     compare 1 tiny.data tiny.cfg -report $(printf 'r%.0s' $(seq 240))
-    grep -q 'room for 256 bytes' err || fail "$name: $(tail -n 1 err)"
+    grep -q 'room for a name of 256 bytes' err || fail "$name: $(tail -n 1 err)"
     name='a folder of somebody else'
     mkdir -p theirs/runs
     compare 1 tiny.data tiny.cfg -report theirs

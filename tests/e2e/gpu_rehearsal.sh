@@ -50,15 +50,15 @@ run_ends() { # run_ends <machine> <what is said>: in run.sh, once
         ! grep -q '^selftest' $summary || fail "$1: $(cat $summary)"
 }
 tiny_training
-ends no-gpu 'cudaErrorNoDevice.*: see that nvidia-smi lists one and CUDA_VISIBLE_DEVICES'
+ends no-gpu 'cudaErrorNoDevice.*: check that nvidia-smi lists one and CUDA_VISIBLE_DEVICES'
 ends old-driver 'cudaErrorInsufficientDriver.*: install a newer driver (.*), or build with an older CUDA'
-ends taken 'cudaErrorDevicesUnavailable.*: another program has the GPU to itself; nvidia-smi names it'
-ends other-gpus 'cudaErrorNoKernelImageForDevice.*: this program was built for other GPUs; rebuild it, '
+ends taken 'cudaErrorDevicesUnavailable.*: another program has exclusive use of the GPU; nvidia-smi shows it'
+ends other-gpus 'cudaErrorNoKernelImageForDevice.*: this program was built for other GPUs; add this one '
 run_ends old-driver cudaErrorInsufficientDriver
 run_ends taken cudaErrorDevicesUnavailable
 status=0
 "$gpu_double" amp selftest -i 3 > out 2> err || status=$?
-[ $status = 1 ] && grep -q 'cudaErrorInvalidDevice.*: -i and -gpus take numbers from 0' err ||
+[ $status = 1 ] && grep -q 'cudaErrorInvalidDevice.*: -i and -gpus number the GPUs' err ||
     fail "-i 3: status $status: $(cat err)"
 
 status=0

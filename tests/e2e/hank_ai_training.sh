@@ -33,7 +33,7 @@ printf '\n[amp]\ndtyp=bf16\n' | cat tiny.cfg - > bad.cfg
 grep -q 'bad.cfg:.*dtyp' err || fail "a wrong key of [amp]: $(cat err)"
 sed 's/^\[upsample\]/[gru]\noutput=4\n\n&/' amp.cfg > gone.cfg
 ! "$HANK_AI" amp check gone.cfg > out 2> err || fail 'a layer that is gone is taken'
-grep -q 'this Darknet has it no more' out err || fail "a layer that is gone: $(cat out err)"
+grep -q 'this Darknet no longer has it' out err || fail "a layer that is gone: $(cat out err)"
 
 # ---- its .cfg reader: what it takes is taken, and what ends it is told beforehand ----
 sed 's/^\[net\]/& # all/; s/^batch=8/& # images/; s/^activation=leaky/& # its slope/' amp.cfg > comments.cfg
@@ -52,8 +52,8 @@ done <<'END'
 s/^batch=8/&\n;batch=4/|unknown key
 s/^batch=8/&;4/|not a whole number
 s/^width=32/width=48/|no other size
-s/^policy=steps/policy=constant/|does not ask for it by this policy=
-s/^batch=8/&\nB1=.8/|does not ask for it by this adam=
+s/^policy=steps/policy=constant/|since this policy= does not use it
+s/^batch=8/&\nB1=.8/|since this adam= does not use it
 END
 
 # ---- what is measured is read as what is trained on ----
@@ -223,7 +223,7 @@ uniq -c positives | grep -q '^ *2 .*[1-9]' ||
 cp images/3.jpg good.jpg
 echo text > images/3.jpg
 ! "$HANK_AI" detector train tiny.data four.cfg no.weights > out 2> err || fail "weights that there are not"
-grep -q "no.weights: there is no such" err || fail "$(tail -2 err)"
+grep -q "no.weights: this weights file does not exist" err || fail "$(tail -2 err)"
 printf 'P6\n99999 99999\n255\n' > images/5.jpg # more pixels than OpenCV reads
 cp train.txt good.txt
 printf '\nimages/missing.jpg\n' >> train.txt
@@ -258,10 +258,11 @@ done
 same from_first.conv.6/two_final.weights from_first.weights/two_final.weights 'a name matters'
 train random detector train tiny.data two.cfg -seed 3 -dont_show
 ! cmp -s random/two_final.weights from_first.weights/two_final.weights || fail 'first.weights are not loaded'
-ends_saying 'first.conv.7: there is no such file' "$HANK_AI" detector train tiny.data two.cfg first.conv.7
-ends_saying 'none.weights: there is no such file' "$HANK_AI" detector test tiny.data two.cfg none.weights \
-    images/1.jpg -dont_show
-ends_saying 'one file of weights' "$HANK_AI" detector train tiny.data two.cfg first.conv.6 first.weights
+ends_saying 'first.conv.7: this weights file does not exist' "$HANK_AI" detector train tiny.data two.cfg \
+    first.conv.7
+ends_saying 'none.weights: this weights file does not exist' "$HANK_AI" detector test tiny.data two.cfg \
+    none.weights images/1.jpg -dont_show
+ends_saying 'one weights file' "$HANK_AI" detector train tiny.data two.cfg first.conv.6 first.weights
 
 # an exception that a thread of its own throws
 g++ -shared -fPIC -x c++ - -o throws.so <<'END'

@@ -48,12 +48,12 @@ status_of trapped TRAP_KILL=$((per_save + before_rename)) "$DARKNET" "${train[@]
 [ -e backup/tiny_100.weights.new ] && [ ! -e backup/tiny_100.weights ] || fail "$name: $(ls backup)"
 status_of "$DARKNET" "${train[@]}" backup/tiny.backup -seed 3
 says 'amp: resumed from backup/tiny.backup.amp: step 100,' \
-    'amp: backup/tiny_100.weights.amp.new: ended a save that was killed'
+    'amp: backup/tiny_100.weights.amp.new: completed a save that was killed'
 diff -r whole backup || fail "$name: other files than those of a training left alone"
 rm -r backup
 cp -r first_save backup
 status_of "$DARKNET" "${train[@]}" backup/tiny.backup -seed 3
-says 'amp: backup/tiny.backup.amp.new: ended a save that was killed' \
+says 'amp: backup/tiny.backup.amp.new: completed a save that was killed' \
     'amp: resumed from backup/tiny.backup.amp: step 100,'
 name='killed while a snapshot is written'
 rm -r backup
@@ -63,9 +63,9 @@ status_of trapped TRAP_KILL=$((per_save + before_flush)) "$DARKNET" "${train[@]}
 : > backup/tiny_200.weights.amp.new
 : > backup/tiny_mine.weights.new # nothing of a training's
 status_of "$DARKNET" "${train[@]}" backup/tiny.backup -seed 3
-says 'amp: backup/tiny_100.weights.new: it was being saved when a training was killed, and is not whole: '
+says 'amp: backup/tiny_100.weights.new: it was being saved when a training was killed, and is incomplete: '
 rm backup/tiny_mine.weights.new || fail "$name: it removes files that are not its own"
-says 'amp: backup/tiny_100.weights, of the step of backup/tiny.backup, was not saved before a kill; it is now'
+says 'amp: backup/tiny_100.weights, of the step of backup/tiny.backup, was not saved before a kill'
 diff -r whole backup || fail "$name: other files than those of a training left alone"
 for before in none older; do
     name="killed between a backup and its snapshot, of which there is $before"

@@ -123,7 +123,7 @@ for amp in off bf16; do
     refused 'empty: 0 bytes are too few for a .weights file' $of empty -amp $amp
     refused 'version.weights: 12 bytes are too few' $of version.weights -amp $amp
     refused 'cut.weights: ends in the middle of layer 1, 72 bytes short of its 112' $of cut.weights -amp $amp
-    refused "numbers that are not finite; the weights are another network's" $of nan.weights -amp $amp
+    refused "numbers that are not finite; the weights belong to another network" $of nan.weights -amp $amp
 done
 refused 'numbers that are not finite.*too short for fp16' my.data constant.cfg nan.weights
 sed '/yolo/,$d' constant.cfg > classifier.cfg

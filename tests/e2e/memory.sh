@@ -9,7 +9,7 @@ set -eu
 export OMP_NUM_THREADS=1
 
 large_training
-refusal='^amp: not enough memory: this training needs [0-9]* MiB, and there are [0-9]* MiB of address space '
+refusal='^amp: not enough memory: this training needs [0-9]* MiB, but there are [0-9]* MiB of address space '
 refusal+='(ulimit -v); '
 
 # Enough by far, and far too little.
@@ -38,7 +38,7 @@ grep -q '^amp: cache=ram: 0 of 8 images were kept, 0.0 MiB; of [0-9]* that were 
 status=0
 train $((high - 40)) large.cfg -amp fp32 || status=$?
 [ $status = 1 ] && grep -q "$refusal" out || fail "status $status: $(tail -n 3 out)"
-proposed=$(sed -n 's/.*what fits: subdivisions=\([0-9]*\) .*/\1/p' out)
+proposed=$(sed -n 's/.*these fit: subdivisions=\([0-9]*\) .*/\1/p' out)
 [ -n "$proposed" ] || fail "no subdivisions are proposed: $(tail -n 1 out)"
 sed "s/^subdivisions=2/subdivisions=$proposed/" large.cfg > fewer.cfg
 train $((high - 40)) fewer.cfg -amp fp32 || fail "what was proposed, $proposed subdivisions: $(tail -n 3 out)"

@@ -96,7 +96,7 @@ END
 # Ranks: 2,776 gradients of 4 bytes go around a ring over 125,000 bytes a second. They are less than a bucket,
 # and wait for the first layer.
 plan known.cfg -ranks 4 -link .001 -step 600 -json ranks.json
-says 'Ranks over links of 0.001 Gbit/s'
+says 'Ranks with links of 0.001 Gbit/s'
 "$python" - ranks.json <<'END' || fail 'the table of ranks is not what was worked out by hand'
 import json, sys
 for row, ranks, images in zip(json.load(open(sys.argv[1]))['ranks'], (2, 4), (4, 2)):
@@ -125,7 +125,7 @@ says 'images a pass: 3 (batch=12 subdivisions=4)'
 # Where the .cfg does not ask for AMP it is said, and -dtype and -amp choose.
 sed '/^\[amp\]/,/^$/d' known.cfg > off.cfg
 plan off.cfg
-says 'The .cfg does not ask for AMP: shown is what `-amp bf16` would do.'
+says 'The .cfg does not turn AMP on; this is the plan of `-amp bf16`.'
 plan off.cfg -dtype fp32
 says 'dtype=fp32'
 plan known.cfg -dtype fp32
@@ -133,7 +133,7 @@ says 'fp32, training'
 plan off.cfg -amp fp32
 says 'fp32, training'
 plan known.cfg -amp off
-says 'The .cfg does not ask for AMP'
+says 'The .cfg does not turn AMP on'
 
 # The memory that is compared with is what a limit leaves; a batch that does not fit is listed only
 # if the .cfg asks for it.
@@ -206,8 +206,8 @@ refused() { # refused <expression for the last line> <arguments>
     ends_saying "$1" "$DARKNET" amp plan "${@:2}"
     [ ! -s out ] || fail "amp plan ${*:2} printed half a result: $(head -n 3 out)"
 }
-refused 'goes with -ranks N' known.cfg -link 3
-refused 'goes with -ranks N' known.cfg -step 3
+refused 'needs -ranks N' known.cfg -link 3
+refused 'needs -ranks N' known.cfg -step 3
 refused 'missing.cfg: No such file' missing.cfg
 refused 'expected fp16|bf16|fp32' known.cfg -dtype int8
 refused '-batch 0: expected a whole number' known.cfg -batch 0

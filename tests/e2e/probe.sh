@@ -107,8 +107,8 @@ darknets_own_nan_is_no_fault() {
 END
     compare one_number "$DARKNET" tiny.data one_number.cfg -images 1
     [ $status = 0 ] || fail "one number for each channel: status $status: $(tail -1 one_number.err)"
-    says one_number "has one number for each channel in its batch norm"
-    says one_number "gives or gets inf or NaN"
+    says one_number "has a batch norm of one number for each channel"
+    says one_number "reads or writes inf or NaN"
     is one_number same fp32 bf16 fp16
 }
 darknets_own_nan_is_no_fault
@@ -141,7 +141,7 @@ faulty() {
     [ $status = 1 ] || fail "$3 in $4 channels: status $status: $(tail -1 faulty.err)"
     # the doubles have the last line
     grep -v '^doubles: ' faulty.err | tail -1 |
-        grep -q "^amp probe: AMP's fp32 is not Darknet's: $5: off by " ||
+        grep -q "^amp probe: AMP's fp32 differs from Darknet's: $5: off by " ||
         fail "$3 in $4 channels: not $5: $(tail -2 faulty.err)"
     grep -q '"fp32_is_stocks": false' faulty.json || fail "$3: the JSON says nothing"
 }
@@ -153,7 +153,7 @@ drops_a_cast() { # drops_a_cast <program> <data>
     for dtype in bf16 fp16; do
         is faulty off $dtype
         sed -n "/^  $dtype /,/^  fp16/p" faulty.out > $dtype.out
-        says $dtype 'layer 3 .convolutional. or layer 14 .route., the delta that it gives to layer 2'
+        says $dtype 'layer 3 .convolutional. or layer 14 .route., the delta that it passes to layer 2'
     done
 }
 with_fault=$BUILD_DIR/tests/darknet-with-fault
@@ -166,15 +166,15 @@ a_fault_is_named_by_its_layer() {
     faulty "$with_fault" tiny.data biases 21 'layer [0-9]* \[convolutional\], biases. gradient'
     faulty "$with_fault" tiny.data slope 12 'layer 2 \[convolutional\], .*'
     faulty "$with_fault" tiny.data scales 20 'layer 4 \[convolutional\], scales. gradient'
-    faulty "$with_fault" tiny.data upsample 10 'layer 13 \[upsample\], the delta that it gives to layer 12'
+    faulty "$with_fault" tiny.data upsample 10 'layer 13 \[upsample\], the delta that it passes to layer 12'
     faulty "$with_fault" tiny.data shortcut 16 'layer 6 \[shortcut\], output'
-    faulty "$with_fault" tiny.data choice 8 'layer 1 \[maxpool\], the delta that it gives to layer 0'
+    faulty "$with_fault" tiny.data choice 8 'layer 1 \[maxpool\], the delta that it passes to layer 0'
     # The scale is missing in forward and backward: both are off by 0.2, and rounding decides which is first.
     faulty "$with_fault" tiny.data dropout 16 \
-        'layer 7 \[dropout\], \(output\|the delta that it gives to layer 6\)'
+        'layer 7 \[dropout\], \(output\|the delta that it passes to layer 6\)'
     is faulty wrong fp32
     says faulty ' 0.2 [0-9.e-]* layer 7 .dropout., output'
-    says faulty ' 0.2 [0-9.e-]* layer 7 .dropout., the delta that it gives to layer 6'
+    says faulty ' 0.2 [0-9.e-]* layer 7 .dropout., the delta that it passes to layer 6'
     faulty "$with_fault" tiny.data yolo 21 'layer [0-9]* \[yolo\], delta'
     drops_a_cast "$with_fault" tiny.data
 }
@@ -187,7 +187,7 @@ if [ -x "$on_doubles" ]; then
         fail "doubles: $(tail -1 doubles.err)"
     faulty "$on_doubles" tiny.data bias 24 'layer 8 \[convolutional\], output'
     faulty "$on_doubles" tiny.data variance 24 'layer 8 \[convolutional\], variances of the batch'
-    faulty "$on_doubles" tiny.data choice 8 'layer 1 \[maxpool\], the delta that it gives to layer 0'
+    faulty "$on_doubles" tiny.data choice 8 'layer 1 \[maxpool\], the delta that it passes to layer 0'
     drops_a_cast "$on_doubles" tiny.data
 fi
 
@@ -195,7 +195,7 @@ if [ -x "$ALEXEYAB" ]; then
     sed 's/^batch=4/batch=8/' kinds.cfg > kept && mv kept kinds.cfg
     cp learnt.weights kept.weights
     good alexeyab "$ALEXEYAB" tiny.data learnt.weights 3
-    says alexeyab '(and 7 more) gives no gradient to its biases behind batch norm on the CPU'
+    says alexeyab '(and 7 more) computes no gradient for its biases after batch norm on the CPU'
     for fault in 'bias 24 8,output' 'variance 24 8,variances' 'slope 12 2,' 'shortcut 16 6,output'; do
         set -- $fault
         faulty "$BUILD_DIR/tests/darknet-alexeyab-with-fault" tiny.data $1 $2 \
@@ -285,7 +285,7 @@ refuses 'there.data: cannot read the .data file' there.data tiny.cfg
 refuses 'there.cfg' tiny.data there.cfg
 refuses 'there.weights: cannot read the weights' tiny.data tiny.cfg there.weights
 refuses '-images' tiny.data tiny.cfg -images 0
-refuses 'there is no such option' tiny.data tiny.cfg -iters 3
+refuses 'unknown option' tiny.data tiny.cfg -iters 3
 refuses 'CFG is missing' tiny.data
 printf 'classes=2\ntrain=there.txt\n' > bad.data
 refuses 'list of training images' bad.data tiny.cfg

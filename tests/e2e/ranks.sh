@@ -92,7 +92,7 @@ like_one synced.cfg -amp fp32
 name="sync_batchnorm that not all can have"
 sed '1a amp=1\nsync_batchnorm=1' crnn.cfg > synced_crnn.cfg
 train 2 synced_crnn.cfg -amp fp32
-line="layer 1 \[crnn\] runs in Darknet's own code, whose batch norm sees each rank's images apart"
+line="layer 1 \[crnn\] runs in Darknet's own code, whose batch norm sees each rank's images separately"
 grep -q "^amp: sync_batchnorm=1: $line$" err || fail "$name: $(grep -a 'amp:' err)"
 line="amp: 2 ranks share a step as if subdivisions were 6, not 12: batch norm sees 2 images at a time, not 1"
 grep -q "^$line" err || fail "$name: $(grep -a 'amp:' err)"
@@ -287,7 +287,7 @@ touch -d yesterday killed/w.weights
 cp half_2/half_tiny_final.weights killed/w.weights.new
 cp half_2/half_tiny_final.weights.amp killed/w.weights.amp
 train 2 tiny.cfg killed/w.weights -amp fp32
-[ "$(grep -c 'ended a save that was killed' err)" = 1 ] || fail "$name: $(grep -a amp: err)"
+[ "$(grep -c 'completed a save that was killed' err)" = 1 ] || fail "$name: $(grep -a amp: err)"
 same whole_2 tiny.cfg "a rank has begun from older weights"
 
 goes_on adam.cfg -amp fp32

@@ -1,6 +1,6 @@
 # What may go wrong with several ranks: a rank that is killed or stopped, signals, ranks that were not given
 # the same, a disk that is full. No job hangs, leaves a process or half a file behind, or ends without a line;
-# what was saved last is whole.
+# the last save is complete.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 . "$SOURCE_DIR/tests/e2e/lib/ranks.bash"
@@ -124,7 +124,7 @@ refused 'rank 0 has the options tiny.cfg, but rank 1 has the options tiny.cfg -i
 train=(detector train tiny.data tiny.cfg -amp fp32 -seed 3)
 echo "set -- $BUILD_DIR/bin/darknet"' detector train tiny.data tiny.cfg -amp fp32 -seed 3' > rank.1
 if ! ldd "$BUILD_DIR/bin/darknet" | grep -q libmpi; then
-    refused '^rank 1: command line: a launcher started several of this program, which was built without MPI;'
+    refused '^rank 1: command line: a launcher started several copies of this program, which was built'
 fi
 rm -f rank.1
 name='a rank that does not join'
@@ -133,7 +133,7 @@ echo '"$1" amp check tiny.cfg; : > told; exec sleep 1000' > rank.1
 start "$name" "${train[@]}"
 ends 1
 says 'ranks: rank 1 runs amp check by itself' \
-    'ranks: joining, which a rank that was given another command, or a program without MPI, does not do: '
+    'ranks: joining (a rank that was started with another command, or without MPI, never joins): '
 name='programs that do not join say each why they end'
 # Open MPI ends all once one has ended with an error: each awaits the other.
 tee rank.0 > rank.1 << 'END'
@@ -149,9 +149,9 @@ ends 1
 name='without AMP'
 start "$name" detector train tiny.data tiny.cfg -seed 3
 ends 1
-[ "$(grep -c 'a launcher started 2 of this program' err)" = 1 ] || fail "$name: $(cat err)"
+[ "$(grep -c 'a launcher started 2 copies of this program' err)" = 1 ] || fail "$name: $(cat err)"
 train+=(-gpus 0,1)
-refused 'command line: -gpus 0,1: a launcher started 2 of this program, and each trains'
+refused 'command line: -gpus 0,1: a launcher started 2 copies of this program, and each trains'
 unset 'train[-1]' 'train[-1]'
 
 # ---- ranks_share_the_memory_of_a_machine ----
@@ -164,7 +164,7 @@ train=(detector train tiny.data large.cfg -amp fp32 -seed 3)
 told() { printf 'MemTotal: 99999999 kB\nMemAvailable: %s kB\n' $(($1 * 1024)) > meminfo; }
 echo "${trap/save_trap/memory_told}" | tee rank.0 > rank.1
 told 1
-refused 'not enough memory: this training needs [0-9]* MiB, and there are [0-9]* MiB of RAM for each rank on'
+refused 'not enough memory: this training needs [0-9]* MiB, but there are [0-9]* MiB of RAM for each rank on'
 needed=$(sed -n 's/.*training needs \([0-9]*\) MiB.*/\1/p' err)
 [ $needed -gt 500 ] || fail "$name: a rank takes $needed MiB, which is no more than its program"
 echo "${trap/save_trap/memory_told}" | tee rank.0 > rank.1
@@ -182,7 +182,7 @@ name='one core for two threads'
 sed 's/max_batches=.*/max_batches=1/' tiny.cfg > one.cfg
 succeeds env OMP_NUM_THREADS=2 taskset -c "$(taskset -pc $$ | sed 's/.*[ ]\([0-9]*\).*/\1/')" \
     "${launch[@]}" detector train tiny.data one.cfg -amp fp32 -seed 3
-says 'ranks: processors that rank 0 may use: 1; threads of OpenMP: 2' '--bind-to none, or --map-by slot:PE='
+says 'ranks: processors that rank 0 may use: 1; OpenMP threads: 2' '--bind-to none, or --map-by slot:PE='
 mv backup/one_final.weights one.weights
 mv backup/one_final.weights.amp with.weights.amp
 

@@ -81,7 +81,7 @@ train whole -amp bf16 -seed 7 -cache disk
 cmp photos.weights whole.weights || fail 'cache_scale=0: other weights'
 
 status_of "$DARKNET" detector train tiny.data tiny.cfg -cache disc
-[ $status = 1 ] && [ "$(cat err)" = 'command line: -cache disc: not known; allowed: ram, disk, off' ] ||
+[ $status = 1 ] && [ "$(cat err)" = 'command line: -cache disc: unknown; allowed: ram, disk, off' ] ||
     fail "status $status: $(cat err)"
 
 # If the last step is skipped, its batch is followed by others.

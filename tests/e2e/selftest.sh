@@ -18,7 +18,7 @@ good() { # good <networks> <program>
     for dtype in fp32 bf16 fp16; do
         [ "$(grep -c "^  $dtype  *same " out)" = "$1" ] || fail "$2: $dtype: $(cat out)"
     done
-    [ "$(tail -1 out)" = 'All layers compute what they must.' ] && grep -q '^Darknet AMP' out ||
+    [ "$(tail -1 out)" = 'All layers compute correct results.' ] && grep -q '^Darknet AMP' out ||
         fail "$2: $(cat out)"
 }
 all_kinds_are_good() {
@@ -54,7 +54,7 @@ faults_are_named() { # faults_are_named <program>
     late_faults_are_named "$1"
 }
 late_faults_are_named() {
-    wrong "$1" copies 24 'fp32, layer 7 \[convolutional\], \(output\|the delta that it gives to layer 6\):'
+    wrong "$1" copies 24 'fp32, layer 7 \[convolutional\], \(output\|the delta that it passes to layer 6\):'
     wrong "$1" early 24 'fp32, layer 7 \[convolutional\], '
 }
 faults_are_named "$BUILD_DIR/tests/darknet-with-fault"
@@ -73,10 +73,10 @@ spared() {
 }
 CONVOLUTION='[convolutional] filters=6 size=3 pad=1 activation=leaky'
 spared_in_all_forks() { # spared_in_all_forks <program>
-    spared "$1" 'takes the slope of its activation from what dropout has left' 'fp32 bf16 fp16' \
+    spared "$1" 'computes the slope of its activation from its output after dropout' 'fp32 bf16 fp16' \
         '[convolutional] filters=6 size=3 pad=1 activation=tanh' '[dropout] probability=.5' \
         '[connected] output=10 activation=elu' '[dropout]' '[connected] output=9 activation=leaky'
-    spared "$1" 'one number for each channel in its batch norm' '' "$CONVOLUTION" \
+    spared "$1" 'a batch norm of one number for each channel' '' "$CONVOLUTION" \
         '[connected] batch_normalize=1 output=8 activation=leaky' '[connected] output=8 activation=leaky'
     spared "$1" '' 'fp32 bf16 fp16' '[batchnorm]' "$CONVOLUTION"
     spared "$1" 'it cannot run this network and is not compared' 'bf16 fp16' \
@@ -103,7 +103,7 @@ faults_of_darknets_own_are_named_and_spared() {
     local grows='[connected] batch_normalize=1 output=8 activation=leaky'
     spared "$ALEXEYAB" 'deltas overflow at every loss scale of a training' 'fp32 bf16' "$CONVOLUTION" \
         "$grows" "$grows" "$grows" '[connected] output=5'
-    spared "$ALEXEYAB" 'smaller than it takes it to be' 'bf16 fp16' "$CONVOLUTION" \
+    spared "$ALEXEYAB" 'smaller than it assumes' 'bf16 fp16' "$CONVOLUTION" \
         '[convolutional] filters=4 size=3 pad=1 activation=leaky' "$CONVOLUTION" '[shortcut] from=1'
     spared "$ALEXEYAB" 'overwrites the delta of the layer that it multiplies with' 'fp32 bf16 fp16' \
         "$CONVOLUTION" "$CONVOLUTION" '[sam] from=0 activation=logistic' '[route] layers=-1,0' "$CONVOLUTION"
@@ -157,7 +157,7 @@ if [ -x "$on_doubles" ]; then
         AMP_FAULT='slope 16' train "$on_doubles"
         [ $status = 1 ] && compares || fail "a GPU with a fault, the $time time: status $status"
         grep -v '^doubles: ' train.err | tail -1 |
-            grep -q 'AMP computes something else than Darknet: fp32, layer [24] ' || # 16 channels each
+            grep -q 'AMP's results differ from Darknet's: fp32, layer [24] ' || # 16 channels each
             fail "a GPU with a fault: $(tail -2 train.err)"
     done
     report=$(sed -n 's/.*; send \([^,]*\), or train.*/\1/p' train.err)
@@ -207,7 +207,7 @@ refuses() { # refuses <text> <arguments...>
     [ $status = 1 ] && tail -1 err | grep -qF -- "$text" || fail "$*: status $status: $(tail -1 err)"
 }
 refuses 'there.cfg' there.cfg
-refuses 'there is no such option' -fast
+refuses 'unknown option' -fast
 selftest "$DARKNET" amp selftest tiny.cfg
 [ $status = 0 ] || fail "tiny.cfg: status $status: $(tail -1 err)"
 echo 'selftest: ok'

@@ -33,7 +33,7 @@ mkdir empty
     fail 'apply.sh --help does not say how to build the copy'
 ! "$SOURCE_DIR/patches/apply.sh" empty copy 2> log || fail 'an empty folder is accepted'
 neither="neither pjreddie's, which has include/darknet.h and examples/detector.c, nor AlexeyAB's"
-grep -q "is no Darknet that is known here: $neither" log ||
+grep -q "is not a known Darknet: $neither" log ||
     fail "$(cat log)"
 ! "$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" tree 2> log || fail 'a folder that is there is overwritten'
 grep -q 'not made by apply.sh' log || fail "$(cat log)"
@@ -48,7 +48,7 @@ touch elsewhere/data/my.names elsewhere/data/my.jpg
 ls here/data/*.names here/LICENSE* > log || fail "a copy without Darknet's data or licence"
 diff -r here elsewhere/there || fail 'the copy depends on the folder that it is made in'
 (cd elsewhere && "$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" ../here) 2> log || fail 'a second call'
-grep -q 'it was so already' log || fail "a second call: $(cat log)"
+grep -q 'already up to date' log || fail "a second call: $(cat log)"
 
 # A machine without patch, but with git, also inside a repository: the same copy.
 if command -v git > /dev/null; then

@@ -110,7 +110,7 @@ log_without_amp() {
     ! grep -q 'amp:' err || fail "$name: $(grep amp: err)"
 }
 
-# same_end <what> <.cfg> <n>: told to stop after step n of the run, in turns; then to the end.
+# same_end <what> <.cfg> <n>: stopped after step n of the run, in turns; then to the end.
 same_end() {
     name="$1, stopped after $3"
     local cfg=$2 n=$3 base=${2%.cfg}
@@ -394,7 +394,7 @@ one_training_of_a_name() {
         for second in bf16 off; do
             status_of "$DARKNET" detector train held.data tiny.cfg -amp $second -seed 3
             [ $status = 1 ] && ! grep -q '^1: ' out || fail "$name: $second: status $status"
-            says "amp: process $program on $(uname -n) trains into held/tiny now; "
+            says "amp: process $program on $(uname -n) is saving to held/tiny; "
         done
         edit other ''
         succeeds "$DARKNET" detector train held.data other.cfg -amp $second -seed 3
@@ -509,7 +509,7 @@ command_line() {
     [ $status = 0 ] && [ "$(wc -l < log.csv)" = 61 ] || fail "$name: status $status: $(tail -n 3 err)"
     status_of "$DARKNET" detector map tiny.data tiny.cfg backup/tiny_final.weights -log other.csv
     [ $status = 1 ] && [ ! -e other.csv ] || fail "$name: detector map: status $status"
-    says 'detector map: -log: there is no such option'
+    says 'detector map: -log: unknown option'
 }
 
 rows_tell_what_lines_say

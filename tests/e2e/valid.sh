@@ -194,7 +194,7 @@ for bytes in s gs; do
     ! turns $bytes box.data box.cfg box.weights || fail "went on though it was told to stop"
     ! grep -q score told || fail "told a score though it was told to stop"
     ! turns $bytes kind.data kind.cfg kind.weights || fail "went on though it was told to stop"
-    tail -n 1 err | grep -q '^amp valid: told to stop' || fail "told to stop, it says: $(tail -n 1 err)"
+    tail -n 1 err | grep -q '^amp valid: stopped' || fail "told to stop, it says: $(tail -n 1 err)"
 done
 
 refused() { # refused <what the last line must say> <arguments...>
@@ -247,7 +247,7 @@ refused 'data/labels.list: .*the list of labels' with.data $good # Darknet's def
 with 'valid = kinds.txt' 'labels = kinds'
 refused '4 outputs, but the .data file has classes = 2' with.data $good
 with 'classes = 4' 'valid = kinds.txt' 'labels = kinds' 'leaves = kinds'
-refused "with.data: leaves = kinds: a tree's leaves are not told" with.data $good
+refused "with.data: leaves = kinds: a tree's leaves cannot be told" with.data $good
 echo ant > few
 with 'classes = 4' 'valid = kinds.txt' 'labels = few'
 refused 'few: holds 1 labels, but with.data has classes = 4' with.data $good

@@ -229,8 +229,8 @@ TEST_WITH(nothing_is_saved_while_a_standard_stream_is_closed, enter_open_folder,
         amp_safe_file f;
         snprintf(
             expected, sizeof expected,
-            "cannot write f: file descriptor %d is closed, so that what is printed may end up in the file; "
-            "give the program /dev/null there",
+            "cannot write f: file descriptor %d is closed, so printed text may end up in the file; redirect "
+            "it to /dev/null",
             closed);
         close(closed);
         status = amp_safe_file_begin("f", &f, &error);

@@ -114,7 +114,7 @@ static void refused(const char *text, size_t length, const char *expected)
 TEST(the_file_and_line_of_a_bad_label_are_named)
 {
     char long_line[5000];
-    refused("0 .5 .5 .2 .2\n\n7 .5 .5 .2 .2\n", 29, "bad.txt:3: label '7 .5 .5 .2 .2' is of a class");
+    refused("0 .5 .5 .2 .2\n\n7 .5 .5 .2 .2\n", 29, "bad.txt:3: label '7 .5 .5 .2 .2' has a class");
     refused("\0\0\0\0", 4, "bad.txt:1: label '\\x00' is not");
     refused("0 .5 .5 .2 .2\n0 .5\0 .5\n", 24, "bad.txt:2: label '0 .5\\x00' is not");
     refused("\xef\xbb\xbf" "0 .5 .5 .2 .2\n", 17, "bad.txt:1: label '\\xef\\xbb\\xbf0 .5 .5 .2 .2' is not");
@@ -154,13 +154,13 @@ TEST(a_data_file_is_read_as_stock_reads_it)
     assert_string_equal(data.valid, "b.txt");
     assert_string_equal(data.backup, "back");
     assert_string_equal(amp_data_file_names(&data), "n");
-    assert_string_equal(data.note, "my.data:8: train is given again; its first line counts");
+    assert_string_equal(data.note, "my.data:8: train is given again; the first line is used");
     amp_data_file_free(&data);
     put_file("my.data", "classes = 3 \ntrain = a=b.txt\t\ntag=0\ntag=1\n");
     assert_int_equal(amp_data_file_read("my.data", &data, &error), AMP_OK);
     assert_string_equal(data.train, "a=b.txt");
     assert_int_equal(data.tag, 0);
-    assert_string_equal(data.note, "my.data:4: tag is given again; its first line counts");
+    assert_string_equal(data.note, "my.data:4: tag is given again; the first line is used");
     amp_data_file_free(&data);
     put_file("my.data", "classes=3\ntrain=a.txt\n");
     assert_int_equal(amp_data_file_read("my.data", &data, &error), AMP_OK);
@@ -172,7 +172,7 @@ TEST(a_data_file_is_read_as_stock_reads_it)
     assert_int_equal(amp_data_file_read("my.data", &data, &error), AMP_OK);
     assert_int_equal(data.cache, AMP_CACHE_DISK);
     assert_true(data.cache_scale == 1.5);
-    assert_string_equal(data.note, "my.data:2: cache is given again; its first line counts");
+    assert_string_equal(data.note, "my.data:2: cache is given again; the first line is used");
     amp_data_file_free(&data);
     put_file("my.data", "eval=voc\nother=1\nvaild=a.txt\nclases=3\n");
     assert_int_equal(amp_data_file_read("my.data", &data, &error), AMP_OK);
@@ -209,7 +209,7 @@ TEST(a_broken_data_file_is_one_line)
                   { "\ntrain=\n", "bad.data:2: train: no value" },
                   { "classes=many\n", "bad.data:1: classes = many: not such a number" },
                   { "classes=0\n", "classes = 0: not such" },
-                  { "\ncache=disc\n", "bad.data:2: cache = disc: not known; allowed: ram, disk, off" },
+                  { "\ncache=disc\n", "bad.data:2: cache = disc: unknown; allowed: ram, disk, off" },
                   { "cache_scale=half\n", "cache_scale = half: not a decimal number; allowed: 0 for" },
                   { "cache_scale=.05\n", "cache_scale = .05: out of range" },
                   { "classes=99999999999\n", "not such a number" },
@@ -408,7 +408,7 @@ TEST(a_path_longer_than_darknets_buffers_ends_the_program)
         status = in_child(replaces, NULL, said, sizeof said);
         assert_int_equal(status, length + 5 < 4096 ? 0 : 1);
         if (status)
-            assert_non_null(strstr(said, "bytes, and Darknet has room for 4095 here; shorten its parts"));
+            assert_non_null(strstr(said, "bytes, but Darknet has room for 4095 here; shorten its parts"));
     }
     for (int length = 249; length < 260; length++) {
         memset(long_path, 'x', sizeof long_path);
@@ -416,7 +416,7 @@ TEST(a_path_longer_than_darknets_buffers_ends_the_program)
         status = in_child(saves_image, NULL, said, sizeof said);
         assert_int_equal(status, length + 4 < 256 ? 0 : 1);
         if (status)
-            assert_non_null(strstr(said, "bytes, and Darknet has room for 255 here; shorten its parts"));
+            assert_non_null(strstr(said, "bytes, but Darknet has room for 255 here; shorten its parts"));
     }
 }
 
@@ -615,51 +615,50 @@ TEST(what_a_training_does_not_survive_is_an_error)
         { "my.data", "train=train.txt\nnames=no.names\nbackup=.\n", 0, 1,
           "no.names: cannot read the class names: No such file" },
         { "valid.txt", "\n", 0, 1, "valid.txt: the list of images (`valid` in my.data) is empty" },
-        { "valid.txt", "a.jpg\n", 0, 1, "valid.txt: none of the 1 images of this list is there" },
+        { "valid.txt", "a.jpg\n", 0, 1, "valid.txt: none of the 1 images of this list was found" },
         { "train.txt", "a.jpg\nb.jpg\n", 0, 0,
-          "train.txt: none of the 2 images of this list is there; the first is 'a.jpg'" },
+          "train.txt: none of the 2 images of this list was found; the first is 'a.jpg'" },
         { "train.txt", missing, 0, 0,
-          "train.txt: none of the 1000 images looked at (this list has 2000) is there; the first is 'a." },
+          "train.txt: none of the 1000 images checked (this list has 2000) was found; the first is 'a." },
         { "train.txt", "images/1.round.jpg\na.jpg\nb.jpg\n", 0, 0,
           "train.txt: 2 of the 3 images of this list are missing or empty; the first is 'a.jpg'" },
         { "train.txt", "images/1.round.jpg\na.jpg\nb.jpg\n", 1, 0,
           "train.txt: 2 of the 3 images of this list are missing or empty; the first is 'a.jpg'" },
         { "train.txt", "images/1.round.jpg\r\nimages/2.square.jpg\r\n", 0, 0,
-          "train.txt:1: image 'images/1.round.jpg' is not there, since the line ends in a carriage return: "
-          "write the list with Unix line ends" },
+          "train.txt:1: image 'images/1.round.jpg' was not found: the line ends in a carriage return: write "
+          "the list with Unix line ends" },
         { "train.txt", "images/1.round.jpg\nimages/2.square.jpg\r\n", 1, 0,
-          "train.txt:2: image 'images/2.square.jpg' is not there, since the line ends" },
+          "train.txt:2: image 'images/2.square.jpg' was not found: the line ends" },
         { "train.txt", "images/1.round.jpg\nimages/2.square.jpg \n", 0, 0,
-          "train.txt:2: image 'images/2.square.jpg ' is not there, since the line ends in a blank: remove "
-          "it" },
+          "train.txt:2: image 'images/2.square.jpg ' was not found: the line ends in a blank: remove it" },
         { "train.txt", "images/1.round.jpg\nimages\\2.square.jpg\n", 1, 0,
-          "train.txt:2: image 'images\\2.square.jpg' is not there, since its path has backslashes: write it "
+          "train.txt:2: image 'images\\2.square.jpg' was not found: its path has backslashes: write it "
           "with /" },
         { "train.txt", "\xef\xbb\xbfimages/1.round.jpg\nimages/2.square.jpg\n", 0, 0,
-          "train.txt:1: image '\xef\xbb\xbfimages/1.round.jpg' is not there, since the list begins with a "
-          "byte order mark: write it as UTF-8 without one" },
+          "train.txt:1: image '\xef\xbb\xbfimages/1.round.jpg' was not found: the list begins with a byte "
+          "order mark: write it as UTF-8 without one" },
         { "my.data", "\xef\xbb\xbf" "classes=2\ntrain=train.txt\nbackup=.\n", 0, 0,
           "my.data:1: the file begins with a byte order mark; allowed: UTF-8 without one" },
         { "train.txt", "1.webp\n", 0, 0,
-          "1.webp: Darknet takes this file for a label file, and it is none: it finds labels of images that "
-          "are named .jpg, .png, .JPG or .JPEG only; rename the image" },
+          "1.webp: Darknet takes this file for a label file, but it is not one: Darknet finds labels of "
+          "images that are named .jpg, .png, .JPG or .JPEG only; rename the image" },
         { "train.txt", "images/5.away.jpg\nimages/6.empty.jpg\n", 0, 0,
-          "train.txt: none of the 2 images has a label with a part in it: there is nothing to learn; the "
-          "last labels are labels/6.empty.txt" },
+          "train.txt: none of the 2 images has a label that overlaps it: there is nothing to learn; the last "
+          "labels are labels/6.empty.txt" },
         { "train.txt", "images/7.round.square.jpg\n", 0, 0,
           "labels/7.round.square.txt: cannot read this label file: No such file" },
         { "labels/2.square.txt", "0 .5 .5 .2 .2\n2 .5 .5 .2 .2\n", 0, 1,
-          "labels/2.square.txt:2: label '2 .5 .5 .2 .2' is of a class" },
+          "labels/2.square.txt:2: label '2 .5 .5 .2 .2' has a class" },
         { "labels/4.square.txt", "0 .5 .5 inf .2\n", 0, 1,
           "labels/4.square.txt:1: label '0 .5 .5 inf .2' holds inf or NaN" },
         { "my.names", "round\n", 1, 0, "my.names: holds 1 labels, but my.data has classes = 2" },
         { "my.names", "round\n\n", 1, 0, "my.names:2: a blank line" },
         { "my.names", "cat\ndog\n", 1, 0, "train.txt: none of the 3 paths of this list holds exactly" },
         { "train.txt", "images/7.round.square.jpg\n", 1, 0,
-          "train.txt: none of the 1 paths of this list holds exactly one of the 2 labels, by which Darknet "
-          "knows an image's class; the last holds 2: 'images/7.round.square.jpg'" },
+          "train.txt: none of the 1 paths of this list holds exactly one of the 2 labels, which tell Darknet "
+          "an image's class; the last holds 2: 'images/7.round.square.jpg'" },
         { "train.txt", unclear, 1, 0,
-          "train.txt: none of the 1000 paths looked at (this list has 1500) holds exactly one of the" } };
+          "train.txt: none of the 1000 paths checked (this list has 1500) holds exactly one of the" } };
     amp_error error;
     put_file("1.webp", "RIFF");
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -671,9 +670,9 @@ TEST(what_a_training_does_not_survive_is_an_error)
         at_start(cases[i].classifier, 2, cases[i].starts ? NULL : cases[i].expected);
     }
     for (int given = 0; given < 2; given++) {
-        const char *expected = given ? "my.data: the network tells 3 classes apart, and the .data file has "
-                                       "classes = 2; make them alike"
-            : "classes = 2, as Darknet has it where the key is not given; make them alike";
+        const char *expected = given ? "my.data: the network has 3 classes, but the .data file has classes = "
+                                       "2; they must be equal"
+            : "classes = 2, Darknet's default; they must be equal";
         small_set();
         if (!given) put_file("my.data", "train=train.txt\nvalid=valid.txt\nlabels=my.names\nbackup=.\n");
         scanned(1, 3, AMP_BAD_CONFIG, &error);

@@ -461,7 +461,8 @@ TEST(networks_made_trained_and_freed_in_threads_equal_those_in_turn)
  * cannot make a step, while the others wait for it; it hangs. */
 static const struct { const char *name, *says; } ends[] = {
     { "diverge", "amp: training has collapsed: gradients stay inf or NaN at the smallest loss scale, 8" },
-    { "drift", "amp: step 2: rank 1 has other weights than rank 0; start again from the last saved weights" },
+    { "drift", "amp: step 2: the weights of rank 1 differ from those of rank 0; start again from the last "
+               "saved weights" },
     { "fail", "amp: this command cuts the network to 6 of its 7 layers; run it with -amp off" },
     { "hang", "ranks: sharing rank 0's weights: rank " },
 };

@@ -146,7 +146,7 @@ TEST_WITH(weights_that_are_no_numbers_are_refused, enter_folder, leave_folder)
         assert_int_equal(training_from("a.weights", said, sizeof said), 1);
         char expected[100];
         snprintf(expected, sizeof expected, "a.weights: %s of layer 0 are inf, NaN", places[i].name);
-        if (!strstr(said, expected) || !strstr(said, "take another .weights file"))
+        if (!strstr(said, expected) || !strstr(said, "use another .weights file"))
             fail_msg("\"%s\" not in: %s", expected, said);
     }
 }

@@ -64,7 +64,8 @@ TEST(darknets_own_layers_refuse_a_larger_batch)
 
 TEST(a_shortcut_of_sizes_that_do_not_fit_is_refused)
 {
-    assert_refused("unfit", "from = 0: layer 0 gives 6x4, to which 2x2 of the layer before cannot be added");
+    assert_refused("unfit", "from = 0: layer 0 outputs 6x4, to which the 2x2 of the layer before this one "
+                            "cannot be added");
 }
 
 /* ---- buffers ---- */

@@ -182,7 +182,7 @@ TEST(a_table_of_classes_lies_where_the_backend_reads_it)
     assert_string_equal(fake.log, "allocate loss release");
     table[0].learnt = 2;
     assert_int_equal(amp_node_plan(&node, &call, NULL, 0, 1, &error), AMP_BAD_NETWORK);
-    assert_string_equal(error.message, "layer 7 [yolo]: its map makes class 2 of class 0, but classes=2; "
+    assert_string_equal(error.message, "layer 7 [yolo]: its map gives class 2 for class 0, but classes=2; "
                         "correct the file that map= names");
 }
 

@@ -68,7 +68,7 @@ static const char *slower(amp_dtype half)
 static const char *why_stored(amp_onednn *library, amp_dtype half)
 {
     const char *why = slower(half);
-    return why || amp_onednn_convolves(library, half) ? why : "it has no kernels for all of a training";
+    return why || amp_onednn_convolves(library, half) ? why : "it lacks kernels that training needs";
 }
 
 void amp_onednn_describe(char *text, size_t size)

@@ -17,7 +17,7 @@ enum {
     AMP_COLUMN_LANES = 32,    /* a block is at most this many packs wide: 512 bytes */
     AMP_COLUMN_BLOCKS = 2048, /* about this many: several rounds on the largest device, but few partial
                                  sums */
-    AMP_COLUMN_ROWS = 8,      /* fewer rows per thread are not worth starting it */
+    AMP_COLUMN_ROWS = 8,      /* with fewer rows a thread is not worth starting */
     AMP_COLUMN_RUN = 64       /* rows summed in fp32 first, since doubles are slow on consumer GPUs */
 };
 

@@ -443,7 +443,7 @@ static amp_status check_version(amp_error *error)
     version_text(CUDNN_VERSION, built, sizeof built);
     amp_cudnn_describe(found, sizeof found);
     return amp_fail(error, AMP_UNSUPPORTED,
-                    "this program was built with %s and finds %s: see which libcudnn LD_LIBRARY_PATH leads "
+                    "this program was built with %s but finds %s: check which libcudnn LD_LIBRARY_PATH leads "
                     "to, install the newer one, or rebuild", built, found);
 }
 

@@ -25,7 +25,7 @@ static amp_status no_memory(const amp_cuda_backend *cuda, size_t bytes, const ch
         snprintf(there, sizeof there, ": %zu of %zu MiB of GPU %d are free", unused >> 20, total >> 20,
                  cuda->device);
         if (unused && bytes / unused >= 1 && bytes / unused < 64)
-            snprintf(fits, sizeof fits, "some %zu times the subdivisions, a smaller batch",
+            snprintf(fits, sizeof fits, "about %zu times as many subdivisions, a smaller batch",
                      bytes / unused + 1);
     } else {
         amp_cuda_clear_error();
@@ -113,7 +113,7 @@ static amp_status grow(amp_backend *backend, void **block, size_t *held, size_t 
     if (bytes <= *held) return AMP_OK;
     size_t rounded = round_up(bytes, BLOCK_UNIT);
     if (amp_cuda_of(backend)->recording)
-        return amp_fail(error, AMP_BACKEND_FAILED, "%s grows in a pass that is recorded", what);
+        return amp_fail(error, AMP_BACKEND_FAILED, "%s cannot grow while a pass is recorded", what);
     amp_cuda_of(backend)->moved++;
     amp_cuda_release(backend, *block); /* first, so that old and new need not fit into memory together */
     *held = 0;

@@ -177,8 +177,8 @@ static amp_status gather(amp_comm *comm, const void *mine, size_t bytes, void *a
 {
     mpi_comm *mpi = (mpi_comm *)comm;
     if (bytes > INT_MAX) /* MPI counts in int; bytes is the same on all ranks */
-        return amp_fail(error, AMP_COMM_FAILED, "ranks: %s: %zu bytes of a rank are more than MPI sends in a "
-                        "call; use more ranks, or one", comm->phase, bytes);
+        return amp_fail(error, AMP_COMM_FAILED, "ranks: %s: %zu bytes per rank are more than MPI sends in "
+                                                "one call; use more ranks, or one", comm->phase, bytes);
     amp_watchdog_begin(mpi->watchdog, MAIN, amp_comm_limits(comm), comm->phase);
     int result = MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, mpi->calls);
     amp_watchdog_end(mpi->watchdog, MAIN);
@@ -368,16 +368,17 @@ amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_err
     amp_status limited = amp_comm_time_limit(&seconds, &of_limit);
     AMP_TRY(create(seconds, lost, &mpi, error));
     mpi->comm.rank = amp_comm_launched_rank(); /* for messages */
-    amp_watchdog_begin(mpi->watchdog, MAIN, 1, "joining, which a rank that was given another command, or a "
-                       "program without MPI, does not do");
+    amp_watchdog_begin(mpi->watchdog, MAIN, 1, "joining (a rank that was started with another command, or "
+                                               "without MPI, never joins)");
     set_up_library();
     MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &granted);
     set_communicators(mpi, MPI_COMM_WORLD);
     amp_watchdog_end(mpi->watchdog, MAIN);
     *out = &mpi->comm; /* from here on only one rank per machine prints what is wrong */
     if (granted < MPI_THREAD_MULTIPLE)
-        return amp_fail(error, AMP_UNSUPPORTED, "ranks: %s was built without MPI_THREAD_MULTIPLE, which sums "
-                        "take that overlap with backward; build with an MPI that has it", mpi->library);
+        return amp_fail(error, AMP_UNSUPPORTED, "ranks: %s was built without MPI_THREAD_MULTIPLE, but sums "
+                                                "that overlap with backward need it; build with an MPI that "
+                                                "has it", mpi->library);
     if (limited == AMP_OK) return start_summing(mpi, error);
     *error = of_limit;
     return limited;

@@ -41,9 +41,9 @@ typedef struct nccl_comm {
 
 static amp_status fail(const nccl_comm *nccl, ncclResult_t result, const char *call, amp_error *error)
 {
-    return amp_fail(error, AMP_COMM_FAILED, "ranks: %s failed in %s on rank %d: %s (NCCL_DEBUG=WARN in the "
-                    "environment lets NCCL say more)", call, nccl->comm.phase, nccl->comm.rank,
-                    nccl->call.GetErrorString(result));
+    return amp_fail(error, AMP_COMM_FAILED, "ranks: %s failed in %s on rank %d: %s (set NCCL_DEBUG=WARN in "
+                                            "the environment for details)", call, nccl->comm.phase,
+                    nccl->comm.rank, nccl->call.GetErrorString(result));
 }
 
 /* Leave the calling function, which has `nccl` and `error`, if a call of NCCL's fails. */
@@ -68,7 +68,7 @@ static void report_timeout(void *context, const char *phase)
     if (!nccl->ranks || check_sums(nccl, &error) == AMP_OK)
         amp_fail(&error, AMP_COMM_FAILED, "NCCL has noticed nothing");
     snprintf(line, sizeof line, "ranks: %s: rank %d's GPU got no answer from another within the time limit "
-             "(AMP_COMM_TIMEOUT=SECONDS): that one is stopped, hangs or cannot be reached; %.200s", phase,
+             "(AMP_COMM_TIMEOUT=SECONDS): the other is stopped, hangs or cannot be reached; %.200s", phase,
              nccl->comm.rank, error.message);
     nccl->comm.lost(line);
 }
@@ -126,8 +126,8 @@ static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dty
 {
     nccl_comm *nccl = (nccl_comm *)comm;
     if (wire != AMP_FP32) /* NCCL would round at each hop of its ring, but comm.h promises sums in fp32 */
-        return amp_fail(error, AMP_UNSUPPORTED, "amp: [amp] wire=%s: between GPUs gradients travel in fp32 "
-                        "only; leave wire= out", amp_dtype_name(wire));
+        return amp_fail(error, AMP_UNSUPPORTED, "amp: [amp] wire=%s: GPUs exchange gradients in fp32 only; "
+                                                "remove wire=", amp_dtype_name(wire));
     if (comm->one_program && (!nccl->met || nccl->one_by_one)) AMP_TRY(agree_to_sum(nccl, error));
     AMP_CUDA_TRY(cudaEventRecord(nccl->written, nccl->backend));
     AMP_CUDA_TRY(cudaStreamWaitEvent(nccl->sums, nccl->written, 0));
@@ -192,7 +192,7 @@ static amp_status find_library(nccl_comm *nccl, amp_error *error)
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     int version;
     if (!library)
-        return amp_fail(error, AMP_UNSUPPORTED, "ranks: %s was not found, by which GPUs sum gradients: "
+        return amp_fail(error, AMP_UNSUPPORTED, "ranks: %s was not found, but GPUs sum gradients with it: "
                         "install NVIDIA's package libnccl2 (or pip's nvidia-nccl-cu12 or -cu13, with its "
                         "folder lib in LD_LIBRARY_PATH), or train on one GPU: %.200s", name, dlerror());
 #define FIND(result, function, arguments) \

@@ -151,7 +151,8 @@ static amp_status explain_end(const run *r, int index, const amp_turns_end *end,
         return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s", p->side->dtype,
                         words[0] ? words : "its program ended without a result");
     return amp_fail(error, AMP_BACKEND_FAILED, "%s: its program was ended by signal %d (%s)%s%s; the system "
-                    "kills where memory runs out: try a smaller -batch, or fewer -dtypes at a time",
+                                               "kills programs when memory runs out: try a smaller -batch, "
+                                               "or fewer -dtypes at a time",
                     p->side->dtype, end->status, strsignal(end->status), words[0] ? "; it said last: " : "",
                     words);
 }

@@ -41,12 +41,12 @@ typedef struct amp_bench_spread {
     int count;
 } amp_bench_spread;
 
-/* How many times as fast one side is as another, with bounds. The ratio is the quotient of the two typical
- * steps, which is the geometric mean of the ratios within the rounds: a machine that is busy for a while
- * slows both sides of a round. least and most are the 95 % confidence interval by Student's t, of the
- * logarithms of the rounds' ratios. With fewer than two rounds in which all sides worked, `rounds` is 0, and
- * the bounds are the smallest and largest quotient of any two steps. Bounds that are more than a factor of 4
- * apart tell nothing: both are NaN then. */
+/* The speed-up of one side over another, with bounds. The ratio is the quotient of the two typical steps,
+ * which is the geometric mean of the ratios within the rounds: a machine that is busy for a while slows both
+ * sides of a round. least and most are the 95 % confidence interval by Student's t, of the logarithms of the
+ * rounds' ratios. With fewer than two rounds in which all sides worked, `rounds` is 0, and the bounds are the
+ * smallest and largest quotient of any two steps. Bounds that are more than a factor of 4 apart mean nothing:
+ * both are NaN then. */
 typedef struct amp_bench_ratio { double ratio, least, most; int rounds; } amp_bench_ratio;
 
 /* One layer in one dtype. Its times, casts of its inputs included, are medians over passes in which each
@@ -153,8 +153,8 @@ typedef struct amp_bench {
 /* The .cfg that is measured: a checked copy of the user's, in a file of memory (cfg_copy.h). */
 amp_status amp_bench_write_cfg(const amp_bench_request *, int batch, int subdivisions, char *name,
                                amp_error *);
-/* Whether `steps` measured steps are enough: as many as -iters says, or without it those of about 8 seconds,
- * so that all dtypes work in about the same number of rounds. */
+/* Whether `steps` measured steps are enough: the number of -iters, or without it those of about 8 seconds, so
+ * that all dtypes work in about the same number of rounds. */
 int amp_bench_is_enough(const amp_bench_request *, long steps, double spent_ms);
 /* Called by each of several ranks: measures with 1, 2, ... ranks, and rank 0 prints a table of how steps
  * scale. An error ends all ranks. */

@@ -37,7 +37,7 @@ typedef struct child {
     int stopped;                   /* by the parent */
     double step_ms;                /* of the last step */
     long measured;                 /* steps */
-    /* bytes of the GPU's memory: this program's when its turn began; free then; the peak */
+    /* bytes of GPU memory: used by this program when its turn began; free at that time; peak use */
     double used, at_turn, peak;
 } child;
 

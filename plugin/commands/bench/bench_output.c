@@ -200,8 +200,8 @@ static void print_layers(const amp_bench *b, FILE *out)
 {
     int half = 0;
     if (!b->top_count) return;
-    fprintf(out, "\nwhat a step is made of: the most expensive layers, forward and backward of all its "
-            "passes, ms and share\n%5s %-15s", "layer", "");
+    fprintf(out, "\nthe most expensive layers of a step: ms of forward and backward in all its passes, and "
+            "their share\n%5s %-15s", "layer", "");
     for (int i = 0; i < b->count; i++) if (b->sides[i].layer_count) fprintf(out, " %20s ", b->sides[i].dtype);
     putc('\n', out);
     for (int k = 0; k < b->top_count; k++) half |= print_layer(b, b->top[k], out);
@@ -221,8 +221,8 @@ static void print_operations(const amp_bench *b, FILE *out)
         if (!shown) continue;
         char text[16];
         fprintf(out, "\nwhere %s's time goes on the GPU: operations of a pass and an update, together %s ms; "
-                "what they\nmust move and multiply, and what that reaches of the GPU's limits\n", s->dtype,
-                amp_bench_number(text, all));
+                "the data\nand products they need, and the share of the GPU's limits that this reaches\n",
+                s->dtype, amp_bench_number(text, all));
         amp_table_print(out, 0, operation_fields, s->operations, sizeof *s->operations, shown, NULL);
     }
 }
@@ -249,9 +249,9 @@ static void print_head(const amp_bench *b, FILE *out)
     print_cfg(b, out);
     fprintf(out, "images a pass: %d, passes a step: %d, then an update\n", b->batch, b->subdivisions);
     print_machine(b, out);
-    fprintf(out, "ms; forward and backward are of one pass, on synthetic images; in brackets the middle\n"
-            "half of the steps, and the bounds of the ratio; MB at the peak: of this benchmark, which holds\n"
-            "one pass' images, and of a training, which holds two batches (besides those it decodes)\n");
+    fprintf(out, "ms; forward and backward: of one pass on synthetic images; brackets hold the middle half\n"
+            "of the steps and the bounds of the ratio; MB: peak memory of this benchmark, which holds the\n"
+            "images of one pass, and of a training, which holds two batches (plus those it decodes)\n");
     if (b->cores) fprintf(out, "loading: images/s of steps whose images are loaded meanwhile\n");
     putc('\n', out);
 }
@@ -262,7 +262,7 @@ static const char *const worth_names[] = { "worth it", "cannot tell", "not worth
 static void print_verdicts(const amp_bench *b, FILE *out)
 {
     if (!b->verdict_count) {
-        fprintf(out, "No verdict: that needs fp32 and one of bf16 and fp16.\n");
+        fprintf(out, "No verdict: it needs fp32 and one of bf16 and fp16.\n");
         return;
     }
     fprintf(out, "dtype  verdict       memory\n");
@@ -335,7 +335,7 @@ void amp_bench_print_detection(const amp_bench *b, int count, FILE *out)
     print_cfg(b, out);
     fprintf(out, "predictions, as `detector test` makes them of an image that is loaded\n");
     print_machine(b, out);
-    fprintf(out, "ms of a pass, on synthetic images; in brackets the middle half of the passes, and the\n"
+    fprintf(out, "ms of a pass on synthetic images; brackets hold the middle half of the passes and the\n"
             "bounds of the ratio; MB at the peak of this benchmark\n");
     for (int i = 0; i < count; i++) {
         fprintf(out, "\nimages a pass: %d\n", b[i].batch);

@@ -18,11 +18,10 @@
 
 enum { MOST_ROWS = 32 };
 
-/* Times in ms of a whole step. waited: how long it waited for sums of gradients and statistics; the mean of
+/* Times in ms of a whole step. waited: time spent waiting for sums of gradients and statistics; the mean of
  * the ranks' medians. */
 typedef struct row {
-    int ranks, passes, images; /* passes of a rank in a step; images of a pass. 0: the batch cannot be
-                                  shared */
+    int ranks, passes, images; /* passes of a rank per step; images per pass. 0: the batch cannot be shared */
     int steps;
     amp_bench_spread step;
     double waited, images_per_second;
@@ -98,7 +97,7 @@ static struct network *make_network(const scaling *s)
 static void measure_row(scaling *s, row *row)
 {
     unsigned seed = darknet_amp_seed();
-    srand(seed); /* for the weights, which are the same on all ranks */
+    srand(seed); /* seeds the weights, which are the same on all ranks */
     struct network *net = make_network(s);
     amp_view v = amp_fork_view(net);
     amp_fork_fill_random_batch(net, seed + (unsigned)(amp_ranks() ? amp_ranks()->rank : 0));
@@ -108,7 +107,7 @@ static void measure_row(scaling *s, row *row)
     s->b.on_gpu = v.on_gpu;
     s->dtype = amp_dtype_name(amp_fork_state(net)->config->dtype);
     measure_steps(s->request, net, row);
-    if (v.on_gpu && row->ranks > 1) row->waited = -1; /* the GPU waits, and the program does not know */
+    if (v.on_gpu && row->ranks > 1) row->waited = -1; /* the GPU waits without the program noticing */
     row->images_per_second = 1e3 * s->b.batch / row->step.median;
     row->efficiency = 100 * s->rows[0].step.median / row->ranks / row->step.median;
     amp_fork_free_network(net);
@@ -180,9 +179,9 @@ static void show(const scaling *s, FILE *out)
     const amp_bench *b = &s->b;
     fprintf(out, "%s: %s, batch %d, %d x %d x %d, seed %u, on %s; %s\n", b->cfg, s->dtype, b->batch, b->width,
             b->height, b->channels, b->seed, b->on_gpu ? "GPUs" : "CPUs", s->library);
-    fprintf(out, "ms of a step of all ranks on synthetic images, in brackets the middle half of the steps;\n"
-            "waited: of it, for sums that backward did not hide; efficiency: the speed over that of as many\n"
-            "single ranks\n");
+    fprintf(out, "ms of a step of all ranks on synthetic images; brackets: the middle half of the steps;\n"
+            "waited: ms of waiting for sums that backward did not hide; efficiency: the speed over\n"
+            "that of as many single ranks\n");
     amp_table_print(out, 0, row_fields, s->rows, sizeof *s->rows, s->count, NULL);
 }
 

@@ -58,7 +58,7 @@ static void find_reasons(const amp_bench_evidence *e, amp_bench_verdict *v)
     if (!v->why[0]) amp_append(v->why, sizeof v->why, "no single cause");
 }
 
-/* Whether the ratio has bounds that mean something. */
+/* Whether the ratio's bounds are meaningful. */
 static int tells(const amp_bench_ratio *r) { return r->least <= r->most; }
 
 #define add(to, ...) amp_append(to, AMP_BENCH_TEXT, __VA_ARGS__)

@@ -83,7 +83,7 @@ static amp_status read_command(int argc, char **argv, amp_compare *compare, amp_
         { .name = "DATA", .text = &c->data, .about = "the .data file of the training" },
         { .name = "CFG", .text = &c->cfg, .about = "the network's .cfg" },
         { .name = "WEIGHTS", .text = &c->weights, .optional = 1,
-          .about = "what all trainings begin with (random weights)" },
+          .about = "the weights that all trainings start from (random weights)" },
         { .name = "-dtypes", .value = "A,B,...", .text = &dtypes,
           .about = "some of stock, fp32, bf16, fp16 (those that this machine has)" },
         { .name = "-iters", .number = &c->iterations, .least = 1, .most = 1 << 30,
@@ -169,8 +169,8 @@ static amp_status train_all(amp_compare *compare, amp_error *error)
         before = c->seed_count;
         set_seed_count(c, next_look(before, compare->most_seeds));
         AMP_TRY(amp_runs_read(compare, before, error));
-        fprintf(stderr, "amp: %d seeds do not settle it (-until %g): going on to %d, of %d at most\n", before,
-                c->points_allowed, c->seed_count, compare->most_seeds);
+        fprintf(stderr, "amp: %d seeds do not settle it (-until %g): continuing to %d of at most %d\n",
+                before, c->points_allowed, c->seed_count, compare->most_seeds);
     }
 }
 

@@ -36,8 +36,9 @@ static amp_status check_name(const amp_compare *compare, amp_error *error)
         return amp_fail(error, AMP_BAD_CONFIG, "-report %s: Darknet cannot find a folder with a blank in its "
                         "name", compare->folder);
     if (length > DARKNETS_ROOM)
-        return amp_fail(error, AMP_BAD_CONFIG, "-report %.80s...: Darknet has room for %d bytes of a name, "
-                        "and %zu would be needed; take a shorter one, or one relative to the current folder",
+        return amp_fail(error, AMP_BAD_CONFIG, "-report %.80s...: Darknet has room for a name of %d bytes, "
+                                               "but this needs %zu; use a shorter one, or one relative to "
+                                               "the current folder",
                         compare->folder, DARKNETS_ROOM, length);
     return AMP_OK;
 }
@@ -79,8 +80,9 @@ static amp_status compare_settings(const char *file, const amp_lines *now, const
         while (i < there.count && strcmp(there.line[i], now->line[k])) i++;
         if (i == there.count)
             status = amp_fail(error, AMP_BAD_CONFIG, "%s: the comparison in this folder was made with other "
-                              "settings, not with %.400s; take another folder with -report, or remove this "
-                              "one", compare->folder, now->line[k]);
+                                                     "settings, not with %.400s; choose another folder with "
+                                                     "-report, or remove this one", compare->folder,
+                                                     now->line[k]);
     }
     amp_lines_free(&there);
     return status;
@@ -115,7 +117,7 @@ static amp_status lock_folder(amp_compare *compare, amp_error *error)
                         strerror(errno));
     if (!flock(compare->lock, LOCK_EX | LOCK_NB)) return AMP_OK;
     if (errno == EWOULDBLOCK)
-        return amp_fail(error, AMP_IO_FAILED, "%s: another comparison is at work in this folder",
+        return amp_fail(error, AMP_IO_FAILED, "%s: another comparison is running in this folder",
                         compare->folder);
     return AMP_OK; /* the file system has no locks */
 }
@@ -126,8 +128,9 @@ static amp_status begin_folder(amp_compare *compare, const char *file, const amp
     name_in(compare, "runs", runs);
     AMP_TRY(amp_compare_make_folder(runs, &compare->made_runs, error));
     if (!compare->made_runs)
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: it is there already, and %s is not, which would say of "
-                        "what; take another folder with -report, or remove it", runs, file);
+        return amp_fail(error, AMP_BAD_CONFIG, "%s: it exists already, but %s, which would name its "
+                                               "settings, is missing; choose another folder with -report, or "
+                                               "remove it", runs, file);
     return write_settings(file, now, error);
 }
 

@@ -39,8 +39,8 @@ static amp_status look_at_cfg(amp_comparison *c, amp_error *error)
     c->classes = (int)(c->kind == AMP_COMPARED_CLASSIFIER ? s->truths : s->classes);
     if (!c->iterations) c->iterations = facts.max_batches;
     if (c->iterations > 0) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CONFIG, "%s: no max_batches= under [net]; say with -iters how many "
-                    "iterations to train", c->cfg);
+    return amp_fail(error, AMP_BAD_CONFIG, "%s: no max_batches= under [net]; set the number of iterations "
+                                           "with -iters", c->cfg);
 }
 
 /* ---- the data ---- */

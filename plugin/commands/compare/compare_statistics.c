@@ -14,7 +14,7 @@
 
 /* ---- a run ---- */
 
-/* Whether its steps count for speed and memory. */
+/* Whether the run's steps count for speed and memory. */
 static int counts(const amp_run *run) { return run->state != AMP_RUN_FAILED && run->count > 0; }
 
 typedef struct window { double begin, end; } window; /* seconds since 1970 */
@@ -152,7 +152,7 @@ static amp_interval difference_of(const amp_comparison *c, int d, measure *of, d
     return amp_interval_of(values, count, c->alpha);
 }
 
-/* The score (0..1) up to which a network has learnt nothing, or next to nothing. */
+/* With a score (0..1) of at most this, a network has learnt next to nothing. */
 static double chance_of(const amp_comparison *c)
 {
     return c->kind == AMP_COMPARED_CLASSIFIER && c->classes > 0 ? 1.2 / c->classes : .01;

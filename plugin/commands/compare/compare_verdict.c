@@ -57,7 +57,7 @@ static void advise_on_accuracy(amp_comparison *c, const amp_dtype_summary *s)
 
 /* ---- speed ---- */
 
-/* The number of steps that speed is measured by, in the shortest of both dtypes' trainings. */
+/* The number of measured steps in the shorter of the two dtypes' trainings. */
 static size_t fewest_steps(const amp_comparison *c, int d)
 {
     size_t fewest = SIZE_MAX;
@@ -69,7 +69,7 @@ static size_t fewest_steps(const amp_comparison *c, int d)
     return fewest;
 }
 
-/* How long the steps took that speed is measured by, over all seeds. */
+/* The duration of the steps that speed is measured by, over all seeds. */
 static double seconds_measured(const amp_comparison *c, int d)
 {
     double seconds = 0;
@@ -80,7 +80,7 @@ static double seconds_measured(const amp_comparison *c, int d)
     return seconds;
 }
 
-/* The word holds for each single seed. */
+/* Whether the word applies to every seed. */
 static amp_speed speed_of(const amp_times *t)
 {
     return t->least >= AMP_WORTHWHILE_SPEEDUP ? AMP_SPEED_FASTER
@@ -88,7 +88,7 @@ static amp_speed speed_of(const amp_times *t)
          : t->most < AMP_WORTHWHILE_SPEEDUP ? AMP_SPEED_NOT_WORTH_IT : AMP_SPEED_UNDECIDED;
 }
 
-/* note: the machine's, why the dtype is not faster; or NULL. */
+/* note: the machine's remark on why the dtype is not faster; or NULL. */
 static void judge_speed(amp_comparison *c, int d, const char *note)
 {
     amp_dtype_summary *s = &c->summaries[d];
@@ -133,7 +133,7 @@ void amp_compare_verdict(amp_comparison *c, const char *const *notes)
     for (int i = 0; i < all; i++) done += c->runs[i].state == AMP_RUN_DONE;
     if (c->interrupted)
         advise(c, "Interrupted: %d of %d trainings are done; the same command continues.", done, all);
-    if (c->dtype_count == 1) advise(c, "No verdict: that needs two dtypes.");
+    if (c->dtype_count == 1) advise(c, "No verdict: it needs two dtypes.");
     for (int d = 0; d < c->dtype_count; d++) {
         name_failure(c, d);
         if (d == c->reference) continue;

@@ -84,7 +84,7 @@ typedef struct amp_dtype_summary {
     /* of each score minus the reference's with the same seed, in points (0..100) */
     amp_interval difference[2];
     amp_accuracy accuracy[2];    /* of each score */
-    amp_accuracy both;           /* as good if both scores are, worse if one of them is */
+    amp_accuracy both;           /* as good if both scores are, worse if one of them is worse */
     amp_speed speed;             /* set by amp_compare_verdict */
     int more_seeds;              /* an estimate of how many would decide an undecided score; 0: not known */
     int failed;                  /* runs that failed */
@@ -109,7 +109,7 @@ typedef struct amp_comparison {
     amp_dtype_summary *summaries; /* [dtype_count] */
     amp_lines advice;        /* sentences for the user, each with the dtype it is about */
     int interrupted;
-    double points_allowed;   /* a score is as good if it loses at most this many points */
+    double points_allowed;   /* a score that loses at most this many points counts as equally good */
     double alpha;            /* intervals of differences have a confidence of 1 - alpha */
     /* Set by amp_compare_statistics. Speeds are measured by steps that were made while all dtypes of a seed
      * were training, together_seconds in all. apart: in some seed there was no such time, and its speeds are
@@ -226,8 +226,8 @@ void amp_compare_summarize(amp_comparison *c);
 
 /* ---- compare_verdict.c ---- */
 
-/* Defaults: how many points of mAP, or of a classifier's accuracy, a score may lose and still be as good; the
- * significance level; the ratio from which a speed-up is worth it. */
+/* Defaults: the points of mAP, or of a classifier's accuracy, that a score may lose and still count as
+ * equally good; the significance level; the smallest speed-up that is worth it. */
 #define AMP_DETECTOR_POINTS 1.0
 #define AMP_CLASSIFIER_POINTS 0.5
 #define AMP_COMPARE_ALPHA .05

@@ -16,8 +16,9 @@ static amp_status read_data(const char *data_file, amp_accuracy *r, amp_error *e
     if (status == AMP_OK) status = amp_validation_images_read(&file, &r->images, error);
     if (status == AMP_OK) status = amp_check_labels(&file, r->classes, &r->labels, error);
     if (status == AMP_OK && file.leaves)
-        status = amp_fail(error, AMP_BAD_CONFIG, "%s: leaves = %.300s: a tree's leaves are not told from its "
-                          "other classes here; take the line out", data_file, file.leaves);
+        status = amp_fail(error, AMP_BAD_CONFIG, "%s: leaves = %.300s: a tree's leaves cannot be told from "
+                                                 "its other classes here; remove the line", data_file,
+                                                 file.leaves);
     amp_data_file_free(&file);
     return status;
 }
@@ -28,7 +29,7 @@ static amp_status check_network(struct network *net, const amp_accuracy *r, amp_
     AMP_TRY(amp_check_channels(net, error));
     if (outputs != r->classes)
         return amp_fail(error, AMP_BAD_CONFIG, "the network has %d outputs, but the .data file has classes = "
-                        "%d (2 where it says nothing)", outputs, r->classes);
+                        "%d (2 if it does not say)", outputs, r->classes);
     return AMP_OK;
 }
 

@@ -7,11 +7,12 @@
 #include <stdint.h>
 #include <string.h>
 
-/* COCO's ten thresholds, then the one that was asked for. */
+/* COCO's ten thresholds, then the requested one. */
 enum { ASKED = AMP_AP_THRESHOLDS, THRESHOLDS };
 
-typedef struct ranked { /* one detection on its way through the matching */
-    const amp_detected *detected; /* in the caller's array, whose order decides the last ties */
+typedef struct ranked { /* one detection while it is matched */
+    const amp_detected *detected; /* index in the caller's array, which decides between otherwise equal
+                                     detections */
     uint16_t matched;             /* bit t: a true positive at threshold t */
     uint16_t ignored;             /* bit t: a difficult object at threshold t: neither true nor false */
     double iou;                   /* IoU with its ground truth, of a true positive at threshold ASKED */

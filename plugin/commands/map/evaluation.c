@@ -24,8 +24,9 @@ static amp_status load_all_weights(struct network *net, const char *file, amp_er
     int held, layers = amp_fork_view(net).layers;
     AMP_TRY(amp_check_weights_size(net, file, 0, layers, &held, error));
     if (held < layers)
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: ends before the weights of layer %d: it was cut, or "
-                        "holds a network's first layers alone, as those do that a training begins with", file,
+        return amp_fail(error, AMP_BAD_CONFIG, "%s: ends before the weights of layer %d: it was truncated, "
+                                               "or holds only a network's first layers, as pretrained "
+                                               "weights do", file,
                         held);
     amp_fork_load_weights(net, file);
     return amp_check_weights_sense(net, file, error);
@@ -73,8 +74,8 @@ static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_
         /* A training that takes turns ends its turn after each step. */
         if (status == AMP_OK && !amp_training_runs() && amp_clock_seconds() - turn_began >= TURN_SECONDS) {
             if (amp_turns_yield("image %zu of %zu", i + 1, count))
-                status = amp_fail(error, AMP_IO_FAILED, "told to stop after %zu of %zu images; nothing was "
-                                  "measured", i + 1, count);
+                status = amp_fail(error, AMP_IO_FAILED, "stopped after %zu of %zu images; nothing was "
+                                                        "measured", i + 1, count);
             turn_began = amp_clock_seconds();
         }
         if (progress) fprintf(stderr, "\r%zu of %zu images", i + 1, count);

@@ -3,8 +3,8 @@
 
 #include "image_loader.h"
 
-/* Makes the network, under AMP or not, and loads its weights. AMP_BAD_CONFIG: a file that is missing or
- * empty, weights that are cut or cannot be this network's (host/network/weights_check.h); what is wrong
+/* Makes the network, with or without AMP, and loads its weights. AMP_BAD_CONFIG: a file that is missing or
+ * empty, weights that are truncated or cannot be this network's (host/network/weights_check.h). A mistake
  * inside a .cfg ends the program. The caller frees it with amp_fork_free_network. */
 amp_status amp_evaluation_open(const char *cfg, const char *weights, struct network **, amp_error *);
 
@@ -23,7 +23,7 @@ typedef struct amp_evaluation {
 
 typedef struct amp_evaluated {
     size_t images;           /* how many were measured */
-    amp_lines unreadable;    /* those that were left out: path and reason */
+    amp_lines unreadable;    /* the images that were left out: path and reason */
     double seconds;
 } amp_evaluated;
 

@@ -9,7 +9,8 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-static const float THINNEST = .001f; /* fill_truth_detection in data.c drops narrower or lower boxes */
+static const float THINNEST = .001f; /* fill_truth_detection in data.c drops boxes that are narrower or
+                                        lower */
 
 /* ---- the .data file ---- */
 
@@ -83,7 +84,7 @@ static amp_status read_truths(measuring *m, const char *image_path, int difficul
     struct stat status;
     m->is_difficult = difficult;
     if (!amp_label_path(image_path, path))
-        return amp_fail(error, AMP_BAD_CONFIG, "%.100s...: an image's path may have %d bytes at most",
+        return amp_fail(error, AMP_BAD_CONFIG, "%.100s...: an image's path may have at most %d bytes",
                         image_path, (int)AMP_IMAGE_PATH_MOST);
     if (stat(path, &status) != 0 && errno == ENOENT) return AMP_OK;
     return amp_labels_read(path, m->result->classes, keep_truth, m, error);
@@ -227,7 +228,8 @@ void amp_map_print(const amp_map_result *r, const amp_lines *names)
     printf(" mean average precision (mAP@0.50:0.95) = %.6f, or %.2f %%\n", t->map50_95, 100 * t->map50_95);
     printf(" %zu images, %zu objects, %zu detections, %.1f seconds\n", e->images, r->objects, r->detections,
            e->seconds);
-    if (r->difficult) printf(" %zu difficult objects: neither to be found nor false\n", r->difficult);
+    if (r->difficult) printf(" %zu difficult objects, which count neither as objects nor as false "
+                             "positives\n", r->difficult);
     if (e->unreadable.count) printf(" %zu images could not be read and are left out\n", e->unreadable.count);
     if (r->too_thin) printf(" %zu labels thinner than 0.001 left out, as in training\n", r->too_thin);
 }

@@ -1,8 +1,6 @@
 /* Measures a detector on a .data file's `valid` images: for `detector map`, `amp valid` and -map during
- * training.
- *
- * An image goes through the network as `detector test` sends it: letter-boxed, boxes above .005, non-maximum
- * suppression at .45. average_precision.c counts what comes out. */
+ * training. Images are processed as in `detector test`: letter-boxed, boxes above .005, non-maximum
+ * suppression at .45. average_precision.c evaluates the detections. */
 #pragma once
 
 #include "average_precision.h"

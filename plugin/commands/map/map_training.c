@@ -1,10 +1,8 @@
-/* `detector train ... -map [N]`: mAP on the .data file's `valid` images every N iterations, as AlexeyAB's
- * users know it.
- *
- * The network that is trained measures it, one image at a time. Masters, statistics, loss scale, counters and
- * generators stay as they are, so that a training with -map gives the same weights as one without. Each
- * measurement is a row of BACKUP/NAME_map.csv, from which a resumed training reads the best so far; the
- * weights with the best mAP are NAME_best.weights. */
+/* `detector train ... -map [N]`: measures mAP on the .data file's `valid` images every N iterations, like
+ * AlexeyAB's -map. The network in training is measured itself, one image at a time. Masters, statistics, loss
+ * scale, counters and generators do not change, so a training with -map gives the same weights as one
+ * without. Each measurement is a row of BACKUP/NAME_map.csv, from which a resumed training reads the best so
+ * far; the weights with the best mAP are NAME_best.weights. */
 #include "../../host/program/clock.h"
 #include "../../host/program/exchange.h"
 #include "../../host/program/failure.h"
@@ -28,8 +26,8 @@ static struct {
     char header[64];    /* of the file: iteration,map50,map50_95 */
     long every, last;   /* last: the last iteration that amp_map_step saw */
     measured best;      /* iteration 0: none yet */
-    long age;           /* of the best: how many measurements came after it */
-    measured now;       /* of the last step; iteration 0: it was not measured */
+    long age;           /* how many measurements came after the best one */
+    measured now;       /* the measurement of the last step; iteration 0: it was not measured */
     amp_log_file file;
     char best_file[NAME_BYTES];
 } map = { .file = { .descriptor = -1 } };
@@ -51,8 +49,8 @@ static amp_status see_row(void *context, const char *text, amp_error *error)
     int fields = sscanf(text, "%ld,%lf,%lf", &m.iteration, &m.map, &m.map50_95);
     if (fields == 3) write_row(&m, again);
     if (fields != 3 || strcmp(again, text) || m.iteration <= so_far->last)
-        return amp_fail(error, AMP_BAD_CONFIG, "'%.80s' is no row of what -map measured; expected: %s", text,
-                        map.header);
+        return amp_fail(error, AMP_BAD_CONFIG, "'%.80s' is not a row of -map's measurements; expected: %s",
+                        text, map.header);
     so_far->last = m.iteration;
     if (m.iteration > so_far->iteration) return AMP_OK;
     so_far->kept++;
@@ -149,8 +147,9 @@ static amp_status check_network(const struct network *net, amp_error *error)
 {
     int recurrent = amp_fork_recurrent_layer(net);
     if (recurrent >= 0)
-        return amp_fail(error, AMP_BAD_CONFIG, "layer %d is recurrent: measuring would move the state that "
-                        "training carries; measure saved weights with `detector map`", recurrent);
+        return amp_fail(error, AMP_BAD_CONFIG, "layer %d is recurrent: measuring would change the state "
+                                               "that training keeps; measure saved weights with `detector "
+                                               "map`", recurrent);
     if (amp_fork_box_classes(net) < 0)
         return amp_fail(error, AMP_BAD_CONFIG, "its last section is not [yolo], [region] or [detection]");
     return amp_check_channels(net, error);
@@ -170,7 +169,7 @@ static amp_status begin(struct network *net, const char *data_file, const char *
     amp_ranks_agree(); /* each rank measures a part of the same list */
     snprintf(name, sizeof name, "%s/%s_map.csv", folder, base);
     snprintf(map.best_file, sizeof map.best_file, "%s/%s_best.weights", folder, base);
-    snprintf(what, sizeof what, "list of what -map measured at IoU %g", iou);
+    snprintf(what, sizeof what, "list of -map measurements at IoU %g", iou);
     snprintf(map.header, sizeof map.header, "iteration,map%g,map50_95", iou * 100);
     if (amp_ranks_leads())
         AMP_TRY(amp_log_file_open(&map.file, name, what, map.header, &reader, &dropped, error));

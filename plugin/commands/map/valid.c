@@ -1,6 +1,7 @@
-/* `darknet amp valid DATA CFG WEIGHTS`: how good a network is on the .data file's `valid` images. A detector
+/* `darknet amp valid DATA CFG WEIGHTS`: measures a network on the .data file's `valid` images. A detector
  * gets mean average precision, a classifier top-1 and top-K accuracy. `darknet detector map` measures a
- * detector. pjreddie's Darknet does not have this command; AlexeyAB's has, and the output is in its words. */
+ * detector; pjreddie's Darknet does not have this command, AlexeyAB's has it, and the output uses its
+ * words. */
 #include "../command.h"
 
 #include "../../host/program/turns.h"
@@ -23,13 +24,14 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
         { .name = "CFG", .text = &r->cfg, .about = "the network's .cfg" },
         { .name = "WEIGHTS", .text = &r->weights, .about = "what was trained" },
         { .name = "-points", .text = &r->points, .choices = "0|11|101",
-          .about = "average precision as COCO has it (101, usual), as VOC 2007 (11), or the whole area (0)" },
+          .about = "average precision as in COCO (101, the default), in VOC 2007 (11), or the whole "
+                   "area (0)" },
         { .name = "-thresh", .real = &r->confidence, .least = 0, .most = 1,
-          .about = "the confidence from which a box counts in precision, recall and F1 (.25)" },
+          .about = "least confidence of a box that counts in precision, recall and F1 (.25)" },
         { .name = r->only_detectors ? NULL : "-json", .value = "FILE", .text = &r->json,
           .about = "also writes everything as JSON; - is standard output" },
         { .name = "-top", .number = &r->top, .least = 1, .most = 1 << 24,
-          .about = "of a classifier: how many guesses it has (5)" },
+          .about = "for a classifier: the guesses that count for each image (5)" },
         { 0 } };
     r->points = "101";
     r->confidence = (double)amp_map_usual_request().confidence;
@@ -144,7 +146,7 @@ static amp_status measure(const request *r, FILE *json, amp_error *error)
     amp_data_file_free(&data);
     if (status == AMP_OK) status = amp_evaluation_open(r->cfg, r->weights, &net, error);
     if (status != AMP_OK) return status;
-    if (amp_turns_ready()) status = amp_fail(error, AMP_IO_FAILED, "told to stop before it began");
+    if (amp_turns_ready()) status = amp_fail(error, AMP_IO_FAILED, "stopped before it began");
     else if (amp_fork_box_classes(net) >= 0) status = valid_detector(r, net, json, error);
     else if (r->only_detectors)
         status = amp_fail(error, AMP_BAD_CONFIG, "%s: not a detector: its last section is not [yolo], "

@@ -1,4 +1,4 @@
-/* What a user could change, from the plan's facts: rows of a table. */
+/* Derives what a user could change from the plan, as rows of a table. */
 #include "plan_report.h"
 
 #include "../../host/program/failure.h"
@@ -77,11 +77,11 @@ static void advise_fp32(amp_plan_report *r, int i)
         advise(r, "fp32", i, "nothing: %s", row->why);
     else if (row->computes == AMP_FP32 && !row->winograd[0]
              && r->machine.support[r->dtype] == AMP_SUPPORT_NATIVE)
-        advise(r, "no kernel", i, "other channels than %d -> %d a group", row->in, row->out);
+        advise(r, "no kernel", i, "channels other than %d -> %d a group", row->in, row->out);
 }
 
-/* Layers that could run in half but follow one of Darknet's own, or a kept one, into fp32: after a kept
- * shortcut, all shortcuts that add to it run in fp32. */
+/* Advises on layers that could run in half precision but run in fp32 because a layer that they read does:
+ * after a shortcut kept in fp32, all shortcuts that add to it run in fp32. */
 static void advise_islands(amp_plan_report *r)
 {
     for (int i = 0; i < r->count; i++) {

@@ -25,19 +25,19 @@ static amp_status read_arguments(int argc, char **argv, plan_request *w, amp_err
         { .name = "-batch", .number = &w->batch, .least = 1, .most = 1 << 20,
           .about = "the batch to plan for (the .cfg's)" },
         { .name = "-subdivisions", .number = &w->subdivisions, .least = 1, .most = 1 << 20,
-          .about = "the number of passes that a batch is made in (the .cfg's)" },
+          .about = "the number of passes that a batch is split into (the .cfg's)" },
         { .name = "-ranks", .number = &w->link.ranks, .least = 2, .most = AMP_PLAN_MOST_RANKS,
-          .about = "also shows what a training by that number of ranks takes" },
+          .about = "also shows what a training on that many ranks takes" },
         { .name = "-link", .real = &w->link.gbit, .least = .001, .most = 1e5,
           .about = "the rate of the links between ranks, in Gbit/s (10)" },
         { .name = "-step", .real = &w->link.step_ms, .least = .001, .most = 1e9,
-          .about = "a step of one rank in ms, as `amp bench` tells: gives the ranks' efficiency" },
+          .about = "ms of a step of one rank, from `amp bench`; needed for the ranks' efficiency" },
         { .name = "-json", .value = "FILE", .text = &w->json,
           .about = "also writes everything as JSON; - is standard output" },
         { 0 } };
     AMP_TRY(amp_arguments_read("amp plan", argc - 3, argv + 3, arguments, error));
     if (!w->link.ranks && (w->link.gbit > 0 || w->link.step_ms > 0))
-        return amp_fail(error, AMP_BAD_CONFIG, "%s goes with -ranks N", w->link.gbit > 0 ? "-link" : "-step");
+        return amp_fail(error, AMP_BAD_CONFIG, "%s needs -ranks N", w->link.gbit > 0 ? "-link" : "-step");
     if (w->link.gbit <= 0) w->link.gbit = 10;
     return AMP_OK;
 }

@@ -66,7 +66,7 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     amp_conv_facts facts;
     if (!amp_node_facts(node, backend, &facts)) return;
     row->computes = facts.computes;
-    /* pixels of a channel of the input, if it is flattened */
+    /* pixels per channel of the input, if it is flattened */
     int flattened = p.groups * p.in / node->inputs[0]->shape.c;
     row->padded_in = (p.turned ? facts.padded_out : facts.padded_in) * flattened;
     row->padded_out = p.turned ? facts.padded_in : facts.padded_out;
@@ -76,7 +76,8 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     if (row->winograd[0]) amp_append(row->why, sizeof row->why, "; winograd: %s", row->winograd);
 }
 
-/* For a layer of Darknet's own whose matrix products the backend makes. */
+/* Notes the dtype in which the backend computes the matrix products of a layer that otherwise runs Darknet's
+ * code. */
 static void ask_about_products(amp_plan_row *row, const amp_node *node, const amp_backend *backend)
 {
     row->products = node->products;
@@ -85,8 +86,8 @@ static void ask_about_products(amp_plan_row *row, const amp_node *node, const am
     if (row->computes != node->products) add_why(row, ", computed in", row->computes);
 }
 
-/* Operations of a training pass: forward, the weights' gradients, and the input's gradient if another layer
- * needs it. */
+/* The operations of a training pass: forward, the weights' gradients, and the input's gradient if another
+ * layer needs it. */
 static double training_operations(const amp_node *node, double forward)
 {
     int wants_delta = 0;
@@ -125,7 +126,7 @@ static void fill_row(amp_plan_report *r, int i)
         ask_about_products(row, node, r->backend);
     else if (node->desc.kind->makes_loss && node->dtype != AMP_FP32) {
         row->dtype = row->computes = AMP_FP32;
-        snprintf(row->why, sizeof row->why, "fp32 loss; reads and gives %s", amp_dtype_name(node->dtype));
+        snprintf(row->why, sizeof row->why, "fp32 loss; reads and writes %s", amp_dtype_name(node->dtype));
     }
 }
 
@@ -188,7 +189,7 @@ static amp_status list_batches(amp_plan_report *r, amp_error *error)
     return AMP_OK;
 }
 
-/* What a training takes with these settings; of those in force, r->fits_amp is known. */
+/* The memory of a training with these settings. For the settings in force it is r->fits_amp. */
 static amp_status add_checkpoint(amp_plan_report *r, const amp_recompute_settings *settings, int in_force,
                                  amp_error *error)
 {

@@ -25,7 +25,7 @@ static void channels_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
                  row->out_aligned ? "" : "!");
 }
 
-/* Why the layer runs in its dtype, and which casts it causes: of the inputs that it is the first to read in
+/* Prints why the layer runs in its dtype and which casts it causes: of inputs that it is the first to read in
  * its form, and of its own output if the host reads that. */
 static void notes_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
@@ -82,12 +82,12 @@ static const amp_field product_fields[] = {
 static void print_rows(const amp_plan_report *r, FILE *stream)
 {
     amp_table_print(stream, 0, layer_fields, r->rows, sizeof *r->rows, r->count, r);
-    amp_print_wrapped(stream, 0, "w x h x c: of the output. channels: of a group, in -> out; ! is no "
-                      "multiple of 8. padded: in the backend's copies of the weights.");
+    amp_print_wrapped(stream, 0, "w x h x c: the output's size. channels: of a group, in -> out; ! is not a "
+                                 "multiple of 8. padded: in the backend's copies of the weights.");
     amp_print_wrapped(stream, 0, "stock, AMP: MiB of outputs, deltas and what backward reads again, in "
                       "stock's fp32 and under AMP.");
-    amp_print_wrapped(stream, 0, "cast: a layer's output, where this layer is the first to read it so; \"and "
-                      "back\": its delta too.");
+    amp_print_wrapped(stream, 0, "cast: the layer whose output is cast for this layer, the first to read it "
+                      "in this form; \"and back\": its delta too.");
 }
 
 static void write_layer(amp_json *json, const amp_plan_row *row, const amp_layer_desc *d)
@@ -347,7 +347,7 @@ void amp_plan_print_table(const amp_plan_report *r, FILE *stream)
                       r->subdivisions, r->view.w, r->view.h, r->view.c);
     if (r->steps > 1) fprintf(stream, "Each image stands for %d time steps.\n", r->steps);
     if (r->off_in_cfg)
-        fprintf(stream, "The .cfg does not ask for AMP: shown is what `-amp %s` would do.\n",
+        fprintf(stream, "The .cfg does not turn AMP on; this is the plan of `-amp %s`.\n",
                 amp_dtype_name(r->dtype));
     putc('\n', stream);
     print_rows(r, stream);

@@ -65,7 +65,7 @@ static const amp_field fields[] = {
 void amp_plan_print_ranks(const amp_plan_report *r, FILE *stream)
 {
     if (!r->rank_rows) return;
-    fprintf(stream, "\nRanks over links of %g Gbit/s, gradients in fp32; calculated, nothing was sent\n",
+    fprintf(stream, "\nRanks with links of %g Gbit/s, gradients in fp32; calculated, not measured\n",
             r->link.gbit);
     amp_table_print(stream, 2, fields, r->ranks, sizeof *r->ranks, r->rank_rows, r);
     if (amp_fork_state(r->net)->config->sync_batchnorm)

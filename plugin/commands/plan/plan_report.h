@@ -32,7 +32,7 @@ typedef struct amp_plan_row {
     /* activations and deltas; under AMP, before the arena reuses memory */
     size_t stock_bytes, amp_bytes;
     amp_plan_bytes arena;                   /* the arena's part of amp_bytes */
-    size_t buffer_bytes;                    /* the part of Darknet's own buffers */
+    size_t buffer_bytes;                    /* the part in Darknet's own buffers */
     size_t weights, half_bytes;             /* parameters; bytes of their half copies */
 } amp_plan_row;
 
@@ -61,7 +61,7 @@ typedef struct amp_plan_checkpoint {
 /* A training by several ranks (`-ranks N`): what each computes in a step, and what summing gradients
  * costs. */
 typedef struct amp_plan_ranks {
-    /* a rank's passes in a step, and images of a pass. 0: the batch cannot be shared */
+    /* a rank's passes per step, and images per pass. 0: the batch cannot be shared */
     int ranks, passes, images;
     double megabytes;              /* sent by a rank in a step; it receives as much */
     double wire_seconds;           /* the time that a link of the given rate takes for them */
@@ -85,7 +85,8 @@ typedef struct amp_plan_report {
     const amp_plan *plan;
     amp_dtype dtype;
     int off_in_cfg;             /* AMP is off in the .cfg; the report shows what AMP would do */
-    int batch, subdivisions, steps, images; /* of the .cfg; time steps of an image; images of a pass */
+    int batch, subdivisions, steps, images; /* the .cfg's batch and subdivisions; time steps per image; images
+                                               per pass */
     const amp_backend *backend;
     amp_machine machine;
 
@@ -95,11 +96,12 @@ typedef struct amp_plan_report {
     int cast_count;
 
     size_t parameters;             /* elements */
-    size_t half_bytes, workspace;  /* copies of weights; what convolutions and Darknet's own layers share */
+    size_t half_bytes, workspace;  /* bytes: copies of weights; workspace shared by convolutions and Darknet's
+                                      own layers */
     size_t stock_workspace;
     amp_footprint amp, fp32;
     size_t stock;                  /* activations, deltas and input of stock Darknet */
-    /* of a pass: all; those in half; those in fp32 on stored halves */
+    /* operations of a pass: all; those in half precision; those in fp32 on inputs stored in half precision */
     double operations, half_operations, stored_operations;
 
     amp_available_memory memory;   /* before the network was made */
@@ -110,7 +112,7 @@ typedef struct amp_plan_report {
     amp_plan_link link;
     amp_plan_ranks ranks[AMP_PLAN_RANK_ROWS];
     int rank_rows;
-    int fits_amp, fits_stock;      /* images a pass; 0: not even one, -1: not known */
+    int fits_amp, fits_stock;      /* images per pass; 0: not even one fits, -1: unknown */
     amp_cache_estimate cache;      /* images 0: not asked for */
     int most_images;               /* Darknet cannot take more images in a pass, whatever the memory */
 

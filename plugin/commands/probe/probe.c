@@ -4,7 +4,7 @@
 #include "../arguments.h"
 #include "../command.h"
 
-/* AMP_DIVERGED: AMP's fp32 is not Darknet's; all has been printed and written then. */
+/* AMP_DIVERGED: AMP's fp32 differs from Darknet's; everything has been printed and written by then. */
 static amp_status compare(amp_probe_comparison *c, const char *json, const char *page, amp_error *error)
 {
     amp_status status = amp_probe_compare(c, error);
@@ -19,13 +19,13 @@ static amp_status compare(amp_probe_comparison *c, const char *json, const char 
 amp_status amp_command_probe(int argc, char **argv, amp_error *error)
 {
     const char *json = NULL, *page = NULL;
-    int compares = 0; /* as the option that it was until it became the whole command */
+    int compares = 0; /* -compare, still accepted: it was an option before it became the whole command */
     amp_probe_comparison c = { 0 };
     const amp_argument arguments[] = {
         { .name = "DATA", .text = &c.data, .about = "the .data file of the training" },
         { .name = "CFG", .text = &c.cfg, .about = "the network's .cfg" },
         { .name = "WEIGHTS", .text = &c.weights, .optional = 1,
-          .about = "what the training begins with (random weights)" },
+          .about = "the weights that the training starts from (random weights)" },
         { .name = "-images", .number = &c.images, .least = 1, .most = 65536,
           .about = "images of the pass (those of a pass of the training)" },
         { .name = "-json", .value = "FILE", .text = &json,

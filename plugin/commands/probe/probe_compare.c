@@ -1,5 +1,5 @@
-/* The passes of `darknet amp probe`. Stock's tensors are kept until AMP's fp32 was compared with
- * them, and fp32's until bf16 and fp16 were. */
+/* The passes of `darknet amp probe`. Stock's tensors are kept until AMP's fp32 is compared with them, and
+ * fp32's until bf16 and fp16 are. */
 #define _DEFAULT_SOURCE /* setenv */
 #include "probe_comparison.h"
 
@@ -70,8 +70,8 @@ static void excuse(amp_trace_flags *flags, const amp_network_desc *n, int i, int
         if (d->inputs[k] >= 0) flags[d->inputs[k]][AMP_TRACE_DELTA] = 1;
 }
 
-/* What a fault spoils here: on the CPU a part of a delta that is lost is made up for
- * (amp_fork_watch_layers), and it is lost only where a later layer reads the value too. */
+/* The effects of a fault in this network. A lost part of a delta is added again on the CPU
+ * (amp_fork_watch_layers), and is lost only if a later layer reads the value too. */
 static int effects_here(const amp_probe_comparison *c, const amp_network_desc *n, int i, int effects)
 {
     int value = n->layers[i].inputs[0], read = 0;
@@ -121,7 +121,7 @@ static void note_faults(amp_probe_comparison *c, const amp_subject *s)
     for (int row = 0; (fault = amp_fork_stock_fault(row)); row++) note_fault(c, s, row, fault);
 }
 
-/* Whether the layer's tensor has numbers above `most`, inf or NaN. */
+/* Whether the layer's tensor contains inf, NaN or a number above `most`. */
 static int exceeds(const amp_trace *trace, int layer, int kind, float most)
 {
     if (layer < 0) return 0;
@@ -131,8 +131,8 @@ static int exceeds(const amp_trace *trace, int layer, int kind, float most)
     return 0;
 }
 
-/* Whether the sums that batch norm takes these statistics of may: of N numbers with mean m and variance v,
- * none is further than sqrt(N v) from m. */
+/* Whether the inputs of batch norm may exceed `most`, judged by these statistics: none of N numbers with mean
+ * m and variance v is further than sqrt(N v) from m. */
 static int sums_exceed(const amp_layer_desc *d, const amp_trace *trace, int layer, float most)
 {
     const amp_trace_tensor *m = amp_trace_at(trace, layer, AMP_TRACE_MEANS);
@@ -143,9 +143,9 @@ static int sums_exceed(const amp_layer_desc *d, const amp_trace *trace, int laye
     return 0;
 }
 
-/* Sets the flags of layers that give or get outputs beyond `most`, or give deltas or gradients that are inf
- * or NaN, of which Darknet's code, compiled with -Ofast, may make finite numbers. Returns how many there are,
- * and in *first the first. */
+/* Sets the flags of layers that read or write outputs beyond `most`, or write deltas or gradients that are
+ * inf or NaN; Darknet's code, compiled with -Ofast, may turn these into finite numbers. Returns the number of
+ * such layers; *first: the first one. */
 static int note_beyond(const amp_network_desc *n, const amp_trace *trace, float most, amp_trace_flags *flags,
                        int *first)
 {
@@ -165,7 +165,7 @@ static int note_beyond(const amp_network_desc *n, const amp_trace *trace, float 
     return count;
 }
 
-/* Whether Darknet's own code is known to give a wrong output. */
+/* Whether Darknet's own code is known to compute some output wrongly. */
 static int has_wrong_outputs(const amp_probe_comparison *c, int layers)
 {
     int wrong = 0;
@@ -173,7 +173,7 @@ static int has_wrong_outputs(const amp_probe_comparison *c, int layers)
     return wrong;
 }
 
-/* Those of AMP's fp32, from the image on. */
+/* Records the outputs of a whole pass in AMP's fp32. */
 static amp_status record_outputs(const amp_probe_comparison *c, const char *cfg, const amp_probe_input *input,
                                  amp_trace *out, amp_error *error)
 {
@@ -193,11 +193,12 @@ static amp_status pass_in_stock(amp_probe_comparison *c, amp_subject *s, const a
     fprintf(stderr, "amp probe: a pass in Darknet's own code\n");
     AMP_TRY(amp_subject_run(s, input, &pass, error));
     if ((count = note_beyond(&s->network, trace, FLT_MAX, c->excused, &first)))
-        tell_fault(c, &s->network, first, count, "gives or gets inf or NaN", "not counted");
+        tell_fault(c, &s->network, first, count, "reads or writes inf or NaN", "not counted");
     return AMP_OK;
 }
 
-/* What is known of the network before its pass, and the images. Returns also whether outputs are wrong. */
+/* Notes what is known about the network before its pass, and loads the images. *wrong: whether some outputs
+ * are wrong. */
 static amp_status look_at_stock(amp_probe_comparison *c, amp_subject *s, amp_probe_input *input, int *wrong,
                                 amp_error *error)
 {
@@ -218,7 +219,7 @@ static amp_status run_stock(amp_probe_comparison *c, const char *cfg, amp_probe_
     int wrong = 0;
     AMP_TRY(open_subject(c, &s, cfg, "off", error));
     amp_status status = look_at_stock(c, &s, input, &wrong, error);
-    if (status == AMP_OK && wrong) { /* one network at a time: on a GPU each has its stream */
+    if (status == AMP_OK && wrong) { /* one network at a time: each has its own stream on a GPU */
         amp_subject_close(&s);
         status = record_outputs(c, cfg, input, &right, error);
         if (status == AMP_OK) status = open_subject(c, &s, cfg, "off", error);
@@ -235,7 +236,8 @@ static amp_status run_stock(amp_probe_comparison *c, const char *cfg, amp_probe_
 
 /* ---- AMP ---- */
 
-/* With each layer given the reference's numbers. conditions: found around these; NULL: not wanted. */
+/* A pass in which each layer starts from the reference's numbers. conditions: measured with these numbers;
+ * NULL: not needed. */
 static amp_status run_fed(amp_subject *s, const amp_probe_input *input, const amp_trace *reference,
                           amp_differences **found, amp_conditions **conditions, amp_error *error)
 {
@@ -248,7 +250,7 @@ static amp_status run_fed(amp_subject *s, const amp_probe_input *input, const am
     return status;
 }
 
-/* From the image on; reference NULL: only recorded. */
+/* A pass of the whole network; reference NULL: it is only recorded. */
 static amp_status run_whole(amp_probe_run *run, amp_trace_flags *excused, amp_subject *s,
                             const amp_probe_input *input, const amp_trace *reference, amp_trace *record,
                             amp_error *error)
@@ -263,8 +265,8 @@ static amp_status run_whole(amp_probe_run *run, amp_trace_flags *excused, amp_su
     return amp_subject_time(s, input, &run->seconds, error);
 }
 
-/* Keeps three traces at most: the two that layers are fed with, and what they make of them. Where Darknet's
- * own code cannot run, stock is NULL. */
+/* Keeps at most three traces: the two that layers are fed with, and the results. stock is NULL if Darknet's
+ * own code cannot run. */
 static amp_status run_fp32(amp_probe_comparison *c, amp_subject *s, const amp_probe_input *input,
                            const amp_trace *stock, amp_trace *record, amp_error *error)
 {
@@ -281,7 +283,7 @@ static amp_status run_fp32(amp_probe_comparison *c, amp_subject *s, const amp_pr
     return status;
 }
 
-/* The pass from the image on finds the loss scale. */
+/* The pass of the whole network finds the loss scale. */
 static amp_status run_half(amp_probe_run *run, amp_subject *s, const amp_probe_input *input,
                            const amp_trace *fp32, amp_error *error)
 {
@@ -305,7 +307,7 @@ static amp_status run_amp(amp_probe_comparison *c, amp_dtype dtype, const char *
         c->beyond = amp_allocated(calloc((size_t)s.network.count + 1, sizeof *c->beyond));
         note_beyond(&s.network, record, FLT_MAX, c->undefined, &(int){ 0 });
         note_beyond(&s.network, record, (float)AMP_PROBE_FP16_MOST, c->beyond, &c->first_beyond);
-        c->network = s.network; /* its arrays go with the network, its kinds and links stay */
+        c->network = s.network; /* its arrays are freed with the network; kinds and links stay valid */
         s.network = (amp_network_desc){ 0 };
     }
     amp_subject_close(&s);
@@ -330,7 +332,7 @@ static amp_status run_all(amp_probe_comparison *c, const char *cfg, amp_probe_in
 
 /* ---- the comparison ---- */
 
-/* A copy of the .cfg whose batch is one pass. */
+/* Makes a copy of the .cfg with one pass per batch. */
 static amp_status copy_cfg(amp_probe_comparison *c, char copy[AMP_MEMORY_FILE], amp_error *error)
 {
     amp_cfg_facts facts;
@@ -349,9 +351,9 @@ amp_status amp_probe_compare(amp_probe_comparison *c, amp_error *error)
     c->first_beyond = -1;
     AMP_TRY(amp_machine_read(&c->machine, error));
     AMP_TRY(copy_cfg(c, copy, error));
-    setenv("DARKNET_MATH", "fp32", 1); /* else a GPU's cuDNN takes TF32 for Darknet's own convolutions */
+    setenv("DARKNET_MATH", "fp32", 1); /* otherwise cuDNN uses TF32 for Darknet's own convolutions */
     if (!c->seed) c->seed = darknet_amp_seed();
-    if (!darknet_amp_is_seeded()) amp_random_set_seed(c->seed); /* AlexeyAB's yolo layer seeds by it */
+    if (!darknet_amp_is_seeded()) amp_random_set_seed(c->seed); /* AlexeyAB's yolo layer uses it as a seed */
     amp_status status = run_all(c, copy, &input, &stock, &fp32, error);
     amp_trace_free(&stock);
     amp_trace_free(&fp32);

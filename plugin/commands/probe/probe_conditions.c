@@ -1,14 +1,15 @@
-/* How ill-conditioned each layer is: how many times as much its results move as what it is given.
+/* Measures how ill-conditioned each layer is: the factor by which it amplifies a relative change of its
+ * input. A nudge multiplies each number of the input by 1 + AMP_NUDGE or 1 - AMP_NUDGE, at random, and the
+ * results are compared with those without it. This covers rounding errors that are independent for each
+ * number.
  *
- * Nudges measure it: each number that a layer is given is multiplied by 1 + AMP_NUDGE or 1 - AMP_NUDGE, at
- * random, and its results are compared with those without. What rounding moves in the same way, number by
- * number, is explained by that. Errors that many numbers have in common move a sum of n numbers n times as
- * far as one, and nudges at random only sqrt(n) times:
- *  - Darknet's CPU code adds up a gradient's terms image by image. The sums of two images are each off by
- *    more roundings than one number, and may cancel. So all pixels of an image's channel are also nudged
+ * An error that many numbers share moves a sum of n numbers n times as far as an error in one number, but
+ * random nudges move it only sqrt(n) times as far:
+ *  - Darknet's CPU code adds a gradient's terms image by image. The sums of two images have larger rounding
+ *    errors than single numbers, and may cancel. So another nudge moves all pixels of an image's channel
  *    alike.
- *  - Batch norm's backward takes the mean of a channel's deltas off each of them. An error in it moves all of
- *    them alike, and no nudge of the deltas does, since a mean that they have in common is taken off. */
+ *  - Batch norm's backward subtracts the mean of a channel's deltas from each of them. An error in the mean
+ *    moves them all alike. No nudge of the deltas does that, since their common mean is subtracted. */
 #include "probe_comparison.h"
 
 #include <math.h>
@@ -18,9 +19,9 @@
 
 /* ---- nudges ---- */
 
-/* Adds to the conditions what moved in a pass with a nudge. Deltas and gradients move with the outputs too;
- * what went across a kink, or to another pixel, does not count. What moves without a nudge is not
- * ill-conditioned but wrong, and gets no condition. */
+/* Adds the changes of a pass with a nudge to the conditions. Deltas and gradients change with the outputs
+ * too; changes because a number crossed a kink, or because another pixel was chosen, do not count. A change
+ * without a nudge means that the layer is wrong, not ill-conditioned: it gets no condition. */
 static void take_conditions(const amp_network_desc *n, amp_subject_nudge nudge, const amp_differences *found,
                             amp_conditions *conditions)
 {
@@ -64,15 +65,15 @@ static double mean_square(const float *numbers, size_t count)
     return count ? sum / (double)count : 0;
 }
 
-/* Of what a limit allows for a gradient, 2n units roundoff (probe_verdict.c), the part that it allows for a
- * mean, n/2. */
+/* A limit allows 2n units roundoff for a gradient (probe_verdict.c), and n/2 for a mean: their ratio. */
 #define PART_OF_A_MEAN .25
 
-/* How far the gradient of a layer's weights moves, relative to its L2 norm, when the two means that batch
- * norm's backward takes move by 1, relative to themselves. Of channel f with n numbers, scale s and spread v
- * these are s/v b/n and s/v g/n, where b and g are the gradients of its bias and its scale, the second times
- * the normalized output. So the gradient of each of its weights moves by s/v (b + g) times the mean of the
- * inputs that the weight is multiplied by, for which their root mean square stands here. */
+/* How far the gradient of a layer's weights moves, relative to its L2 norm, when the two means in batch
+ * norm's backward change by a factor of 2. For channel f with n numbers, scale s and standard deviation v
+ * these means contribute s/v b/n and s/v g/n, where b and g are the gradients of its bias and its scale; the
+ * second is multiplied by the normalized output. So the gradient of each weight moves by s/v (b + g) times
+ * the mean of the inputs that the weight is multiplied by. The inputs' root mean square is used for that
+ * mean. */
 static double mean_condition(const amp_layer_desc *d, const float *scales, const amp_trace *reference,
                              int layer, double input_mean_square)
 {

@@ -1,4 +1,4 @@
-/* A comparison as tables and JSON. */
+/* Prints a comparison as tables, and writes it as JSON. */
 #include "probe_comparison.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ static void print_cosine(double cosine, FILE *stream)
     else fprintf(stream, " %7.5f", cosine);
 }
 
-/* The larger error of two tensors, of which one or both may not be there. */
+/* The larger error of two tensors; either or both may be missing. */
 static double larger(const amp_difference *a, const amp_difference *b)
 {
     return fmax(amp_difference_error(a), amp_difference_error(b));
@@ -71,7 +71,7 @@ static void print_sizes(const amp_difference *d, FILE *stream)
     else fprintf(stream, " %10.2f %%", 100 * d->flushed);
 }
 
-/* How large the numbers are that fp16 is compared with. */
+/* Prints how large the numbers are that fp16 would have to hold. */
 static void print_ranges(const amp_probe_comparison *c, FILE *stream)
 {
     const amp_probe_run *r = &c->runs[AMP_FP16];
@@ -108,8 +108,8 @@ void amp_probe_print_comparison(const amp_probe_comparison *c, FILE *stream)
             c->data ? c->data : "random images", c->weights ? c->weights : "random weights", c->images,
             c->width, c->height);
     fprintf(stream, "darknet amp %s, %s, on %s\n", AMP_VERSION, amp_fork_name, c->machine.description);
-    fprintf(stream, "error: |x - y| / |y| over all numbers, of the pass; added: of a layer that is given y's "
-            "numbers\n");
+    fprintf(stream, "error: |x - y| / |y| over all numbers, for the whole pass; added: for a layer that "
+                    "starts from y's numbers\n");
     for (int k = 0; k < AMP_PROBE_DTYPES; k++) print_table(c, order[k], stream);
     print_ranges(c, stream);
     for (int k = 1; k < AMP_PROBE_DTYPES; k++) print_trials(c, order[k], stream);

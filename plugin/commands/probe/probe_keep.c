@@ -1,5 +1,5 @@
-/* What keeping layers in fp32 brings, tried: the layers that add most to the error, 1, 2, 4 and 8 of them,
- * get amp=0, and the whole gradient is compared with fp32's again. */
+/* Tries how much keeping layers in fp32 helps: the 1, 2, 4 and 8 layers that add most to the error get amp=0,
+ * and the whole gradient is compared with fp32's again. */
 #include "probe_comparison.h"
 
 #include <math.h>
@@ -7,9 +7,9 @@
 #include "../../host/program/failure.h"
 #include "../cfg_copy.h"
 
-/* A trial is advised if it leaves at most this share of the gradient's error... */
+/* A trial is recommended if at most this fraction of the gradient's error remains... */
 #define WORTHWHILE .5
-/* ... and if no larger one leaves less than this share of what it leaves, or if that is little. */
+/* ... and if no larger trial reduces that to less than this fraction of it, or if little error is left. */
 #define AS_GOOD .8
 
 amp_difference amp_probe_gradient(amp_differences *d, int layers, amp_trace_flags *excused)
@@ -36,7 +36,8 @@ static double added_at(const amp_probe_run *r, int layer, amp_trace_kind kind)
     return isnan(error) ? 0 : error * error;
 }
 
-/* What it makes of its inputs, and what its backward gives to them and to its weights. */
+/* The error that a layer adds to its outputs, and in backward to its inputs' deltas and its weights'
+ * gradients. */
 static double added_by(const amp_probe_comparison *c, const amp_probe_run *r, int i)
 {
     const amp_layer_desc *d = &c->network.layers[i];
@@ -46,7 +47,8 @@ static double added_by(const amp_probe_comparison *c, const amp_probe_run *r, in
     return sum;
 }
 
-/* The layers whose matrix products run in half, by what they add; among equals the first stays first. */
+/* Sorts the layers whose matrix products run in half precision by their added error; equal ones stay in
+ * order. */
 static void order_layers(const amp_probe_comparison *c, amp_probe_run *r)
 {
     r->order = amp_allocated(calloc((size_t)c->network.count + 1, sizeof *r->order));
@@ -111,7 +113,7 @@ amp_status amp_probe_try_keeping(const amp_probe_comparison *c, amp_dtype dtype,
                                  amp_error *error)
 {
     order_layers(c, r);
-    /* Where fp32 itself is wrong, it does not matter what half loses against it. */
+    /* If fp32 itself is wrong, the error of half precision relative to it does not matter. */
     if (c->tries_nothing || amp_probe_is_wrong(c)) return AMP_OK;
     for (int count = 1; r->trial_count < AMP_KEEP_TRIALS && count <= r->order_count; count *= 2)
         AMP_TRY(try_first(c, dtype, r, count, made_from, input, fp32, error));

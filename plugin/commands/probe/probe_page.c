@@ -1,5 +1,6 @@
-/* A comparison as a page with pictures: the error by layer, on a logarithmic axis, of outputs, deltas and
- * weights' gradients. A line is the error of the pass; a dot is what the layer adds itself. */
+/* Writes a comparison as a page with pictures: the error of outputs, deltas and weights' gradients by layer,
+ * on a logarithmic axis. A line is the error of the whole pass; a dot is the error that the layer adds
+ * itself. */
 #include "probe_comparison.h"
 
 #include <math.h>
@@ -19,7 +20,7 @@ static double x_of(const amp_probe_comparison *c, int layer)
     return LEFT + (layer + .5) * WIDTH / c->network.count;
 }
 
-/* What is smaller or larger than the axis lies at its end; inf too. */
+/* Values beyond the axis, and inf, are drawn at its ends. */
 static double y_of(double error)
 {
     double exponent = error > 0 ? log10(error) : LEAST_EXPONENT;
@@ -96,8 +97,8 @@ void amp_probe_write_page(FILE *out, const void *comparison)
     fclose(verdict);
     amp_html_text(out, said);
     free(said);
-    fputs("</pre>\n<p>A line is the error of the whole pass, a dot what the layer adds itself to what it is "
-          "given; both on a logarithmic axis, whose ends hold what lies beyond.</p>\n", out);
+    fputs("</pre>\n<p>Lines show the error of the whole pass, and dots the error that each layer adds "
+          "itself. The axis is logarithmic; values beyond its ends are drawn at the ends.</p>\n", out);
     for (int kind = AMP_TRACE_OUTPUT; kind <= AMP_TRACE_WEIGHTS; kind++) draw(c, (amp_trace_kind)kind, out);
     fputs("<h2>All figures</h2>\n<pre>", out);
     amp_html_text(out, table);

@@ -1,33 +1,35 @@
 /* What a comparison means: a word and figures for each dtype.
  *
- * Whether AMP's fp32 is Darknet's is judged by what each layer adds to what it was given, and not by how far
- * the results of the whole pass lie apart: in a network of random weights differences of the last digit grow
+ * Whether AMP's fp32 agrees with Darknet's is judged by the error that each layer adds itself, not by how far
+ * the results of the whole pass differ: in a network with random weights, differences in the last digit grow
  * to 10 % of a gradient within a hundred layers.
  *
- * How much rounding explains, in units roundoff (u = 2^-24):
- *  - A layer without long sums differs by up to 40 u (docs/results), and 256 are allowed.
- *  - A sum of k products in fp32 is off by at most 8 sqrt(k) u times the sum of their sizes, except with a
- *    probability below 1e-13 k (Higham and Mary, "A new approach to probabilistic rounding error analysis",
- *    2019, theorem 2.4 with lambda = 8). k are a layer's inputs for each output, and the other way round.
- *  - Darknet's CPU code adds up all n numbers of a channel one after the other, for batch norm's statistics,
- *    which go into all that the layer makes, and for gradients. These errors add up rather than cancel: up to
- *    n/8 were measured, and n in gradients; n/2 and 2n are allowed. On a GPU its threads add up a 256th of
- *    the numbers each, at most. An average pool adds up the pixels that it makes one of.
- *  - A layer's result may be small beside the terms that it is made of, as a delta behind batch norm of few
- *    numbers. So all this is multiplied by the layer's condition: how many times as much its result moves as
- *    what it was given (probe_conditions.c). A sum computed in fp32 is the exact one of terms moved by
- *    rounding (Higham, "Accuracy and stability of numerical algorithms", 3.1).
- *  - Where rounding moves an output across the kink of leaky or relu, its delta gets another slope
- *    (amp_probe_kinked). Darknet computes the slopes of logistic, tanh and the like from their outputs, AMP
- *    from their inputs: near a limit of the activation Darknet's are off by the rounding of 1 - y.
+ * The error that rounding explains, in units roundoff (u = 2^-24):
+ *  - A layer without long sums differs by up to 40 u (docs/results); the limit is 256.
+ *  - A sum of k products in fp32 is off by at most 8 sqrt(k) u times the sum of their absolute values, except
+ *    with a probability below 1e-13 k (Higham and Mary, "A new approach to probabilistic rounding error
+ *    analysis", 2019, theorem 2.4 with lambda = 8). For an output k is the number of inputs it is computed
+ *    from; for a delta, the number of outputs that its input contributes to.
+ *  - Darknet's CPU code adds all n numbers of a channel one after the other, for batch norm's statistics,
+ *    which affect all of the layer's results, and for gradients. These errors add up rather than cancel: up
+ *    to n/8 were measured, and up to n in gradients; the limits are n/2 and 2n. On a GPU each thread adds at
+ *    most a 256th of the numbers. An average pool adds the pixels of its window.
+ *  - A layer's result may be small compared with the terms of its sums, for example a delta after batch norm
+ *    over few numbers. So all limits are multiplied by the layer's condition: the factor by which it
+ *    amplifies a relative change of its input (probe_conditions.c). A sum computed in fp32 is the exact sum
+ *    of terms that were moved by rounding (Higham, "Accuracy and stability of numerical algorithms", 3.1).
+ *  - If rounding moves an output across the kink of leaky or relu, its delta gets the other slope
+ *    (amp_probe_kinked). Darknet computes the slopes of logistic, tanh and similar activations from their
+ *    outputs, AMP from their inputs: near a limit of the activation, Darknet's slopes are off by the rounding
+ *    of 1 - y.
  *
- * Half precision: 32 times the rounding of one number (2^-9 in bf16, 2^-12 in fp16) for outputs and
- * statistics, of which up to 8 were measured; and 128 times bf16's for deltas and gradients, in both. Batch
- * norm's backward takes the mean off a delta, and what is left has lost digits (37 roundings, on the doubles
- * of a GPU, which stores it in 16 bits). In fp16 deltas may be below its smallest numbers, too: underflow.
- * The layer's condition counts here as well. Where numbers are too large for fp16 inf is no fault, nor is an
- * inf that a lower loss scale takes away. A max pool is left out: after rounding neighbours are equal,
- * another of them is chosen, and a delta goes elsewhere. */
+ * Half precision: the limit for outputs and statistics is 32 times the rounding of one number (2^-9 in bf16,
+ * 2^-12 in fp16), of which up to 8 were measured. For deltas and gradients, in both dtypes, it is 128 times
+ * bf16's. Batch norm's backward subtracts the mean from a delta, which cancels digits (37 roundings, on a
+ * double of a GPU, which stores the delta in 16 bits). In fp16 deltas may also underflow. These limits are
+ * multiplied by the layer's condition too. An inf is not a fault if the numbers are too large for fp16, or if
+ * a lower loss scale removes it. A max pool's deltas are not judged: after rounding, neighbours may be equal,
+ * so that another one is chosen and gets the delta. */
 #include "probe_comparison.h"
 
 #include <math.h>
@@ -49,7 +51,8 @@ const char *const amp_trace_names[AMP_TRACE_KINDS] = {
 
 typedef double length_of(const amp_probe_comparison *, int layer);
 
-/* Of a layer's own results; of a delta the longest in the layers that give it. */
+/* For a layer's own results, own's length; for a delta, the longest in the layers that compute a part of
+ * it. */
 static double longest(const amp_probe_comparison *c, int layer, amp_trace_kind kind, length_of *own,
                       length_of *of_reader)
 {
@@ -65,7 +68,7 @@ static double of_a_channel(const amp_probe_comparison *c, int layer)
     amp_shape in = d->input_count && d->inputs[0] >= 0 ? c->network.layers[d->inputs[0]].output
                                                        : c->network.image;
     double numbers = (double)d->output.n * d->output.h * d->output.w;
-    /* on a GPU by one thread too */
+    /* one thread adds these on a GPU too */
     double pooled = (double)in.h * in.w / ((double)d->output.h * d->output.w);
     return fmax(c->on_gpu ? numbers / PART_OF_A_GPU_THREAD : numbers, pooled);
 }
@@ -77,7 +80,8 @@ static double weights_of(const amp_layer_desc *d)
     return weights;
 }
 
-/* The products that make an output, and a delta: weights are shared out among channels. */
+/* The number of products in the sum of an output, and of a delta: weights divided by the number of
+ * channels. */
 static double to_output(const amp_probe_comparison *c, int layer)
 {
     const amp_layer_desc *d = &c->network.layers[layer];
@@ -92,8 +96,8 @@ static double to_delta(const amp_probe_comparison *c, int layer)
 
 /* ---- limits ---- */
 
-/* How far rounding to fp16's smallest numbers, steps of 2^-24 over the loss scale, may move a layer's
- * delta. */
+/* The relative error of a layer's delta if fp16's smallest numbers, which are 2^-24 / loss scale apart, round
+ * it. */
 static double underflow(const amp_probe_comparison *c, int layer)
 {
     const amp_probe_run *r = &c->runs[AMP_FP16];
@@ -107,9 +111,9 @@ static int is_gradient(amp_trace_kind kind)
     return kind == AMP_TRACE_WEIGHTS || kind == AMP_TRACE_BIASES || kind == AMP_TRACE_SCALES;
 }
 
-/* What numbers that rounding has moved across an activation's kink put into a gradient, or into a delta that
- * layers give: as much as their own deltas are of all, and batch norm, which takes the mean off, makes it a
- * few times that. */
+/* The relative error of a gradient, or of a delta, from numbers that rounding moved across an activation's
+ * kink: their deltas' part of all deltas, times KINK, because batch norm, which subtracts the mean, amplifies
+ * it a few times. */
 double amp_probe_kinked(const amp_network_desc *n, const amp_differences *added, int layer,
                         amp_trace_kind kind)
 {
@@ -141,7 +145,7 @@ double amp_probe_limit(const amp_probe_comparison *c, amp_dtype dtype, int layer
     return limit * (of ? fmax(1, of[layer][kind]) : 1); /* none: stock does not run */
 }
 
-/* Whether nothing can be said of this tensor. */
+/* Whether this tensor cannot be judged. */
 static int is_excused(const amp_probe_comparison *c, amp_dtype dtype, int layer, amp_trace_kind kind)
 {
     if (dtype == AMP_FP32) return !c->stock_runs || c->excused[layer][kind];
@@ -177,7 +181,7 @@ void amp_probe_find_faults(amp_probe_comparison *c, amp_dtype dtype)
 
 enum { TEXT = 600 };
 
-/* "layer 3 [convolutional], output"; a delta's fault is in the layers that give it. */
+/* "layer 3 [convolutional], output"; for a delta, the layers that compute it. */
 static const char *place_of(const amp_probe_comparison *c, const amp_probe_fault *f, char text[TEXT])
 {
     const char *separator = "";
@@ -192,7 +196,7 @@ static const char *place_of(const amp_probe_comparison *c, const amp_probe_fault
         amp_append(text, TEXT, "%slayer %d [%s]", separator, i, c->network.layers[i].type);
         separator = " or ";
     }
-    amp_append(text, TEXT, ", the delta that it gives to layer %d", f->layer);
+    amp_append(text, TEXT, ", the delta that it passes to layer %d", f->layer);
     return text;
 }
 
@@ -211,14 +215,14 @@ const char *amp_probe_fault_text(const amp_probe_comparison *c, const amp_probe_
 amp_status amp_probe_refuse(const amp_probe_comparison *c, amp_error *error)
 {
     char text[AMP_FAULT_TEXT];
-    return amp_fail(error, AMP_DIVERGED, "AMP's fp32 is not Darknet's: %s; please report it with what is "
-                    "printed above and `darknet amp version`",
+    return amp_fail(error, AMP_DIVERGED, "AMP's fp32 differs from Darknet's: %s; please report it with the "
+                                         "output above and `darknet amp version`",
                     amp_probe_fault_text(c, &c->runs[AMP_FP32].faults[0], text));
 }
 
 /* ---- the verdict ---- */
 
-#define PLAIN .01 /* fp32 that is off by more is wrong */
+#define PLAIN .01 /* an fp32 error above this is wrong */
 
 const char *const amp_probe_words[] = { "not compared", "same", "range", "off", "wrong" };
 
@@ -232,7 +236,7 @@ amp_probe_word amp_probe_word_of(const amp_probe_comparison *c, amp_dtype dtype)
          : r->fault_count ? AMP_PROBE_OFF : beyond ? AMP_PROBE_RANGE : AMP_PROBE_SAME;
 }
 
-/* A dtype, or a further tensor of it that is beyond its limit. */
+/* A row of the table: a dtype, or another tensor of the same dtype that is beyond its limit. */
 typedef struct row {
     const char *dtype, *word;
     char loss[16], error[16], scale[16], keep[16], off[16], limit[16], tensor[TEXT];
@@ -244,7 +248,7 @@ static void number_text(double number, const char *format, char text[16])
     else snprintf(text, 16, format, number);
 }
 
-/* How many layers to keep in fp32. */
+/* The number of layers to keep in fp32. */
 static void keep_text(const amp_probe_run *r, char text[16])
 {
     if (!r->trial_count) return;
@@ -325,6 +329,6 @@ void amp_probe_advise(amp_probe_comparison *c)
     advise_layers(c, AMP_BF16);
     advise_layers(c, AMP_FP16);
     if (c->data && !c->weights)
-        advise(c, "These are random weights: weights that have learnt show what half precision loses in a "
-               "training.");
+        advise(c, "These are random weights: use trained weights to see what half precision loses in a "
+                  "training.");
 }

@@ -1,5 +1,6 @@
-/* Passes that are looked at, layer by layer. In AMP's engine an observer is shown each tensor as it is made.
- * In stock the fork calls before and after each layer (amp_fork_watch_layers). */
+/* Runs passes and shows their tensors layer by layer. AMP's engine shows each tensor to an observer when it
+ * is computed. In stock Darknet the fork calls a function before and after each layer
+ * (amp_fork_watch_layers). */
 #include "subject.h"
 
 #include "../../backend/activate.h"
@@ -18,9 +19,9 @@
 #define LEAST_SCALE 0x1p-64f
 enum { LEAST_PASSES = 3, MOST_PASSES = 20 };
 #define SECONDS_OF_PASSES .2
-/* What images are multiplied by in a pass before one that is fed. What it leaves in memory differs from what
- * the next pass puts there, which would else not show where it reads too early. (Batch norm makes the same of
- * images that are only darker.) */
+/* The factor of the images in the pass before a fed pass. It leaves other numbers in memory than the fed pass
+ * will write there, which shows whether a layer reads too early. (If the images were only darker, batch norm
+ * would compute the same results.) */
 #define OTHER_IMAGES -1.f
 
 /* A pass under way. */
@@ -28,19 +29,19 @@ typedef struct looker {
     amp_subject *s;
     const amp_subject_pass *asked;
     amp_trace whole;         /* gradients, complete after backward, and statistics */
-    amp_trace_flags *seen;   /* per layer, as an output is shown twice */
+    amp_trace_flags *seen;   /* per layer, because an output is shown twice */
     int *next_param;         /* per layer: the parameter whose gradient is shown next */
-    int is_forward;          /* stock: what the watcher is called around */
+    int is_forward;          /* stock: whether the watched layers run forward */
     float *numbers;          /* of one tensor, NCHW */
-    unsigned char *bytes;    /* ... as the backend has it */
+    unsigned char *bytes;    /* ... in the backend's layout */
     size_t room;             /* in both, in floats */
     int overflowed;          /* a gradient, or a delta (which dropout may hide), is inf or NaN... */
-    int hopeless;            /* ... and so is an output, which no loss scale changes */
-    amp_status status;       /* of stock's watcher, which cannot return it */
+    int hopeless;            /* ... and so is an output, which does not depend on the loss scale */
+    amp_status status;       /* of stock's watcher, which cannot return a status */
     amp_error error;
 } looker;
 
-/* ---- what is done with a tensor ---- */
+/* ---- recording and comparing a tensor ---- */
 
 static void make_room(looker *l, size_t count)
 {
@@ -67,7 +68,7 @@ static amp_trace_kind kind_of(const amp_param_desc *p)
                                                                             : AMP_TRACE_BIASES;
 }
 
-/* A gradient of a parameter, in fp32 and with the loss scale. */
+/* Takes a parameter's gradient, which is in fp32 and multiplied by the loss scale. */
 static amp_status take_gradient(looker *l, int layer, int param, const float *array, amp_error *error)
 {
     const amp_param_desc *p = &l->s->network.layers[layer].params[param];
@@ -77,10 +78,10 @@ static amp_status take_gradient(looker *l, int layer, int param, const float *ar
     return AMP_OK;
 }
 
-/* ---- a convolution whose logistic the yolo layer behind it computes ----
+/* ---- a convolution whose logistic is computed by the yolo layer after it ----
  *
- * Under AMP its output is x, in stock it is p = 1 / (1 + exp(-x)): compared is p. Stock's delta, of the yolo
- * layer and of the convolution, is d/dp, and AMP's is d/dx: compared is d/dx = p (1 - p) d/dp. */
+ * Under AMP its output is x, in stock it is p = 1 / (1 + exp(-x)): p is compared. The delta of the yolo layer
+ * and of the convolution is d/dp in stock and d/dx under AMP: d/dx = p (1 - p) d/dp is compared. */
 
 static int gives_logits(const amp_layer_desc *d) { return d->yolo && d->yolo->before_logistic; }
 
@@ -103,7 +104,8 @@ static float nudged(float number, size_t at)
     return number * (amp_random_mix(at * AMP_RANDOM_STEP) & 1 ? 1 + AMP_NUDGE : 1 - AMP_NUDGE);
 }
 
-/* Puts the reference's numbers into the tensor. alike: how many are nudged alike; 0: none is. */
+/* Replaces the tensor's numbers by the reference's. alike: how many consecutive numbers get the same nudge;
+ * 0: no nudge. */
 static amp_status feed(looker *l, amp_backend *b, const amp_tensor *t, const amp_trace_tensor *with,
                        size_t alike, float factor, amp_error *error)
 {
@@ -114,7 +116,7 @@ static amp_status feed(looker *l, amp_backend *b, const amp_tensor *t, const amp
     return b->upload(b, t->data, l->bytes, amp_tensor_bytes(t), error);
 }
 
-/* The slope as Darknet computes it, from the output y; NaN where it keeps the input. */
+/* The slope as Darknet computes it from the output y; NaN if Darknet keeps the input for that. */
 static double slope_at(amp_activation a, double y)
 {
     switch (a) {
@@ -127,9 +129,9 @@ static double slope_at(amp_activation a, double y)
     }
 }
 
-/* amp_difference.flipped of a layer that has written numbers for an output. Where AMP takes the slope from
- * the input, Darknet's is off by the rounding of its output, which is large beside the slope where an
- * activation is near its limit. */
+/* amp_difference.flipped of a layer with the output `numbers`. If AMP computes the slope from the input,
+ * Darknet's slope has the rounding error of its output, which is large relative to the slope near an
+ * activation's limit. */
 static double flipped(const amp_layer_desc *d, const float *numbers, const amp_trace_tensor *output,
                       const amp_trace_tensor *delta)
 {
@@ -174,8 +176,8 @@ static amp_status see_tensor(looker *l, amp_backend *b, const amp_seen *seen, am
     return feed(l, b, t, amp_trace_at(reference, seen->layer, kind), alike, scale, error);
 }
 
-/* A loss that another layer reads: AMP shows its own part of its input's delta, stock has one delta with what
- * that layer gives back. */
+/* A loss layer whose output another layer reads: AMP shows only its own part of its input's delta, while
+ * stock has one delta that includes the other layer's part. */
 static int mixes_deltas(const amp_network_desc *n, int layer)
 {
     int reads = 0;
@@ -228,7 +230,8 @@ static amp_status take_delta(looker *l, int layer, const amp_layer_arrays *a, am
     return status;
 }
 
-/* What lies behind a layer that Darknet's own code gets wrong is then made of numbers that a training has. */
+/* Replaces wrong outputs of Darknet's own code, so that the layers after them see numbers as in a
+ * training. */
 static amp_status correct(looker *l, int layer, const amp_layer_arrays *a, amp_error *error)
 {
     if (!l->asked->corrects || !l->asked->wrong[layer][AMP_TRACE_OUTPUT] || !a->output) return AMP_OK;
@@ -237,8 +240,8 @@ static amp_status correct(looker *l, int layer, const amp_layer_arrays *a, amp_e
     return l->s->backend->upload(l->s->backend, a->output, with->numbers, a->count * sizeof(float), error);
 }
 
-/* After forward: the output. Before backward: the delta, of which all parts are there. After it:
- * gradients. */
+/* Takes the output after forward, the delta before backward, when all its parts have been added, and the
+ * gradients after backward. */
 static amp_status take_layer(looker *l, int layer, int begins, amp_error *error)
 {
     amp_layer_arrays a = amp_fork_layer_arrays(l->s->net, layer);
@@ -260,12 +263,12 @@ static void watch(void *context, int layer, int begins)
 
 /* ---- statistics ---- */
 
-/* Rolling statistics come in pairs: of means, then of variances. Recurrent states, which move by no factor,
- * are none. */
+/* Rolling statistics come in pairs: means, then variances. Recurrent states, which have no rolling factor, do
+ * not count. */
 static int is_rolling(const amp_statistics_desc *s) { return s->rolling_factor > 0; }
 
-/* Each pass begins with recurrent states of 0. And from 0 a rolling statistic r moves to (1 - f) 0 + f x, so
- * that x, the batch's, is r / f without a loss; nothing reads it in a training's pass. */
+/* Each pass begins with recurrent states of 0 and rolling statistics of 0. A rolling statistic r then becomes
+ * (1 - f) 0 + f x, so the batch's x is exactly r / f. Nothing in a training pass reads r. */
 static amp_status clear_statistics(amp_subject *s, amp_error *error)
 {
     for (int i = 0; i < s->network.count; i++)
@@ -297,7 +300,7 @@ static amp_status take_statistics(looker *l, int layer, amp_error *error)
 
 /* ---- a pass ---- */
 
-/* Sets the images, times factor (0: nudged), and the labels. No input: they stay. */
+/* Sets the images, multiplied by factor (0: nudged), and the labels. input NULL: they stay. */
 static void put_input(amp_subject *s, const amp_probe_input *input, float factor)
 {
     for (size_t i = 0; input && i < input->image_count; i++)
@@ -307,7 +310,7 @@ static void put_input(amp_subject *s, const amp_probe_input *input, float factor
     srand(s->seed + 1); /* dropout */
 }
 
-/* What Darknet's layers print to stdout is dropped; returns what restore_stdout takes. */
+/* Discards what Darknet's layers print to stdout; returns the argument of restore_stdout. */
 static int mute_stdout(void)
 {
     fflush(stdout);
@@ -349,7 +352,7 @@ static void forward_and_backward(amp_subject *s, const amp_probe_input *input, f
     restore_stdout(kept);
 }
 
-/* Gradients are 0 again, as after a step. */
+/* Clears the gradients, as after a step. */
 static amp_status forget(amp_subject *s, amp_error *error)
 {
     if (!s->engine) return AMP_OK;
@@ -454,7 +457,7 @@ amp_status amp_subject_time(amp_subject *s, const amp_probe_input *input, double
 
 /* ---- making it ---- */
 
-/* Nothing of the weights' sidecar is taken over, and `seen` is at a step's beginning. */
+/* Ignores the weights' sidecar, and puts `seen` at the beginning of a step. */
 static struct network *load(const char *cfg, const char *weights, const char *dtype, unsigned seed)
 {
     const char *requested = amp_host_requested_dtype();
@@ -472,7 +475,7 @@ static struct network *load(const char *cfg, const char *weights, const char *dt
     amp_fork_set_counters(net, counters);
     if (!amp) return net;
     amp->resume->phase = AMP_FRESH;
-    amp->summary_printed = 1; /* no line about a resumed training: nothing of it is kept */
+    amp->summary_printed = 1; /* no line about a resumed training: its state is not used */
     return net;
 }
 
@@ -502,9 +505,9 @@ amp_status amp_subject_open(amp_subject *s, const char *cfg, const char *weights
     return status;
 }
 
-/* Draws biases and scales (stirs), or moves each parameter by up to half of itself: stock's here, as
- * Darknet's own update passes over some layers; AMP's by the momentum that its next update finds. Alike in
- * all subjects of a network and seed. */
+/* With `stirs`, draws biases and scales. Otherwise moves each parameter by up to half of its value: in stock
+ * directly, since Darknet's own update skips some layers; under AMP through the momentum that the next update
+ * uses. All subjects with the same network and seed get the same numbers. */
 static amp_status draw(amp_subject *s, int stirs, amp_error *error)
 {
     uint64_t state = stirs ? s->seed : ~(uint64_t)s->seed;
@@ -541,7 +544,8 @@ amp_status amp_subject_step(amp_subject *s, amp_error *error)
 {
     int is_forward;
     if (!s->engine) return draw(s, 0, error);
-    forward_and_backward(s, NULL, 1, &is_forward, NULL); /* on no images, so that there are copies */
+    forward_and_backward(s, NULL, 1, &is_forward, NULL); /* without images, to make the copies of the
+                                                            weights */
     AMP_TRY(forget(s, error));
     AMP_TRY(draw(s, 0, error));
     amp_fork_update(s->net);

@@ -1,4 +1,4 @@
-/* Keeping and comparing the tensors of a pass. */
+/* Keeps and compares the tensors of a pass. */
 #include "trace.h"
 
 #include <math.h>
@@ -37,7 +37,8 @@ void amp_trace_append(amp_trace *t, int layer, amp_trace_kind kind, const float 
 
 /* ---- differences ---- */
 
-/* Whose size bounds that of a tensor from below: its root mean square, times the square root of count. */
+/* The kind of tensor that gives a lower bound of a tensor's size: its root mean square, times the square root
+ * of count. */
 static double floor_of(const amp_trace *reference, int layer, amp_trace_kind kind, size_t count)
 {
     double sum = 0;
@@ -52,7 +53,7 @@ static double floor_of(const amp_trace *reference, int layer, amp_trace_kind kin
     return sqrt(sum);
 }
 
-/* fp16 makes 0 of numbers up to 2^-25, which it rounds to even. */
+/* fp16 rounds numbers up to 2^-25 to 0 (2^-25 is a tie, which goes to even). */
 static void take_sizes(const amp_trace_tensor *y, double scale, amp_difference *d)
 {
     size_t numbers = 0, flushed = 0;
@@ -99,7 +100,7 @@ double amp_difference_cosine(const amp_difference *d)
 
 /* ---- layouts ---- */
 
-/* Where number (n, c, p) of N images, C channels and P pixels lies. */
+/* The index of element (n, c, p) of N images, C channels and P pixels. */
 static size_t place_of(const amp_tensor *t, size_t n, size_t c, size_t p)
 {
     size_t channels = (size_t)t->shape.c, pixels = (size_t)t->shape.h * (size_t)t->shape.w;

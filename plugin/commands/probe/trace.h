@@ -1,15 +1,15 @@
-/* The tensors of one training pass, layer by layer, and how far those of another pass lie from them.
+/* The tensors of one training pass, layer by layer, and their differences from another pass.
  *
- * All numbers are fp32, images and channels in Darknet's order (NCHW), without the loss scale, whatever the
- * pass computed in. */
+ * All numbers are fp32, in Darknet's order (NCHW), without the loss scale, whatever dtype the pass computed
+ * in. */
 #pragma once
 
 #include "../../tensor/status.h"
 #include "../../tensor/tensor.h"
 
-/* What a layer makes in a pass. Gradients of weights, biases and scales are kept apart, and so are means and
- * variances, since the larger would hide the smaller. Statistics are the batch's: those that
- * the rolling ones have moved towards. */
+/* A layer's results in a pass. Gradients of weights, biases and scales are separate, and so are means and
+ * variances, since the larger numbers would hide the smaller. Statistics are those of the batch, not the
+ * rolling ones. */
 typedef enum amp_trace_kind {
     AMP_TRACE_OUTPUT, AMP_TRACE_DELTA, AMP_TRACE_WEIGHTS, AMP_TRACE_BIASES, AMP_TRACE_SCALES,
     AMP_TRACE_MEANS, AMP_TRACE_VARIANCES, AMP_TRACE_KINDS
@@ -22,43 +22,43 @@ typedef struct amp_trace {
     amp_trace_tensor *tensors; /* layers times AMP_TRACE_KINDS */
 } amp_trace;
 
-/* Sums over the numbers of a tensor x, compared, and y, its reference. */
+/* Sums over the elements of a tensor x and its reference y. */
 typedef struct amp_difference {
-    int compared;          /* both were there, and as large */
+    int compared;          /* both exist and have the same size */
     double xx, yy, xy, dd; /* d = x - y; NaN where x or y holds inf or NaN */
-    double floor;          /* the least that the size of y counts as: see amp_difference_error */
-    double flipped;        /* of an output: how far the activation moves its deltas where x has another slope
-                              than y, as across leaky's kink, or where y has lost the slope by rounding,
-                              relative to all of them */
-    double largest;        /* the largest |y|, times the pass's loss scale where y has one */
-    double flushed;        /* the share of those numbers of y other than 0 that fp16 makes 0, so scaled */
+    double floor;          /* lower bound for the size of y: see amp_difference_error */
+    double flipped;        /* of an output: the relative error of its deltas because the activation's slope
+                              differs, for example if x and y are on different sides of leaky's kink, or if
+                              rounding changed the slope */
+    double largest;        /* the largest |y|, multiplied by the pass's loss scale for deltas and gradients */
+    double flushed;        /* the fraction of the nonzero y, scaled likewise, that fp16 would flush to 0 */
 } amp_difference;
 
-/* Of one layer, a difference of each kind; and a flag. */
+/* One layer's differences, and flags, by kind. */
 typedef amp_difference amp_differences[AMP_TRACE_KINDS];
 typedef char amp_trace_flags[AMP_TRACE_KINDS];
 
 void amp_trace_make(amp_trace *, int layers);
 void amp_trace_free(amp_trace *);
 amp_trace_tensor *amp_trace_at(const amp_trace *, int layer, amp_trace_kind);
-/* Adds a copy of `count` numbers, times factor, behind those that are there already. */
+/* Appends a copy of `count` numbers, multiplied by factor. */
 void amp_trace_append(amp_trace *, int layer, amp_trace_kind, const float *numbers, size_t count,
                       float factor);
 
-/* Compares a tensor with its reference; `reference` is the trace of all, which gives the floor. Those of
- * biases and scales are held against the size of their layer's weights' gradient where that is larger, since
- * a bias before batch norm has a gradient of 0 but for rounding; means against the square root of their
- * variances, for the same reason. */
+/* Compares a tensor with its reference; `reference` is the whole trace, from which the floor is computed. For
+ * gradients of biases and scales the floor is the size of the layer's weights' gradient, since a bias before
+ * batch norm has a gradient of 0 except for rounding; for means, the square root of their variances, for the
+ * same reason. */
 void amp_trace_compare(const amp_trace *reference, int layer, amp_trace_kind, const float *numbers,
                        size_t count, double scale, amp_difference *out);
 
-/* The relative L2 error |x - y| / max(|y|, floor): inf where x or y is not finite, 1 where y alone is 0, 0
- * where both are, NaN where nothing was compared. And the cosine of the angle between x and y; NaN likewise,
- * and where one is 0. */
+/* error: the relative L2 error |x - y| / max(|y|, floor): inf if x or y is not finite, 1 if only y is 0, 0 if
+ * both are, NaN if nothing was compared. cosine: of the angle between x and y; NaN if nothing was compared or
+ * one is 0. */
 double amp_difference_error(const amp_difference *);
 double amp_difference_cosine(const amp_difference *);
 
-/* Between a tensor as a backend has it (any dtype and layout) and NCHW, times factor: into the tensor from
- * `from`, or, where that is NULL, out of it to `to`. `memory`: where the tensor's bytes lie in the program's
+/* Converts between a backend's tensor (any dtype and layout) and NCHW, multiplied by factor: from `from` into
+ * the tensor, or, if `from` is NULL, from the tensor to `to`. `memory`: the tensor's bytes in the program's
  * memory. */
 void amp_trace_convert(const amp_tensor *, void *memory, float factor, const float *from, float *to);

@@ -159,7 +159,7 @@ void amp_report_table(const amp_comparison *c, FILE *stream)
     for (size_t i = 0; i < c->advice.count; i++) fprintf(stream, "%s\n", c->advice.line[i]);
 }
 
-/* ---- a run's steps, as few as a chart can show: of a million as many as of some thousand ---- */
+/* ---- a run's steps, thinned to what a chart can show: a million become as few as some thousand ---- */
 
 enum { LOSS_POINTS = 100, SCALE_COLUMNS = 2000 };
 
@@ -171,7 +171,7 @@ static size_t most_steps(const amp_comparison *c)
     return most;
 }
 
-/* How many steps one of `parts` has: the same for all runs, so that they can be compared. */
+/* The number of steps in one of `parts`: the same for all runs, so that they can be compared. */
 static size_t per_part(const amp_comparison *c, size_t parts)
 {
     size_t steps = most_steps(c);

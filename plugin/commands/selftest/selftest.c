@@ -108,12 +108,12 @@ amp_status amp_command_selftest(int argc, char **argv, amp_error *error)
     AMP_TRY(cfg ? test(cfg, cfg, 1, &found, error) : test_all_gpus(&found, error));
     if (*found.text) {
         if (!cfg)
-            return amp_fail(error, AMP_DIVERGED, "%s; please report it with what is printed above",
+            return amp_fail(error, AMP_DIVERGED, "%s; please report it with the output above",
                             found.text);
         fflush(stdout);
         fprintf(stderr, "amp selftest: %s\n", found.text);
         exit(found.plainly ? AMP_SELFTEST_WRONG : AMP_SELFTEST_OFF);
     }
-    printf("\nAll layers compute what they must.\n");
+    printf("\nAll layers compute correct results.\n");
     return AMP_OK;
 }

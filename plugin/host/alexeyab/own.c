@@ -27,5 +27,6 @@ const amp_fork_option amp_fork_options[] = {
 
 const char amp_fork_names[] = "";
 const char amp_fork_label_place[] =
-    "labels beside their image (in labels/ for one in JPEGImages/, or COCO's images/train2017/ and the like)";
-const char amp_fork_label_images[] = ".jpg, .jpeg, .png, .bmp, .ppm or .tiff, or all that in capitals";
+    "labels beside their image (in labels/ for images in JPEGImages/, COCO's images/train2017/ and similar "
+    "folders)";
+const char amp_fork_label_images[] = ".jpg, .jpeg, .png, .bmp, .ppm or .tiff, or any of these in capitals";

@@ -160,7 +160,8 @@ static amp_status fit_sequences(const struct darknet_amp *amp, int i, layer *l, 
     l->batch = batch / l->steps;
     if (l->batch > amp->batch / made_steps)
         return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: has room for %d sequences of time_steps=%d "
-                        "and got %d images; give the .cfg batch=%d and time_steps=1", i,
+                                                "but got %d images; set batch=%d and time_steps=1 in the "
+                                                ".cfg", i,
                         amp_host_type_name(l->type), amp->batch / made_steps, made_steps, batch, batch);
     for (int k = 0; k < count; k++) parts[k].part->batch = l->batch;
     return AMP_OK;

@@ -20,7 +20,8 @@ static double number(const cfg_walk *walk, const char *key) { return cfg_walk_nu
 static void set_image(cfg_walk *walk, double w, double h, double c)
 {
     if (w < 1 || h < 1 || c < 1) {
-        fail(walk, NULL, "%.0fx%.0fx%.0f go in and %.0fx%.0fx%.0f would come out; sizes are 1 or more",
+        fail(walk, NULL, "its input is %.0fx%.0fx%.0f and its output would be %.0fx%.0fx%.0f; sizes must be "
+                         "at least 1",
              walk->in->w, walk->in->h, walk->in->c, w, h, c);
         return;
     }
@@ -42,7 +43,7 @@ static void check_policy(cfg_walk *walk)
     int policy = (int)number(walk, "policy");
     int steps = cfg_walk_numbers(walk, "steps"), scales = cfg_walk_numbers(walk, "scales");
     if (policy == POLICY_STEPS && (!steps || !scales))
-        fail(walk, "policy", "needs steps and scales, and there is no %s", steps ? "scales" : "steps");
+        fail(walk, "policy", "needs steps and scales, but there is no %s", steps ? "scales" : "steps");
     else if (policy == POLICY_STEPS && steps != scales)
         fail(walk, "scales", "steps has %d numbers and scales %d; give one scale for each step", steps,
              scales);
@@ -64,13 +65,14 @@ void cfg_rule_net(cfg_walk *walk)
     walk->out->outputs = cfg_walk_given(walk, "inputs") && !walk->resized ? number(walk, "inputs") : image;
     if (subdivisions > batch)
         fail(walk, "subdivisions",
-             "batch = %.0f cannot be split into %.0f parts; subdivisions is at most batch", batch,
+             "batch = %.0f cannot be split into %.0f parts; subdivisions must be at most batch", batch,
              subdivisions);
     else if (fmod(batch, subdivisions) != 0 && !walk->resized)
-        cfg_walk_warn(walk, "subdivisions", NULL, "does not divide batch = %.0f: only %.0f images make a "
-                      "step", batch, trunc(batch / subdivisions) * subdivisions);
+        cfg_walk_warn(walk, "subdivisions", NULL, "does not divide batch = %.0f: a step uses only %.0f "
+                                                  "images", batch,
+                                                  trunc(batch / subdivisions) * subdivisions);
     if (!walk->out->outputs)
-        fail(walk, NULL, "%s is missing: width, height and channels say what goes in, or inputs alone",
+        fail(walk, NULL, "%s is missing: give width, height and channels, or only inputs",
              !w ? "width" : !h ? "height" : "channels");
     else if (image && walk->out->outputs != image)
         fail(walk, "inputs", "width, height and channels make %.0f; leave inputs out", image);
@@ -111,10 +113,10 @@ static void check_own(cfg_walk *walk, double pad, double stride_x, double stride
                     : number(walk, "dot") ? "dot" : has_activation(walk, "revleaky") ? "activation" : NULL;
     if (key && number(walk, "size") == 1 && (pad || stride_x > 1 || stride_y > 1)
         && !cfg_own_lays_out_1x1(stride_x, number(walk, "dilation")))
-        fail(walk, key, "runs as Darknet's own code, whose 1x1 windows ignore padding and stride; leave "
-             "these out, or this key");
+        fail(walk, key, "makes Darknet's own code run the layer, whose 1x1 windows ignore padding and "
+                        "stride; remove these, or this key");
     if (key && has_activation(walk, "relu6"))
-        fail(walk, key, "runs as Darknet's own code, which does not train with activation=relu6");
+        fail(walk, key, "makes Darknet's own code run the layer, which does not train with activation=relu6");
 }
 
 /* Darknet's parser ends the program if share_index= names a layer whose weights have another shape. */
@@ -127,7 +129,8 @@ static void check_shared(cfg_walk *walk, double n, double size, double groups)
         && number(walk, "groups") == groups && c == walk->in->c;
     cfg_walk_enter(walk, index);
     if (!is_alike && walk->layers[from].outputs)
-        fail(walk, "share_index", "layer %d is no convolution of the same filters, size, groups and channels",
+        fail(walk, "share_index", "layer %d is not a convolution with the same filters, size, groups and "
+                                  "channels",
              from);
 }
 
@@ -137,7 +140,7 @@ void cfg_rule_convolutional(cfg_walk *walk)
     double stride_x = stride_of(walk, "stride_x"), stride_y = stride_of(walk, "stride_y");
     double groups = number(walk, "groups"), c = walk->in->c, dilation = fmax(number(walk, "dilation"), 1);
     if (fmod(c, groups) != 0 || fmod(n, groups) != 0) {
-        fail(walk, "groups", "does not divide the %.0f channels that go in and the %.0f filters", c, n);
+        fail(walk, "groups", "does not divide both the %.0f input channels and the %.0f filters", c, n);
         return;
     }
     check_own(walk, pad, stride_x, stride_y);
@@ -153,11 +156,11 @@ void cfg_rule_convolutional(cfg_walk *walk)
     double more = (dilation - 1) * (2 * pad + 1 - size);
     if (trunc((w + more - size) / stride_x) + 1 != walk->out->w
         || trunc((h + more - size) / stride_y) + 1 != walk->out->h)
-        fail(walk, "dilation", "its windows make %.0fx%.0f, and Darknet has room for %.0fx%.0f; an odd size "
-             "with pad=1 goes with it", trunc((w + more - size) / stride_x) + 1,
+        fail(walk, "dilation", "its windows make %.0fx%.0f, but Darknet has room for %.0fx%.0f; use an odd "
+                               "size with pad=1", trunc((w + more - size) / stride_x) + 1,
              trunc((h + more - size) / stride_y) + 1, walk->out->w, walk->out->h);
     cfg_walk_count(walk, walk->out->w * walk->out->h * size * size * (c / groups),
-                "numbers that im2col lays out");
+                "numbers in the matrix of im2col");
     add_weights(walk, c / groups * n * size * size, n);
 }
 
@@ -167,7 +170,7 @@ void cfg_rule_deconvolutional(cfg_walk *walk)
     double pad = padding_of(walk);
     double w = (walk->in->w - 1) * stride + size - 2 * pad, h = (walk->in->h - 1) * stride + size - 2 * pad;
     set_image(walk, w, h, n);
-    cfg_walk_count(walk, walk->in->w * walk->in->h * size * size * n, "numbers that im2col lays out");
+    cfg_walk_count(walk, walk->in->w * walk->in->h * size * size * n, "numbers in the matrix of im2col");
     add_weights(walk, walk->in->c * n * size * size, n);
 }
 
@@ -181,7 +184,7 @@ void cfg_rule_local(cfg_walk *walk)
     double weights = walk->in->c * n * size * size * w * h;
     set_image(walk, w, h, n);
     if (size > fmin(padded, walk->in->h + 2 * pad) || trunc((padded - size) / stride) + 1 != w)
-        fail(walk, "size", "does not go with pad = %.0f and an image of %.0fx%.0f: size=3 does with pad=1",
+        fail(walk, "size", "does not fit pad = %.0f and an image of %.0fx%.0f; use size=3 with pad=1",
              pad, walk->in->w, walk->in->h);
     cfg_walk_count(walk, weights, "weights");
     walk->out->weights = weights + w * h * n;
@@ -226,7 +229,7 @@ void cfg_rule_batchnorm(cfg_walk *walk) { walk->out->weights = 4 * walk->in->c; 
 void cfg_rule_normalization(cfg_walk *walk)
 {
     if (trunc(number(walk, "size") / 2) > walk->in->c)
-        fail(walk, "size", "half of it is more than the %.0f channels that go in", walk->in->c);
+        fail(walk, "size", "half of it is more than the %.0f input channels", walk->in->c);
 }
 
 void cfg_rule_crop(cfg_walk *walk)
@@ -253,7 +256,7 @@ void cfg_rule_reorg(cfg_walk *walk)
         return;
     }
     if ((reverse || !flatten) && fmod(in->c, square) != 0)
-        fail(walk, "stride", "the %.0f channels that go in are no multiple of stride*stride = %.0f", in->c,
+        fail(walk, "stride", "the %.0f input channels are not a multiple of stride*stride = %.0f", in->c,
              square);
     if (!reverse && (fmod(in->w, stride) != 0 || fmod(in->h, stride) != 0))
         fail(walk, "stride", "does not divide the image of %.0fx%.0f", in->w, in->h);
@@ -284,7 +287,7 @@ static void keep_group(cfg_walk *walk)
         if (fmod(walk->layers[(int)cfg_walk_at(walk, "layers", i)].c, groups) != 0)
             fail(walk, "groups", "does not divide the channels of layer %.0f",
                  cfg_walk_at(walk, "layers" , i));
-    if (id >= groups) fail(walk, "group_id", "groups=%.0f are 0 to %.0f", groups, groups - 1);
+    if (id >= groups) fail(walk, "group_id", "groups=%.0f are numbered 0 to %.0f", groups, groups - 1);
     walk->out->outputs /= groups;
     walk->out->c /= groups;
 }
@@ -324,11 +327,12 @@ static void check_joined(cfg_walk *walk, int index)
     const cfg_shape *in = walk->in, *from = &walk->layers[index];
     if (!from->outputs) return;
     if (!from->w || !from->h || !from->c) {
-        fail(walk, "from", "layer %d gives no image", index);
+        fail(walk, "from", "layer %d does not output an image", index);
         return;
     }
     if (trunc(from->w / in->w) != trunc(from->h / in->h) || trunc(in->w / from->w) != trunc(in->h / from->h))
-        fail(walk, "from", "layer %d gives %.0fx%.0f, to which %.0fx%.0f of the layer before cannot be added",
+        fail(walk, "from", "layer %d outputs %.0fx%.0f, to which the %.0fx%.0f of the layer before this one "
+                           "cannot be added",
              index, from->w, from->h, in->w, in->h);
     if (walk->resized && (from->w != in->w || from->h != in->h))
         fail(walk, "from", "Darknet cannot resize a shortcut of different sizes; set random=0");
@@ -352,14 +356,14 @@ void cfg_rule_shortcut_of_one_size(cfg_walk *walk)
         const cfg_shape *from = &walk->layers[index];
         is_own |= count > 1 && from->outputs && from->outputs != in->outputs;
         if (from->outputs && (from->w != in->w || from->h != in->h))
-            fail(walk, "from", "layer %d gives %.0fx%.0f, and the layer before %.0fx%.0f; both must be as "
-                 "large", index, from->w, from->h, in->w, in->h);
+            fail(walk, "from", "layer %d outputs %.0fx%.0f, but the layer before this one %.0fx%.0f; both "
+                               "must have the same size", index, from->w, from->h, in->w, in->h);
     }
     /* Darknet's own shortcut outputs 0 with relu6, and does not keep its input, which hard_mish's gradient
      * needs */
     if (is_own && (has_activation(walk, "relu6") || has_activation(walk, "hard_mish")))
-        fail(walk, "activation", "cannot be trained in Darknet's own shortcut, which adds with weights, or "
-             "several layers of different shapes; take another, or run with -amp off");
+        fail(walk, "activation", "cannot be trained in Darknet's own shortcut, which adds with weights or "
+                                 "adds layers of different shapes; use another one, or run with -amp off");
 }
 
 /* Scales the channels of layer `from`, or with scale_wh=1 its pixels. */
@@ -370,8 +374,8 @@ void cfg_rule_scale_channels(cfg_walk *walk)
     if (!from->outputs) return;
     if (places ? in->c != 1 || in->w != from->w || in->h != from->h
                : in->w != 1 || in->h != 1 || in->c != from->c)
-        fail(walk, "from", "layer %d gives %.0fx%.0fx%.0f, which %.0fx%.0fx%.0f cannot scale", index, from->w,
-             from->h, from->c, in->w, in->h, in->c);
+        fail(walk, "from", "layer %d outputs %.0fx%.0fx%.0f, which an input of %.0fx%.0fx%.0f cannot scale",
+             index, from->w, from->h, from->c, in->w, in->h, in->c);
     set_image(walk, from->w, from->h, from->c);
 }
 
@@ -380,8 +384,9 @@ void cfg_rule_sam(cfg_walk *walk)
     int index = (int)number(walk, "from");
     const cfg_shape *in = walk->in, *from = &walk->layers[index];
     if (from->outputs && (in->w != from->w || in->h != from->h || in->c != from->c))
-        fail(walk, "from", "layer %d gives %.0fx%.0fx%.0f, and the layer before %.0fx%.0fx%.0f; both must be "
-             "alike", index, from->w, from->h, from->c, in->w, in->h, in->c);
+        fail(walk, "from", "layer %d outputs %.0fx%.0fx%.0f, but the layer before this one %.0fx%.0fx%.0f; "
+                           "both must have the same shape", index, from->w, from->h, from->c, in->w, in->h,
+                           in->c);
 }
 
 /* ---- layers without width and height ---- */
@@ -399,7 +404,8 @@ void cfg_rule_activation(cfg_walk *walk) { walk->out->one_size = !walk->in->w; }
 void cfg_rule_dropout(cfg_walk *walk)
 {
     if (walk->index == 0)
-        fail(walk, NULL, "the first layer cannot be one, since Darknet's works in the layer before it");
+        fail(walk, NULL, "it cannot be the first layer, since Darknet's dropout works on the layer before it "
+                         "in place");
     cfg_rule_activation(walk);
 }
 
@@ -434,7 +440,7 @@ void cfg_rule_crnn(cfg_walk *walk)
     double area = walk->in->w * walk->in->h;
     set_image(walk, walk->in->h, walk->in->w, output);
     cfg_walk_count(walk, 9 * hidden * fmax(fmax(hidden, output), walk->in->c), "weights");
-    cfg_walk_count(walk, 9 * area * fmax(hidden, walk->in->c), "numbers that im2col lays out");
+    cfg_walk_count(walk, 9 * area * fmax(hidden, walk->in->c), "numbers in the matrix of im2col");
     cfg_walk_count(walk, hidden * area * walk->batch / walk->time_steps * (walk->time_steps + 1),
                 "numbers of its state");
     walk->out->weights = 9 * hidden * (walk->in->c + hidden + output) + with_norm(walk, 2 * hidden + output);
@@ -449,7 +455,7 @@ void cfg_rule_crnn_of_any_size(cfg_walk *walk)
     double w = trunc((walk->in->w + 2 * pad - size) / stride) + 1;
     double h = trunc((walk->in->h + 2 * pad - size) / stride) + 1;
     if (w != walk->in->w || h != walk->in->h)
-        fail(walk, "size", "its state must be as large as the image; size=3 is with pad=1");
+        fail(walk, "size", "its state must be as large as the image; use size=3 with pad=1");
     set_image(walk, walk->in->w, walk->in->h, output);
     cfg_walk_count(walk, area * hidden * fmax(fmax(hidden, output), walk->in->c), "weights");
     walk->out->weights = area / groups * hidden * (walk->in->c + hidden + output)
@@ -513,7 +519,8 @@ static void check_lines(cfg_walk *walk, const char *key, double classes)
     fclose(file);
     if (!count) fail(walk, key, "the file is empty");
     if (is_tree && count > classes)
-        fail(walk, key, "the tree has %d nodes, and the layer only %.0f numbers for them", count, classes);
+        fail(walk, key, "the tree has %d nodes, but the layer has only %.0f numbers for them", count,
+                        classes);
 }
 
 /* ---- losses ---- */
@@ -522,7 +529,7 @@ void cfg_rule_softmax(cfg_walk *walk)
 {
     double groups = number(walk, "groups");
     if (fmod(walk->in->outputs, groups) != 0)
-        fail(walk, "groups", "does not divide the %.0f numbers that go in", walk->in->outputs);
+        fail(walk, "groups", "does not divide the %.0f input numbers", walk->in->outputs);
     check_lines(walk, "tree", walk->in->outputs);
     if (number(walk, "noloss")) walk->out->reads = 0;
 }
@@ -548,7 +555,7 @@ static void set_boxes(cfg_walk *walk, double boxes, double anchors, double coord
     walk->out->random = number(walk, "random");
     if (walk->resized) { /* resize_yolo_layer and similar ones do not set out_w and out_h */
         walk->out->w = walk->out->h = walk->out->c = 0;
-        walk->out->no_image = "Darknet does not resize the image that it gives; set random=0";
+        walk->out->no_image = "Darknet does not resize the image that it outputs; set random=0";
     }
     if (numbers != 2 * anchors) cfg_own_wrong_anchors(walk, numbers, anchors);
     if (filters != walk->in->c)
@@ -563,13 +570,13 @@ static void yolo(cfg_walk *walk, double coords)
     int mask = cfg_walk_numbers(walk, "mask");
     for (int i = 0; i < mask; i++)
         if (cfg_walk_at(walk, "mask", i) >= total)
-            fail(walk, "mask", "mask has %.0f, but num=%.0f anchors are 0 to %.0f",
+            fail(walk, "mask", "mask has %.0f, but num=%.0f anchors are numbered 0 to %.0f",
                  cfg_walk_at(walk, "mask" , i), total, total - 1);
     double truths = cfg_own_truths(walk, 4, 0);
     int counters = cfg_walk_numbers(walk, "counters_per_class");
     if (counters && counters != number(walk, "classes"))
-        fail(walk, "counters_per_class", "has %d numbers, and classes=%.0f needs one for each", counters,
-             number(walk, "classes"));
+        fail(walk, "counters_per_class", "has %d numbers, but classes=%.0f needs one for each class",
+             counters, number(walk, "classes"));
     set_boxes(walk, mask ? mask : total, total, coords, truths, truths);
 }
 
@@ -589,7 +596,7 @@ void cfg_rule_detection(cfg_walk *walk)
     double side = number(walk, "side"), num = number(walk, "num");
     double classes = number(walk, "classes"), coords = number(walk, "coords");
     double needed = side * side * ((1 + coords) * num + classes);
-    if (coords != 4) cfg_walk_fail(walk, NULL, "4", "coords is missing, and is 1 without it");
+    if (coords != 4) cfg_walk_fail(walk, NULL, "4", "coords is missing, and defaults to 1");
     walk->out->truths = walk->out->reads = side * side * (1 + coords + classes);
     walk->out->cells = side * side;
     if (needed != walk->in->outputs)
@@ -609,7 +616,7 @@ static void check_truth(cfg_walk *walk)
     for (int i = 0; i < walk->count; i++) {
         cfg_walk_enter(walk, i);
         if (walk->layers[i].reads > there) {
-            fail(walk, NULL, "reads %.0f numbers of truth an image, and layer %d makes that %.0f",
+            fail(walk, NULL, "reads %.0f numbers of truth per image, but layer %d sets that to %.0f",
                  walk->layers[i].reads, from, there);
             return;
         }
@@ -625,15 +632,15 @@ static void check_heads(cfg_walk *walk)
     const cfg_shape *last = &walk->layers[walk->count - 1];
     cfg_walk_enter(walk, walk->count - 1);
     if (!last->classes)
-        fail(walk, NULL, "the last layer is neither [yolo] nor [region], so that `detector train` knows no "
-             "classes");
+        fail(walk, NULL, "the last layer is neither [yolo] nor [region], so `detector train` knows no "
+                         "classes");
     for (int i = 0; i < walk->count && last->classes; i++) {
         const cfg_shape *head = &walk->layers[i];
         cfg_walk_enter(walk, i);
         if (!head->classes) continue;
         if (head->classes != last->classes)
             cfg_walk_refuse(walk, cfg_walk_given(walk, "classes") ? "classes" : NULL, NULL,
-                            "the last layer has classes=%.0f, and this one %.0f; give all the same",
+                            "the last layer has classes=%.0f, but this one %.0f; all must have the same",
                             last->classes, head->classes);
         if (head->reads != last->loaded) cfg_own_unlike_head(walk, head->reads, last->loaded);
     }
@@ -645,8 +652,8 @@ static void check_classifier(cfg_walk *walk, int boxes)
     int losses = 0;
     for (int i = 0; i < walk->count; i++) losses += walk->layers[i].reads > 0;
     cfg_walk_enter(walk, walk->count - 1);
-    if (boxes) fail(walk, NULL, "the last layer finds boxes, which `detector train` trains");
-    else if (!losses) fail(walk, NULL, "no layer has a loss, so that nothing is learnt; end with [softmax]");
+    if (boxes) fail(walk, NULL, "the last layer finds boxes; train it with `detector train`");
+    else if (!losses) fail(walk, NULL, "no layer has a loss, so nothing would be learnt; end with [softmax]");
 }
 
 /* Checks [net] against the images that the loaders of `detector train` and `classifier train` can make. */
@@ -666,7 +673,7 @@ static void check_loader(cfg_walk *walk, int classifier)
                       "max_batches is %s: detector train makes no step; set it to the number of steps",
                       cfg_walk_given(walk, "max_batches") ? "0" : "missing");
     if (classifier && walk->net.w != walk->net.h)
-        fail(walk, "height", "classifier train makes square images, and the width is %.0f", walk->net.w);
+        fail(walk, "height", "classifier train makes square images, but the width is %.0f", walk->net.w);
     cfg_own_loader(walk, classifier);
 }
 
@@ -676,8 +683,8 @@ static void check_resizing(cfg_walk *walk, int classifier, double random)
     for (int i = 0; i < walk->count && !walk->layers[i].ends_resizing; i++) {
         cfg_walk_enter(walk, i);
         if (walk->layers[i].one_size)
-            fail(walk, NULL, "random=1 resizes the network while it trains, and this layer is made for one "
-                 "size; set random=0");
+            fail(walk, NULL, "random=1 resizes the network while it trains, but this layer is made for one "
+                             "size; set random=0");
     }
     cfg_walk_enter(walk, -1);
     size_t count = cfg_own_sizes(walk, classifier, random, sizes);

@@ -17,8 +17,9 @@ int amp_fork_largest_batch(const network *net)
 
 /* ---- stock's buffers ---- */
 
-/* How many arrays of its output's size a layer allocates. A dropout uses those of the layer before it; crop
- * has no delta; recurrent layers' other arrays are counted with their parts or by states_of. */
+/* The number of arrays of its output's size that a layer allocates. A dropout uses those of the layer before
+ * it; crop has no delta; the other arrays of recurrent layers are counted with their parts or by
+ * states_of. */
 static size_t arrays_of(const layer *l, int on_gpu)
 {
     int normalizes = l->batch_normalize
@@ -35,7 +36,7 @@ static size_t arrays_of(const layer *l, int on_gpu)
     }
 }
 
-/* How many arrays of one time step's output a layer allocates. */
+/* The number of arrays of one time step's output that a layer allocates. */
 static size_t states_of(const layer *l)
 {
     switch (l->type) {

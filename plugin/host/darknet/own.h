@@ -22,8 +22,8 @@
 /* The layers that layer l reads in addition to the one before it or, if it is a route, instead of it; returns
  * how many. */
 int amp_own_far_inputs(const layer *l, const int **layers);
-/* The connected or convolutional layers inside a recurrent one: amp_host_parts (weights_layout.c) fills in
- * parts, from the fork's AMP_OWN_GRU_PARTS and AMP_OWN_LSTM_PARTS, and returns how many; 0 for other
+/* Fills in `parts`, the connected or convolutional layers inside a recurrent layer, with amp_host_parts
+ * (weights_layout.c) and the fork's AMP_OWN_GRU_PARTS and AMP_OWN_LSTM_PARTS; returns how many; 0 for other
  * layers. */
 enum { AMP_OWN_MOST_PARTS = 8 };
 typedef struct amp_own_part {
@@ -33,7 +33,7 @@ typedef struct amp_own_part {
 #define AMP_OWN_NAMES(prefix) ((const char *const[3]){ prefix "weights", prefix "biases", prefix "scales" })
 #define AMP_OWN_PART(field) { { #field ".weights", #field ".biases", #field ".scales" }, l->field }
 int amp_host_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS]);
-/* Adds what only this fork has to a layer's description, of which the rest is filled in already. */
+/* Completes a layer's description, of which the rest is filled in, with what only this fork has. */
 void amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d);
 /* Whether it is a loss that learns from a list of boxes. */
 int amp_own_finds_boxes(const layer *l);
@@ -51,7 +51,7 @@ size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu);
 /* The tables that native.c reads: native_tables.c of the fork. */
 typedef struct amp_own_type {
     const char *name;          /* the .cfg section's; NULL: there is no such layer */
-    const amp_layer_ops *kind; /* computes it; AMP_LAYER_HOST: Darknet's own code does, */
+    const amp_layer_ops *kind; /* computes the layer; AMP_LAYER_HOST: Darknet's own code does, */
     const char *why_own;       /* for this reason, in a few words; else NULL */
     void (*settings)(const layer *, amp_layer_desc *); /* fills in the kind's settings; NULL: it has none */
 } amp_own_type;
@@ -68,7 +68,7 @@ extern const amp_own_type amp_own_types[];
 extern const amp_activation amp_own_activations[];
 extern const amp_own_option amp_own_options[];
 extern const size_t amp_own_type_count, amp_own_activation_count, amp_own_option_count;
-/* Why the layer's kind cannot compute it, because of an option's value, in a few words; NULL: it can. */
+/* NULL if the layer's kind can compute it, else why not: an option's value, in a few words. */
 const char *amp_own_unfit(const layer *l);
 
 /* ---- a network (fork.c, hooks.c) ---- */
@@ -92,14 +92,13 @@ extern const amp_own_fault amp_own_faults[];
 
 /* ---- memory (device.c, buffers.c) ---- */
 
-/* Frees what only this fork's own forward and backward of a native layer use, as far as device.c does not
- * know it. */
+/* Frees buffers that only this fork's own forward and backward of a native layer use, except those that
+ * device.c frees. */
 void amp_own_free_internals(layer *l, int on_gpu);
-/* Whether this layer uses the output and delta of the layer before it as its own in Darknet, as a dropout
- * does. */
+/* Whether this layer in Darknet shares the output and delta of the layer before it, as a dropout does. */
 int amp_own_borrows_buffers(const layer *l);
-/* Resizes a layer for which Darknet has a function that resize_network does not call. 0: it is not one of
- * these. */
+/* Resizes a layer for which Darknet has a function that resize_network does not call. Returns 0 for other
+ * layers. */
 int amp_own_resize(layer *l, int w, int h);
 
 /* ---- a pass (buffers.c, fork.c) ---- */
@@ -145,14 +144,13 @@ void amp_own_forward(network *net);
 void amp_own_backward(network *net);
 void amp_own_update(network *net);
 float *amp_own_predict(network *net, float *image); /* fork.c */
-/* Finds an image's size from the first bytes of its file; 0: stb_image does not know its format. */
+/* Reads an image's size from the first bytes of its file; 0: stb_image does not know its format. */
 int amp_own_image_size(const char *path, int *w, int *h);
 image amp_own_center_crop(image im, int w, int h);
-/* The boxes of the image that was predicted. A box that another one suppresses has probability 0. */
+/* Returns the boxes of the predicted image. A box that another one suppresses has probability 0. */
 detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, float suppression,
                          int *count);
-/* Call after a prediction without AMP: replaces NaN that only Darknet's logistic function made by its right
- * value. */
+/* Call after a prediction without AMP: replaces NaN from Darknet's logistic function by the right value. */
 void amp_own_fix_logistics(network *net);
 void amp_own_sort_classes(float *probabilities, network *net);
 

@@ -14,8 +14,8 @@ int amp_host_gives_boxes(const layer *l) { return l->type == DETECTION || amp_ow
 static const char *why_not_finite(const network *net, char text[256])
 {
     const char *fault = amp_fork_fault(net, text);
-    return fault ? fault : "the weights are another network's or damaged, or their training diverged or was "
-                           "too short for fp16 (then bf16 and fp32 do)";
+    return fault ? fault : "the weights belong to another network or are damaged, or their training diverged "
+                           "or was too short for fp16 (then use bf16 or fp32)";
 }
 
 amp_status amp_host_check_predicted(const network *net, const float *output, const char *of, amp_error *error)

@@ -46,7 +46,7 @@ static size_t saved_floats(const layer *l)
     return sizes.weights + sizes.channels * of_channel;
 }
 
-/* The same of a layer and its parts. */
+/* The same for a layer and its parts. */
 static size_t floats_of(const layer *l)
 {
     amp_own_part parts[AMP_OWN_MOST_PARTS];

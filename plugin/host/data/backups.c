@@ -24,7 +24,7 @@ static const char LONGEST_END[] = "_2147483647.weights.amp.new"; /* after the .c
 static struct {
     char *folder, *base;
     char lock[AMP_FORK_PATH]; /* the file's name; "" if none is held */
-    int told;                 /* the warning that it cannot be locked was printed */
+    int told;                 /* whether the warning that it cannot be locked was printed */
 } backups;
 
 /* ---- before the training ---- */
@@ -44,13 +44,13 @@ static amp_status check_names(const char *base, const char *folder, const char *
     if (longest < 0) longest = NAME_MAX;
     if (length > (size_t)longest)
         return amp_fail(error, AMP_IO_FAILED,
-                        "amp: %.300s: what is saved is named after it, and with up to %zu bytes "
-                        "behind it that is too long: a name may have %ld bytes; give the .cfg a shorter name",
+                        "amp: %.300s: saved files are named after it with up to %zu more bytes, which is too "
+                        "long: a name may have %ld bytes; give the .cfg a shorter name",
                         cfg, strlen(LONGEST_END), longest);
     if (strlen(folder) + 1 + length >= AMP_FORK_PATH)
         return amp_fail(error, AMP_IO_FAILED,
-                        "amp: backup = %.300s...: a path may have %d bytes with the file's name; "
-                        "name a folder that is less deep", folder, AMP_FORK_PATH - 1);
+                        "amp: backup = %.300s...: a path may have %d bytes with the file's name; use a "
+                        "folder with a shorter path", folder, AMP_FORK_PATH - 1);
     return AMP_OK;
 }
 
@@ -69,7 +69,7 @@ amp_status amp_backups_check(const amp_data_file *data, const char *cfg, amp_err
         return amp_fail(
             error, AMP_IO_FAILED,
             "%s: backup = %.300s%s: nothing can be saved there: %s; make this folder, or name another", file,
-            folder, data->backup ? "" : ", as Darknet has it where the key is not given", strerror(why));
+            folder, data->backup ? "" : ", Darknet's default", strerror(why));
     char *base = amp_fork_base_name(cfg);
     amp_status status = check_names(base, folder, cfg, error);
     free(base);
@@ -86,7 +86,7 @@ amp_status amp_backups_take(const amp_data_file *data, const char *cfg, amp_erro
     return amp_backups_hold(backups.folder, backups.base, error);
 }
 
-/* ---- one training of a name ---- */
+/* ---- one training per name ---- */
 
 /* Tries are a tenth of a second apart: a program that is killed takes a moment to end. */
 enum { TRIES = 20, HOLDER = 400 };
@@ -111,8 +111,9 @@ amp_status amp_backups_hold(const char *folder, const char *base, amp_error *err
     if (file == -2 && !is_device) {
         read_holder(name, holder);
         cfg_printable(shown, sizeof shown, holder);
-        return amp_fail(error, AMP_IO_FAILED, "amp: %s trains into %.300s/%.100s now; give each training a "
-                        "backup folder of its own, or wait until that one has ended", shown, folder, base);
+        return amp_fail(error, AMP_IO_FAILED, "amp: %s is saving to %.300s/%.100s; give each training its "
+                                              "own backup folder, or wait until that one has ended", shown,
+                                              folder, base);
     }
     if (file < 0 && !backups.told++)
         fprintf(stderr, "amp: %s cannot be locked: %s; make sure that no other training saves under this "

@@ -53,7 +53,8 @@ struct amp_cache_file {
     atomic_int told;        /* damaged images were reported */
 };
 
-enum { TRIES = 200 }; /* to lock the file, a millisecond apart; a program that adds an image takes a few */
+enum { TRIES = 200 }; /* attempts to lock the file, a millisecond apart; a program that adds an image takes a
+                         few */
 
 /* ---- entries ---- */
 
@@ -166,7 +167,7 @@ void amp_cache_file_unmap(amp_cache_mapping *mapped)
     *mapped = (amp_cache_mapping){ 0 };
 }
 
-/* NULL: the pixels are missing, as in a truncated file. */
+/* Maps an entry's pixels. NULL: they are missing, as in a truncated file. */
 static unsigned char *map_entry(amp_cache_file *f, const entry *e, amp_cache_mapping *mapped)
 {
     struct stat info;
@@ -200,7 +201,7 @@ int amp_cache_file_find(amp_cache_file *f, uint64_t key, amp_pixels *pixels, amp
 
 static void wait_for_lock(void) { nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL); }
 
-/* 0: it cannot be locked, or another program keeps it locked. */
+/* Returns 0 if the file cannot be locked, or if another program keeps it locked. */
 static int lock(int descriptor)
 {
     for (int i = 0; i < TRIES; i++) {
@@ -231,7 +232,7 @@ static int end_adding(amp_cache_file *f, const char *why)
     return 0;
 }
 
-/* The file is locked, and all its entries are known. */
+/* Call it while the file is locked and all its entries are known. */
 static int append(amp_cache_file *f, uint64_t key, const amp_pixels *p)
 {
     struct stat info;
@@ -360,8 +361,8 @@ amp_status amp_cache_file_open(const char *name, const amp_photo_use *use, doubl
     }
     if (found == NO_CACHE) {
         close(descriptor);
-        return amp_fail(error, AMP_IO_FAILED, "amp: cache=disk: %.500s is needed for images, and is another "
-                        "file; move it away", name);
+        return amp_fail(error, AMP_IO_FAILED, "amp: cache=disk: %.500s is needed for images, but is another "
+                                              "file; move it", name);
     }
     if (descriptor < 0 || found == DAMAGED) {
         fprintf(stderr, "amp: cache=disk: %s: no images are kept: %s\n", name, strerror(errno));

@@ -95,14 +95,14 @@ amp_status amp_check_image_paths(const amp_lines *list, const char *file, amp_er
         const char *path = list->line[i];
         size_t length = strlen(path);
         if (length > AMP_IMAGE_PATH_MOST)
-            return amp_fail(error, AMP_BAD_CONFIG, "%.500s:%zu: an image's path may have %d bytes at most",
+            return amp_fail(error, AMP_BAD_CONFIG, "%.500s:%zu: an image's path may have at most %d bytes",
                             file, i + 1, (int)AMP_IMAGE_PATH_MOST);
         const char *fault = path_fault(path, i);
         if (!fault || amp_file_exists(path)) continue;
         char shown[300];
         cfg_printable(shown, sizeof shown, path);
         int end = (int)strlen(shown) - (path[length - 1] == '\r'); /* which is printed as '?' */
-        return amp_fail(error, AMP_BAD_CONFIG, "%.300s:%zu: image '%.*s' is not there, since %s", file, i + 1,
+        return amp_fail(error, AMP_BAD_CONFIG, "%.300s:%zu: image '%.*s' was not found: %s", file, i + 1,
                         end, shown, fault);
     }
     return AMP_OK;
@@ -124,7 +124,7 @@ int amp_is_image_file(const char *image)
 static const char *looked_at(const amp_lines *list, const char *what, char text[100])
 {
     if (list->count <= TRIED_MOST) snprintf(text, 100, "%zu %s of this list", list->count, what);
-    else snprintf(text, 100, "%zu %s looked at (this list has %zu)", tried_of(list), what, list->count);
+    else snprintf(text, 100, "%zu %s checked (this list has %zu)", tried_of(list), what, list->count);
     return text;
 }
 
@@ -141,10 +141,10 @@ amp_status amp_check_images_there(const amp_lines *list, const char *file, amp_e
     }
     if (2 * missing <= tried) return AMP_OK;
     const char *images = looked_at(list, "images", text);
-    const char *hint = *first == '/' ? "" : ", looked for from the folder that darknet runs in";
+    const char *hint = *first == '/' ? "" : ", relative to the folder that darknet runs in";
     if (missing == tried)
         return amp_fail(error, AMP_BAD_CONFIG,
-                        "%.300s: none of the %s is there; the first is '%.300s'%s", file, images, first,
+                        "%.300s: none of the %s was found; the first is '%.300s'%s", file, images, first,
                         hint);
     return amp_fail(error, AMP_BAD_CONFIG, "%.300s: %zu of the %s are missing or empty; the first is "
                     "'%.300s'%s", file, missing, images, first, hint);
@@ -191,8 +191,8 @@ amp_status amp_check_paths_name_labels(const amp_lines *list, const amp_lines *l
         if (found == 1 || classes == 1) return AMP_OK;
     }
     return amp_fail(error, AMP_BAD_CONFIG,
-                    "%.300s: none of the %s holds exactly one of the %d labels, by which Darknet knows "
-                    "an image's class; the last holds %d: '%.300s'", file, looked_at(list, "paths", paths),
+                    "%.300s: none of the %s holds exactly one of the %d labels, which tell Darknet an "
+                    "image's class; the last holds %d: '%.300s'", file, looked_at(list, "paths", paths),
                     classes, found, list->line[(tried - 1) * list->count / tried]);
 }
 
@@ -203,9 +203,9 @@ static amp_status check_classes(amp_training_data *t, amp_error *error)
 {
     int classes = classes_of(t->data);
     if (!t->classifier || classes == t->classes) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CONFIG, "%.300s: the network tells %d classes apart, and the .data file "
-                    "has classes = %d%s; make them alike", t->data->name, t->classes, classes,
-                    t->data->classes ? "" : ", as Darknet has it where the key is not given");
+    return amp_fail(error, AMP_BAD_CONFIG, "%.300s: the network has %d classes, but the .data file has "
+                                           "classes = %d%s; they must be equal", t->data->name, t->classes,
+                    classes, t->data->classes ? "" : ", Darknet's default");
 }
 
 static amp_status read_list(amp_training_data *t, amp_error *error)
@@ -243,8 +243,9 @@ static amp_status check_names(amp_training_data *t, amp_error *error)
     name_list(t->data, "names", "the class names", what);
     amp_status status = amp_paths_read(file, what, &names, error);
     if (status == AMP_OK && names.count != (size_t)t->classes)
-        status = amp_fail(error, AMP_BAD_CONFIG, "%.300s: %zu lines, but the network has %d classes; Darknet "
-                          "takes one line for each, and no blank line at the end", file, names.count,
+        status = amp_fail(error, AMP_BAD_CONFIG, "%.300s: %zu lines, but the network has %d classes; "
+                                                 "Darknet needs one line for each, and no blank line at the "
+                                                 "end", file, names.count,
                           t->classes);
     amp_lines_free(&names);
     return status;
@@ -296,9 +297,9 @@ amp_status amp_check_boxes(const amp_training_data *t, amp_error *error)
         if (status != AMP_OK && first.status == AMP_OK) first = wrong;
     }
     if (first.status == AMP_OK && !t->classifier)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: none of the %zu images has a label with a part in "
-                        "it: there is nothing to learn; the last labels are %.300s", t->file, t->list.count,
-                        labels);
+        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: none of the %zu images has a label that overlaps it: "
+                                               "there is nothing to learn; the last labels are %.300s",
+                        t->file, t->list.count, labels);
     *error = first;
     return error->status;
 }
@@ -330,7 +331,7 @@ void amp_check_request_cache(const char *word)
     cache_option = word ? amp_cache_word(word) : -1;
     if (!word || cache_option >= 0) return;
     cfg_printable(shown, sizeof shown, word);
-    darknet_amp_refuse("command line: -cache %s: not known; allowed: " AMP_CACHE_WORDS, shown);
+    darknet_amp_refuse("command line: -cache %s: unknown; allowed: " AMP_CACHE_WORDS, shown);
 }
 
 int amp_checks_training(void) { return checked.read; }

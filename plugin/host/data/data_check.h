@@ -22,7 +22,7 @@ int amp_is_image_file(const char *image);
 /* AMP_BAD_CONFIG: more than half of the list's images (at most a thousand are tried, spread evenly) are
  * missing. */
 amp_status amp_check_images_there(const amp_lines *list, const char *file, amp_error *error);
-/* AMP_BAD_CONFIG: none of the list's paths (of the same thousand) contains exactly one of these labels. */
+/* AMP_BAD_CONFIG: no path in the list (of the same thousand at most) contains exactly one of these labels. */
 amp_status amp_check_paths_name_labels(const amp_lines *list, const amp_lines *labels, int classes,
                                        const char *file, amp_error *error);
 
@@ -30,7 +30,7 @@ amp_status amp_check_paths_name_labels(const amp_lines *list, const amp_lines *l
 typedef struct amp_training_data {
     const amp_data_file *data;
     const char *cfg;          /* NULL: nothing is to be saved */
-    int classifier, classes;  /* classes: a detector's; of a classifier, its truth values */
+    int classifier, classes;  /* classes: of a detector, its classes; of a classifier, its truth values */
     const char *file;         /* set by amp_check_data: the name of the list of images, */
     amp_lines list, labels;   /* its lines, and a classifier's labels; empty if they are wrong */
 } amp_training_data;

@@ -64,7 +64,7 @@ static amp_status note(amp_data_file *data, const cfg_item *item, const char *wh
 /* If a key is given twice, Darknet uses the first line: option_find in option_list.c. */
 static amp_status note_second(amp_data_file *data, const cfg_item *item)
 {
-    return note(data, item, " is given again; its first line counts");
+    return note(data, item, " is given again; the first line is used");
 }
 
 /* Notes a key that nothing reads if it looks like a misspelling of a known one. */
@@ -122,7 +122,7 @@ int amp_cache_word(const char *word)
 static amp_status keep_cache(amp_data_file *data, int *where, const cfg_item *item, amp_error *error)
 {
     int value = amp_cache_word(item->value);
-    if (value < 0) return cfg_fail(error, place_of(data, item), "not known", AMP_CACHE_WORDS);
+    if (value < 0) return cfg_fail(error, place_of(data, item), "unknown", AMP_CACHE_WORDS);
     if (*where >= 0) return note_second(data, item);
     *where = value;
     return AMP_OK;

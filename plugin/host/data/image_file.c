@@ -59,5 +59,5 @@ const char *amp_image_file_failure(const char *file)
     if (!S_ISREG(status.st_mode)) return "it is not a regular file";
     if (status.st_size == 0) return "it is empty";
     if (*reader.why) return reader.why;
-    return "it is damaged, too large, or no JPEG, PNG, BMP or other image that Darknet reads";
+    return "it is damaged, too large, or not a JPEG, PNG, BMP or other image that Darknet reads";
 }

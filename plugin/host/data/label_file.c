@@ -13,7 +13,7 @@
 enum { LINE_ROOM = 1024 }; /* five numbers need less */
 
 static const char BLANKS[] = " \t\r\n\f\v";
-/* boxes that hang over an edge, or were rounded, stay far below; pixels do not */
+/* boxes that overlap an edge, or were rounded, stay far below; pixels do not */
 static const float BEYOND = 2;
 
 static const char *skip_blanks(const char *text) { return text + strspn(text, BLANKS); }
@@ -32,7 +32,8 @@ static int take_number(const char **text, float *value, long *whole)
 
 static int is_outside(const amp_label *l)
 {
-    if (l->x == 0 && l->y == 0) return 1; /* no box to correct_boxes, which moves it to 999999 */
+    if (l->x == 0 && l->y == 0) return 1; /* correct_boxes does not treat it as a box, and moves it to
+                                             999999 */
     if (l->w <= 0 || l->h <= 0) return 1;
     return l->x - l->w / 2 >= 1 || l->x + l->w / 2 <= 0 || l->y - l->h / 2 >= 1 || l->y + l->h / 2 <= 0;
 }
@@ -94,15 +95,16 @@ static amp_status refuse(const char *file, unsigned long line, const char *text,
         [AMP_LABEL_NO_LABEL] = "is not `class x y width height`" };
     char shown[64], what[160];
     if (kind == AMP_LABEL_NO_LABEL && !is_text(file)) /* for example the image itself */
-        return amp_fail(error, AMP_BAD_CONFIG, "%.700s: Darknet takes this file for a label file, and it is "
-                        "none: it finds labels of images that are named %s; rename the image", file,
+        return amp_fail(error, AMP_BAD_CONFIG, "%.700s: Darknet takes this file for a label file, but it is "
+                                               "not one: Darknet finds labels of images that are named %s; "
+                                               "rename the image", file,
                         amp_fork_label_images);
     int odd = show(shown, sizeof shown, text, length);
     if (kind == AMP_LABEL_NO_LABEL && odd)
-        snprintf(what, sizeof what, "%s, with bytes that are no plain text", wrong[kind]);
+        snprintf(what, sizeof what, "%s, with bytes that are not plain text", wrong[kind]);
     else if (kind != AMP_LABEL_BAD_CLASS) snprintf(what, sizeof what, "%s", wrong[kind]);
     else
-        snprintf(what, sizeof what, "is of a class that the network does not have: it knows 0 to %d",
+        snprintf(what, sizeof what, "has a class that the network does not have: its classes are 0 to %d",
                  classes - 1);
     return amp_fail(error, AMP_BAD_CONFIG, "%.700s:%lu: label '%s' %s; fix the file", file, line, shown,
                     what);

@@ -11,8 +11,8 @@ typedef struct amp_label { int class_id; float x, y, w, h; } amp_label;
 typedef enum amp_label_kind {
     AMP_LABEL_BLANK,
     AMP_LABEL_BOX,
-    /* No part of the box is in the image, or it has no area, or its centre is 0 0, which to Darknet means
-     * that there is no box: training leaves it out. */
+    /* The box lies outside the image, or has no area, or its centre is 0 0, which Darknet treats as no box:
+     * training ignores it. */
     AMP_LABEL_OUTSIDE,
     AMP_LABEL_NO_LABEL,   /* not five numbers and nothing else */
     AMP_LABEL_NOT_FINITE, /* inf or NaN */

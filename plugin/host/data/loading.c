@@ -148,7 +148,7 @@ int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
     int length = vsnprintf(shown, sizeof shown, format, args);
     va_end(args);
     if (length >= 0 && (size_t)length >= room) {
-        fail("darknet: '%.200s...': a path of %d bytes, and Darknet has room for %zu here; shorten its "
+        fail("darknet: '%.200s...': a path of %d bytes, but Darknet has room for %zu here; shorten its "
              "parts: the folder's path, the file's name", shown, length, room - 1);
         return *text = 0;
     }
@@ -209,7 +209,7 @@ int darknet_amp_bad_image(const char *file, int tried)
     if (amp_image_file_is_measured()) return 1;
     if (!loader.from.list) end_for_image(file);
     warn_once(&watch.images, file, "images that cannot be read", "image '",
-              "' cannot be read (%s); another is trained on in its place", amp_image_file_failure(file));
+              "' cannot be read (%s); another is used instead", amp_image_file_failure(file));
     return 1;
 }
 
@@ -261,9 +261,9 @@ static void warn_outside(const char *file, unsigned long line, const amp_label *
 {
     char name[AMP_LABEL_PATH + 32];
     snprintf(name, sizeof name, "%s:%lu", file, line);
-    warn_once(&watch.boxes, name, "labels without a part in their images", "",
-              l->x == 0 && l->y == 0 ? ": Darknet takes a box whose centre is 0 0 for none; it is left out"
-                                     : ": no part of this box is in the image; it is left out");
+    warn_once(&watch.boxes, name, "labels outside their images", "",
+              l->x == 0 && l->y == 0 ? ": Darknet ignores a box whose centre is 0 0"
+                                     : ": this box lies outside the image and is ignored");
 }
 
 /* Darknet itself leaves the box out, after it has cropped the image, which may enlarge the box. */
@@ -272,7 +272,7 @@ static void warn_small(const char *file, unsigned long line, const amp_label *l)
     char name[AMP_LABEL_PATH + 32];
     snprintf(name, sizeof name, "%s:%lu", file, line);
     warn_once(&watch.small, name, "labels that are too small", "",
-              ": this box takes %g x %g of its image; Darknet leaves out boxes below %g x %g", (double)l->w,
+              ": this box takes %g x %g of its image; Darknet ignores boxes below %g x %g", (double)l->w,
               (double)l->h, (double)loader.from.least_w, (double)loader.from.least_h);
 }
 
@@ -312,7 +312,7 @@ int darknet_amp_mislabelled(const char *path, int count)
 {
     if (!watch.on || !loader.from.list) return 0;
     warn_once(&watch.paths, path, "such images", "image '",
-              "': its path holds %d of the labels, and one is needed", count);
+              "': its path holds %d of the labels, but must hold one", count);
     return 1;
 }
 
@@ -320,13 +320,13 @@ void amp_loading_summary(void)
 {
     pthread_mutex_lock(&watch.mutex);
     if (watch.images.count)
-        amp_host_print("amp: unreadable images: %ld; others took their place %ld times", watch.images.count,
+        amp_host_print("amp: unreadable images: %ld; replaced by others %ld times", watch.images.count,
                        watch.replaced);
     if (watch.boxes.count)
-        amp_host_print("amp: labels left out, without a part in the image or with their centre at 0 0: %ld",
+        amp_host_print("amp: labels ignored, outside the image or with their centre at 0 0: %ld",
                        watch.boxes.count);
     if (watch.small.count)
-        amp_host_print("amp: labels left out, smaller than Darknet's minimum: %ld", watch.small.count);
+        amp_host_print("amp: labels ignored, smaller than Darknet's minimum: %ld", watch.small.count);
     if (watch.crowded.count)
         amp_host_print("amp: label files with more boxes than a step uses: %ld", watch.crowded.count);
     if (watch.paths.count)

@@ -36,7 +36,7 @@ static amp_status read_bytes(const char *path, const char *what, int may_have_0,
         free(lines->bytes);
         lines->bytes = amp_allocated(calloc(1, 1));
     } else if (!lines->bytes[size - 1] && !may_have_0)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is no text file", path, what);
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: %s is not a text file", path, what);
     return AMP_OK;
 }
 

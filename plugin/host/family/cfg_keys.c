@@ -141,17 +141,17 @@ static const cfg_section_kind kinds[] = {
     { "[shortcut]", 0, KEYS(shortcut), IMAGE | SAME, cfg_rule_shortcut_of_one_size },
 };
 
-#define IMAGES_DELTA "it goes by deltas of the images, which AMP does not compute"
-#define ROLLING "it goes by statistics of deltas that Darknet's own yolo layer keeps from step to step"
+#define IMAGES_DELTA "it needs the deltas of the images, which AMP does not compute"
+#define ROLLING "it uses statistics of deltas that Darknet's own yolo layer keeps from step to step"
 #define NO_BACKWARD "Darknet's CPU code lacks its backward pass, or has a wrong one"
 #define GPU_ALONE "Darknet has it on a GPU only"
 #define NOT_TRIED "it has not been tried yet"
-#define SQUARES_DELTA "Darknet multiplies its delta by a sum of deltas, which is no gradient"
+#define SQUARES_DELTA "Darknet multiplies its delta by a sum of deltas, which is not a gradient"
 #define LOCAL_LACKS "Darknet's own local layer, which AMP runs, gives 0 for it, or has no buffer for it"
 
 static const cfg_refusal refusals[] = {
 #ifdef DARKNET_AMP_HANK_AI
-#define GONE "this Darknet has it no more"
+#define GONE "this Darknet no longer has it"
     { "[activation]", 0, 0, GONE }, { "[batchnorm]", 0, 0, GONE }, { "[conv_lstm]", 0, 0, GONE },
     { "[crop]", 0, 0, GONE }, { "[detection]", 0, 0, GONE }, { "[empty]", 0, 0, GONE },
     { "[gru]", 0, 0, GONE }, { "[history]", 0, 0, GONE }, { "[implicit]", 0, 0, GONE },
@@ -163,7 +163,8 @@ static const cfg_refusal refusals[] = {
     { "[net]", "attention", 0, IMAGES_DELTA },
     { "[net]", "contrastive", 0, NOT_TRIED },
     { "[net]", "dynamic_minibatch", 0, "AMP's steps all have the same number of images" },
-    { "[net]", "unsupervised", 0, "Darknet makes classes of addresses in memory, so no training repeats" },
+    { "[net]", "unsupervised", 0, "Darknet makes classes from memory addresses, so no training can be "
+                                  "repeated" },
     { "[net]", "badlabels_rejection_percentage", 0, ROLLING },
     { "[net]", "num_sigmas_reject_badlabels", 0, ROLLING },
     { "[net]", "equidistant_point", 0, ROLLING },
@@ -171,18 +172,18 @@ static const cfg_refusal refusals[] = {
     { "[conv_lstm]", 0, 0, NO_BACKWARD }, { "[history]", 0, 0, NO_BACKWARD },
     { "[crnn]", "activation", "swish", NO_BACKWARD }, { "[crnn]", "activation", "mish", NO_BACKWARD },
     { "[crnn]", "activation", "hard_mish", NO_BACKWARD },
-    { "[crnn]", "xnor", 0, "Darknet's own xnor, which AMP corrects in convolutions alone" },
+    { "[crnn]", "xnor", 0, "Darknet's own xnor, which AMP corrects only in convolutions" },
     { "[sam]", "activation", "revleaky", NOT_TRIED },
     { "[scale_channels]", "activation", "revleaky", NOT_TRIED },
     { "[contrastive]", 0, 0, NOT_TRIED },
     { "[yolo]", "embedding_layer", 0, NOT_TRIED },
-    { 0, "activation", "gelu", "Darknet takes its gradient at the output in the place of the input" },
+    { 0, "activation", "gelu", "Darknet takes its gradient at the output instead of the input" },
     { 0, "activation", "normalize_channels", SQUARES_DELTA },
     { 0, "activation", "normalize_channels_softmax", SQUARES_DELTA },
     { 0, "activation", "normalize_channels_softmax_maxval", SQUARES_DELTA },
     { "[local]", "activation", "relu6", LOCAL_LACKS }, { "[local]", "activation", "swish", LOCAL_LACKS },
     { "[local]", "activation", "mish", LOCAL_LACKS }, { "[local]", "activation", "hard_mish", LOCAL_LACKS },
-    { "[convolutional]", "cbn", 0, "AMP's batch norm knows the images of one pass only" },
+    { "[convolutional]", "cbn", 0, "AMP's batch norm sees only the images of one pass" },
     { "[convolutional]", "antialiasing", 0, NO_BACKWARD },
     { "[maxpool]", "antialiasing", 0, NO_BACKWARD },
     { "[maxpool]", "maxpool_zero_nonmax", 0, GPU_ALONE },
@@ -191,7 +192,7 @@ static const cfg_refusal refusals[] = {
     { "[convolutional]", "stretch", 0, GPU_ALONE }, { "[convolutional]", "stretch_sway", 0, GPU_ALONE },
     { "[convolutional]", "grad_centr", 0, GPU_ALONE },
     { "[convolutional]", "reverse", 0, GPU_ALONE },
-    { "[convolutional]", "assisted_excitation", 0, "it reads labels of 5 numbers, and they have 6" },
+    { "[convolutional]", "assisted_excitation", 0, "it reads labels of 5 numbers, but they have 6" },
     { "[dropout]", "dropblock", 0, GPU_ALONE },
     { "[cost]", "type", "smooth", NOT_TRIED },
 };

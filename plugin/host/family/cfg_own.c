@@ -19,7 +19,7 @@ double cfg_own_truths(const cfg_walk *walk, double coords, int is_region)
 void cfg_own_wrong_anchors(cfg_walk *walk, int numbers, double num)
 {
     if (numbers > 2 * num)
-        cfg_walk_warn(walk, "anchors", NULL, "anchors has %d numbers, of which num=%.0f takes the first %.0f",
+        cfg_walk_warn(walk, "anchors", NULL, "anchors has %d numbers, but num=%.0f uses only the first %.0f",
                       numbers, num, 2 * num);
     else
         cfg_walk_warn(walk, "anchors", NULL,
@@ -30,8 +30,8 @@ void cfg_own_wrong_anchors(cfg_walk *walk, int numbers, double num)
 void cfg_own_unlike_head(cfg_walk *walk, double reads, double loaded)
 {
     cfg_walk_refuse(walk, cfg_walk_given(walk, "max") ? "max" : NULL, NULL,
-                    "has room for %.0f boxes an image, and the last layer for %.0f; give all the same max= "
-                    "(200 where it is not given)", reads / LABEL_NUMBERS, loaded / LABEL_NUMBERS);
+                    "has room for %.0f boxes per image, but the last layer for %.0f; give all heads the same "
+                    "max= (default: 200)", reads / LABEL_NUMBERS, loaded / LABEL_NUMBERS);
 }
 
 int cfg_own_lays_out_1x1(double stride_x, double dilation) { return stride_x > 1 || dilation > 1; }
@@ -43,7 +43,8 @@ static void check_averaging(cfg_walk *walk)
     double steps = cfg_walk_number(walk, "max_batches"), from = trunc(steps / 2), to = steps - 1000;
     if (cfg_walk_number(walk, "ema_alpha") == 0 || walk->resized || from < to) return;
     cfg_walk_warn(walk, "ema_alpha", NULL, "averages weights from step %.0f (max_batches / 2) to step %.0f "
-                  "(max_batches - 1000), so never; let max_batches be more than 2000, or leave ema_alpha out",
+                                           "(max_batches - 1000), and so never; set max_batches above 2000, "
+                                           "or remove ema_alpha",
                   from, to);
 }
 
@@ -60,13 +61,14 @@ static void check_strictly(cfg_walk *walk, int finds_boxes)
     int policy = 1 << (int)cfg_walk_number(walk, "policy"), adam = cfg_walk_number(walk, "adam") != 0;
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
         if (cfg_walk_given(walk, asked[i].key) && !(asked[i].policies ? asked[i].policies & policy : adam))
-            cfg_walk_refuse(walk, asked[i].key, NULL, "ends Darknet's parser, which does not ask for it by "
-                            "this %s=; leave it out", asked[i].policies ? "policy" : "adam");
+            cfg_walk_refuse(walk, asked[i].key, NULL, "makes Darknet's parser end the program, since this "
+                                                      "%s= does not use it; remove it",
+                                                      asked[i].policies ? "policy" : "adam");
     for (int i = 0; i < 2 && finds_boxes; i++) {
         const char *side = i ? "height" : "width";
         if (fmod(cfg_walk_number(walk, side), 32) != 0)
-            cfg_walk_refuse(walk, side, "multiples of 32", "this Darknet makes no other size for a yolo or "
-                            "region layer");
+            cfg_walk_refuse(walk, side, "multiples of 32", "this Darknet supports no other size with a yolo "
+                                                           "or region layer");
     }
 }
 
@@ -87,7 +89,7 @@ void cfg_own_finish(cfg_walk *walk)
     if (amp_cfg_fork.strict && !walk->resized) check_strictly(walk, finds_boxes);
     if (!images)
         cfg_walk_fail(walk, NULL, NULL,
-                      "no layer has an image to look at, which Darknet's parser cannot make");
+                      "no layer's input is an image, and Darknet's parser cannot handle that");
 }
 
 /* ---- images ---- */
@@ -123,7 +125,7 @@ static void check_mixing(cfg_walk *walk)
     if (mixup == MOSAIC || mixup == BOTH) {
         if (!HAS_OPENCV)
             cfg_walk_refuse(walk, mosaic ? "mosaic" : "mixup", BUILD_WITH_OPENCV,
-                            "joins images by OpenCV, without which this Darknet was built");
+                            "joins images with OpenCV, but this Darknet was built without it");
         if (cfg_walk_number(walk, "letter_box"))
             cfg_walk_refuse(walk, "letter_box", "0, or no mosaic",
                             "detector train makes no mosaic of images with borders");
@@ -132,7 +134,7 @@ static void check_mixing(cfg_walk *walk)
     const char *key = cutmix ? "cutmix" : "mixup", *why = "is for classifier train only";
     if (HAS_OPENCV && !ENDS_AT_CUTMIX)
         cfg_walk_warn(walk, key, NULL, "%s; detector train ignores it", why);
-    else cfg_walk_refuse(walk, key, "0", "%s; detector train would end by it", why);
+    else cfg_walk_refuse(walk, key, "0", "%s; it would end detector train", why);
 }
 
 /* Rejects an effect that the loader would silently skip. */
@@ -140,7 +142,7 @@ static void check_effect(cfg_walk *walk, const char *key)
 {
     if (!HAS_OPENCV && cfg_walk_number(walk, key))
         cfg_walk_refuse(walk, key, BUILD_WITH_OPENCV,
-                        "is done by OpenCV, without which this Darknet was built");
+                        "is done with OpenCV, but this Darknet was built without it");
 }
 
 /* What Darknet's load_data_detection and load_data_augment cannot do. Its train_detector ends the program if
@@ -151,7 +153,7 @@ void cfg_own_loader(cfg_walk *walk, int classifier)
     if (classifier) return;
     if (walk->batch * cfg_walk_number(walk, "subdivisions") == 1)
         cfg_walk_refuse(walk, "batch", "2 or more, best 64 with subdivisions=64",
-                        "is one image a step, which detector train refuses");
+                        "makes a step of one image, which detector train rejects");
     check_effect(walk, "gaussian_noise");
     check_mixing(walk);
 }

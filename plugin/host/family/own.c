@@ -116,7 +116,7 @@ int amp_own_finds_boxes(const layer *l)
     return l->type == YOLO || l->type == GAUSSIAN_YOLO || l->type == REGION;
 }
 
-/* A box, its class and the number of its track. */
+/* a box, its class and the number of its track */
 int amp_own_label_numbers(const layer *l) { return l->truth_size ? l->truth_size : 5; }
 
 int amp_own_shares_weights(const layer *l) { return l->share_layer != NULL; }
@@ -377,8 +377,9 @@ void amp_own_detector_args(network *net, const layer *last, load_args *args)
     args->mini_batch = net->batch / net->time_steps;
 }
 
-/* How large photos must be. load_data_detection enlarges a crop to the input; `least` is the smallest share
- * of a photo's side that a crop has. load_data_augment resizes a photo's shorter side to at most max_crop. */
+/* Sets the size below which photos must not be reduced. load_data_detection enlarges a crop to the input;
+ * `least` is the smallest fraction of a photo's side that a crop has. load_data_augment resizes a photo's
+ * shorter side to at most max_crop. */
 amp_photo_use amp_fork_photo_use(const network *net, int classifier)
 {
     amp_view v = amp_fork_view(net);
@@ -439,7 +440,7 @@ int darknet_amp_no_display(void)
 
 int amp_fork_knows_map(void) { return 1; }
 
-/* array: weights, or batch norm's arrays; NULL is fine. */
+/* array: weights, or batch norm's arrays; may be NULL. */
 static int is_good(const float *array, int count) { return !array || amp_all_finite(array, (size_t)count); }
 
 /* Whether this layer computes the logistic of many numbers at once, and all of them are finite if its input
@@ -462,7 +463,7 @@ const char *amp_fork_fault(const struct network *net, char text[256])
     while (i < net->n && is_good(net->layers[i].output, net->layers[i].outputs * net->layers[i].batch)) i++;
     if (i == net->n || !is_logistic(&net->layers[i])) return NULL;
     snprintf(text, 256, "without AMP this Darknet's logistic function (layer %d [%s]), compiled "
-             "with -Ofast, gives NaN below -88.7, where 0 is right; the weights are not at fault: use -amp "
+             "with -Ofast, gives NaN below -88.7 instead of 0; the weights are not the cause: use -amp "
              "fp32", i, amp_own_types[net->layers[i].type].name);
     return text;
 }

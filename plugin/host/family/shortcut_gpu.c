@@ -17,7 +17,7 @@ size_t amp_gap_shortcut_room(const layer *l)
     return (size_t)l->outputs * (size_t)l->batch + 4 * (size_t)l->nweights; /* of two inputs or more */
 }
 
-/* relu's shares: p = max(w, 0), sum = 1 / (.0001 + sum of p), slope = 1 where w > 0. */
+/* relu: p = max(w, 0), sum = 1 / (.0001 + sum of p), slope = 1 if w > 0. */
 static void share_by_relu(const layer *l, const shares *m)
 {
     copy_ongpu(l->nweights, l->weights_gpu, 1, m->p, 1);

@@ -66,12 +66,13 @@ static int shares_statistics(const network *net, int i, int on_gpu)
 }
 
 const amp_own_fault amp_own_faults[] = {
-    { reads_beyond_its_input, { AMP_CANNOT_RUN, "adds an input that is smaller than it takes it to be, and "
-                                                "reads beyond it" } },
+    { reads_beyond_its_input, { AMP_CANNOT_RUN, "adds an input that is smaller than it assumes, and reads "
+                                                "beyond it" } },
     { ignores_padding, { AMP_CANNOT_RUN, "is a 1x1 convolution with padding, which reads and writes beyond "
                                          "its image" } },
-    { forgets_biases, { AMP_WRONG_BIASES, "gives no gradient to its biases behind batch norm on the CPU" } },
-    { knows_no_activation, { AMP_WRONG_ALL, "has an activation that its CPU code does not know, and gives "
+    { forgets_biases, { AMP_WRONG_BIASES, "computes no gradient for its biases after batch norm on "
+                                         "the CPU" } },
+    { knows_no_activation, { AMP_WRONG_ALL, "has an activation that its CPU code does not know, and outputs "
                                             "0" } },
     { shares_statistics, { AMP_WRONG_BACKWARD, "shares its batch's statistics with a later layer "
                                                "(share_index), which overwrites them before its backward" } },

@@ -71,10 +71,10 @@ int darknet_amp_means_it(const char *cfg)
     cfg_summary summary;
     int under_amp = cfg && amp_host_cfg_uses_amp(cfg, CFG_FOR_ANYTHING, &summary);
     if (under_amp && second)
-        darknet_amp_refuse("command line: %.300s and %.300s: a training takes one file of weights", weights,
+        darknet_amp_refuse("command line: %.300s and %.300s: a training takes one weights file", weights,
                            second);
     if (under_amp && weights && !amp_file_exists(weights))
-        darknet_amp_refuse("%.700s: there is no such file of weights", weights);
+        darknet_amp_refuse("%.700s: this weights file does not exist", weights);
     return under_amp || amp_turns_taken();
 }
 
@@ -83,7 +83,7 @@ void darknet_amp_need_weights(void)
     cfg_summary summary;
     if (cfg_word && weights_word && !amp_file_exists(weights_word)
         && amp_host_cfg_uses_amp(cfg_word, CFG_FOR_ANYTHING, &summary))
-        darknet_amp_refuse("%.700s: there is no such file of weights", weights_word);
+        darknet_amp_refuse("%.700s: this weights file does not exist", weights_word);
 }
 
 /* A number may follow -map. */

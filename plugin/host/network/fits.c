@@ -105,11 +105,12 @@ static amp_status fail_too_little(const asked *a, size_t takes, amp_error *error
         AMP_TRY(amp_host_needs(&a->training, a->images / s, &fewer, error));
         size_t bytes = amp_needs_sum(&fewer);
         if (bytes > a->there) continue;
-        snprintf(fits, sizeof fits, "what fits: subdivisions=%d (%.0f MiB)", s, amp_mib(bytes));
+        snprintf(fits, sizeof fits, "these fit: subdivisions=%d (%.0f MiB)", s, amp_mib(bytes));
         break;
     }
-    return amp_fail(error, AMP_NO_MEMORY, "amp: not enough memory: this training needs %.0f MiB, and there "
-                    "are %.0f MiB of %s; %s", amp_mib(takes), amp_mib(a->there), a->what, fits);
+    return amp_fail(error, AMP_NO_MEMORY, "amp: not enough memory: this training needs %.0f MiB, but there "
+                                          "are %.0f MiB of %s; %s", amp_mib(takes), amp_mib(a->there),
+                                          a->what, fits);
 }
 
 /* RAM for decoded images (cache=ram): what the training leaves of nine tenths of this rank's part. On a GPU a
@@ -138,7 +139,7 @@ static amp_status ask(asked *a, amp_error *error)
     if (a->there && takes > a->there) return fail_too_little(a, takes, error);
     if (a->roughly) return AMP_OK;
     if (a->there && (double)takes > .9 * (double)a->there)
-        fprintf(stderr, "amp: warning: this training needs %.0f MiB, and there are %.0f MiB of %s; if it is "
+        fprintf(stderr, "amp: warning: this training needs %.0f MiB, but there are %.0f MiB of %s; if it is "
                 "killed, use more subdivisions\n", amp_mib(takes), amp_mib(a->there), a->what);
     return amp_check_cache(a->training.net, left_of_ram(a, &needs), error);
 }
@@ -152,7 +153,7 @@ amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *erro
     return status;
 }
 
-/* The settings for checkpoint=N (N segments); for off nothing is on, and auto sets the rest itself. */
+/* The settings for checkpoint=N (N segments); for off all are 0, and auto sets the rest itself. */
 static amp_recompute_settings settings_of(const amp_config *config)
 {
     int segments = config->checkpoint > 0 ? config->checkpoint : 0;

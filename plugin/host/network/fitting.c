@@ -19,11 +19,11 @@ static enum { NOT_ASKED, ASKED, LOOKING, CHOSEN } stage;
 void amp_fitting_request(void) { stage = ASKED; }
 int amp_fitting_looks(void) { return stage == LOOKING; }
 
-/* images: of a step; given: the .cfg's subdivisions. */
+/* images: per step; given: the .cfg's subdivisions. */
 static void print_choice(const amp_fitting *c, int images, int given, const char *what)
 {
     if (!c->there) {
-        fprintf(stderr, "amp: -fit: how much memory there is is not known: nothing is changed\n");
+        fprintf(stderr, "amp: -fit: the amount of memory is unknown: nothing is changed\n");
         return;
     }
     if (c->subdivisions == given && c->again == 0) {
@@ -31,15 +31,16 @@ static void print_choice(const amp_fitting *c, int images, int given, const char
                 "%.0f MiB of %s\n", amp_mib(c->needs), amp_mib(c->there), what);
         return;
     }
-    fprintf(stderr, "amp: -fit: as the .cfg has it the training needs %.0f MiB, and there are %.0f MiB of "
-            "%s; it needs %.0f MiB with:\n", amp_mib(c->given), amp_mib(c->there), what, amp_mib(c->needs));
+    fprintf(stderr, "amp: -fit: as the .cfg has it the training needs %.0f MiB, but there are %.0f MiB of "
+                    "%s; it needs %.0f MiB with:\n", amp_mib(c->given), amp_mib(c->there), what,
+                    amp_mib(c->needs));
     if (c->subdivisions != given)
-        fprintf(stderr, "amp: -fit: subdivisions=%d in [net], not %d: images of a pass, which are those that "
-                "batch norm sees: %d, not %d\n", c->subdivisions, given, images / c->subdivisions,
+        fprintf(stderr, "amp: -fit: subdivisions=%d in [net], not %d: images of a pass, and so of each batch "
+                        "norm: %d, not %d\n", c->subdivisions, given, images / c->subdivisions,
                 images / given);
     if (c->again > 0)
-        fprintf(stderr, "amp: -fit: checkpoint=auto in [amp]: %.1f %% of a forward's arithmetic is done "
-                "again, and no number changes\n", 100 * c->again);
+        fprintf(stderr, "amp: -fit: checkpoint=auto in [amp]: %.1f %% of a forward's arithmetic is repeated, "
+                        "with the same results\n", 100 * c->again);
 }
 
 /* For a training with -fit, before its network is made: makes a network with one image per pass, and chooses.

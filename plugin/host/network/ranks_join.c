@@ -11,7 +11,7 @@ static amp_status join(struct darknet_amp *amp, amp_comm **ours, amp_error *erro
 {
     if (amp_fork_device() >= 0) {
         AMP_TRY(amp_fork_sum_on_gpu(amp_engine_backend(amp->engine), ours, error));
-        if ((*ours)->rank == 0) fprintf(stderr, "ranks: their GPUs sum by %s\n", (*ours)->name);
+        if ((*ours)->rank == 0) fprintf(stderr, "ranks: their GPUs sum with %s\n", (*ours)->name);
     }
     amp->comm = *ours;
     amp_engine_join(amp->engine, amp->comm, amp->config->wire, AMP_BUCKET);

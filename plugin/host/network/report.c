@@ -66,7 +66,7 @@ void amp_host_print_bad_loss(struct darknet_amp *amp, const amp_step_report *rep
     if (!bad->found || amp->bad_loss_printed || !amp_ranks_prints_for(amp)) return;
     amp->bad_loss_printed = 1;
     fprintf(stderr, "amp: step %zu: the loss of layer %d [%s] is inf or NaN, but its gradients are finite: "
-            "such steps are made, and the average loss leaves them out\n", good_steps + 1, bad->layer,
+                    "the step is made, but the average loss leaves it out\n", good_steps + 1, bad->layer,
             amp_engine_plan(amp->engine)->nodes[bad->layer].desc.type);
 }
 
@@ -81,7 +81,7 @@ void amp_host_print_skip(struct darknet_amp *amp, const amp_step_report *report,
             where(amp, &report->bad, text), scale);
 }
 
-/* Whether it begins in forward, with the output of a layer that runs in fp16. */
+/* Whether inf or NaN begins in forward, in the output of a layer that runs in fp16. */
 static int overflows_fp16(const struct darknet_amp *amp, const amp_anomaly *bad)
 {
     const amp_plan *plan = amp_engine_plan(amp->engine);

@@ -124,7 +124,7 @@ static amp_status restore_data_order(const amp_run_state *run, const char *sidec
 {
     if (!same_seed(run)) return AMP_OK;
     if (run->next_job == 0 || !amp_random_restore(run->random))
-        return amp_fail(error, AMP_BAD_SIDECAR, "%s: the random state in it is none; " ANEW, sidecar);
+        return amp_fail(error, AMP_BAD_SIDECAR, "%s: its random state is invalid; " ANEW, sidecar);
     amp_random_set_next_job((unsigned long)run->next_job);
     return AMP_OK;
 }
@@ -238,8 +238,8 @@ static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
     amp_anomaly bad;
     if (!amp_parameters_bad_master(all, &bad) && !amp_parameters_bad_statistics(all, &bad)) return AMP_OK;
     return amp_fail(error, AMP_DIVERGED,
-                    "amp: %.500s: %s of layer %d are inf, NaN or beyond 1e19: no training can start there; "
-                    "take another .weights file", file, bad.tensor, bad.layer);
+                    "amp: %.500s: %s of layer %d are inf, NaN or beyond 1e19: no training can start from "
+                    "them; use another .weights file", file, bad.tensor, bad.layer);
 }
 
 /* Notes layers that read another part of the file than they wrote: they do not continue from the saved
@@ -250,9 +250,10 @@ static void note_one_sided(const struct network *net)
     int layer = amp_fork_one_sided_layer(net);
     char *sidecar = weights && layer >= 0 ? amp_sidecar_name(weights) : NULL;
     if (sidecar && amp_name_is_taken(sidecar))
-        print_note(net, "amp: %s is not read, and momentum and loss scale are reset: by dontload, dontsave, "
-                   "dontloadscales, numload or flipped layer %d reads other weights from %s than it saved; "
-                   "to go on where it was saved, take that key out\n", sidecar, layer, weights);
+        print_note(net, "amp: %s is not read, and momentum and loss scale are reset: because of dontload, "
+                        "dontsave, dontloadscales, numload or flipped, layer %d reads weights from %s that "
+                        "differ from those it saved; to continue where it was saved, remove that key\n",
+                        sidecar, layer, weights);
     free(sidecar);
 }
 
@@ -305,7 +306,7 @@ int amp_resume_loop_ended(struct darknet_amp *amp)
     amp->resume->loop = (amp_loop){ 0 };
     amp_loading_summary();
     amp_image_cache_summary();
-    return amp->resume->phase == AMP_UNSAVED; /* why was printed when it failed */
+    return amp->resume->phase == AMP_UNSAVED; /* the reason was printed when it failed */
 }
 
 void amp_resume_before_forward(struct darknet_amp *amp, struct network *net)

@@ -45,7 +45,7 @@ static void print_unsynced(const amp_network_desc *described)
         for (int k = 0; k < d->statistics_count; k++) moves |= d->statistics[k].rolling_factor > 0;
         if (d->kind->normalizes || !moves) continue;
         fprintf(stderr, "amp: sync_batchnorm=1: layer %d [%s] runs in Darknet's own code, whose batch norm "
-                "sees each rank's images apart\n", i, d->type);
+                        "sees each rank's images separately\n", i, d->type);
     }
 }
 
@@ -97,12 +97,11 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
             backend->description, settings.scaler.dynamic ? "dynamic" : "static",
             (double)settings.scaler.scale, settings.adamw ? ", AdamW" : "");
     if (view.on_gpu)
-        fprintf(stderr, "amp: no GPU has run this release in its authors' hands: compare a short training "
-                "with -amp off before a long one\n");
+        fprintf(stderr, "amp: the authors have not run this release on a GPU: compare a short training with "
+                "-amp off before a long one\n");
     if (amp_host_command_maps() && amp_fork_knows_map())
-        fprintf(stderr, "amp: detector map is this Darknet's own, with -points 0 if you give none, and with "
-                "boxes that leave the image; amp valid and -map take -points 101, and cut boxes at its "
-                "edge\n");
+        fprintf(stderr, "amp: detector map is this Darknet's own: it uses -points 0 by default and does not "
+                        "clip boxes to the image; amp valid and -map use -points 101 and clip them\n");
     return make_engine(amp, net, &settings, backend, error);
 }
 

@@ -31,13 +31,13 @@ static amp_status print_recompute(struct darknet_amp *amp, const amp_plan *plan,
     amp->recompute_printed = 1;
     AMP_TRY(amp_engine_outline(amp->engine, &plan->key, amp->config->dtype, NULL, &whole, error));
     amp_recompute_cost cost = amp_recompute_cost_of(plan);
-    fprintf(stderr, "amp: checkpoint: backward computes %d of %d layers again, %.0f %% of a forward's "
+    fprintf(stderr, "amp: checkpoint: backward recomputes %d of %d layers, %.0f %% of a forward's "
             "arithmetic; activations take %.1f MB instead of %.1f\n", plan->again_count, plan->count,
             100 * cost.again / cost.forward, (double)plan->arena.total / 0x1p20,
             (double)whole->arena.total / 0x1p20);
     if (settings->on && !settings->segments && plan->arena.total > settings->budget)
-        fprintf(stderr, "amp: checkpoint=auto: that is %.1f MB more than there is room for; more "
-                "subdivisions, or a smaller width and height, take less\n",
+        fprintf(stderr, "amp: checkpoint=auto: that is %.1f MB more than fits; use more subdivisions, or a "
+                        "smaller width and height\n",
                 (double)(plan->arena.total - settings->budget) / 0x1p20);
     amp_plan_free(whole, amp_engine_backend(amp->engine));
     return AMP_OK;

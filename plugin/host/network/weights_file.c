@@ -80,8 +80,8 @@ static FILE *open_to_load(struct network *net, const char *file, int first, int 
     amp_exchange_broadcast(held, sizeof *held, "loading weights"); /* wait for rank 0 */
     check_weights_file(amp_check_weights_size(net, file, first, layers, held, &error), &error);
     if (is_partial(net))
-        fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; those of the others, up to layer %d, "
-                "are random\n", file, *held - 1, amp_fork_view(net).layers - 1);
+        fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; layers after them, up to layer %d, "
+                        "start from random weights\n", file, *held - 1, amp_fork_view(net).layers - 1);
     if (can_continue(net, file, whole)) {
         if (resume->phase >= AMP_TRAINING) end_training(net);
         resume->phase = AMP_LOADED;

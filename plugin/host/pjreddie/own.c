@@ -75,8 +75,8 @@ amp_status amp_own_check(const network *net, amp_error *error)
     amp_available_memory memory = amp_host_available_memory();
     double bytes = ((double)net->inputs + net->truths) * net->batch * sizeof(float);
     return amp_fail(error, AMP_NO_MEMORY, "amp: not enough memory: the images of a pass alone take %.0f MiB, "
-                    "and there are %.0f MiB of %s; use more subdivisions", bytes / 0x1p20,
-                    (double)memory.bytes / 0x1p20, memory.what);
+                                          "but there are %.0f MiB of %s; use more subdivisions",
+                    bytes / 0x1p20, (double)memory.bytes / 0x1p20, memory.what);
 }
 
 /* ---- memory ---- */
@@ -174,8 +174,8 @@ void amp_own_classifier_args(network *net, load_args *args)
     args->max = (int)(net->max_ratio * (float)net->w);
 }
 
-/* How large photos must be. load_data_detection fits a photo into the input; load_data_augment resizes its
- * shorter side to at most max_crop. */
+/* Sets the size below which photos must not be reduced. load_data_detection fits a photo into the input;
+ * load_data_augment resizes its shorter side to at most max_crop. */
 amp_photo_use amp_fork_photo_use(const network *net, int classifier)
 {
     amp_view v = amp_fork_view(net);
@@ -210,7 +210,7 @@ const amp_fork_option amp_fork_options[] = {
 const char amp_fork_train_list[] = "data/train.list";
 const char amp_fork_names[] = "";
 const char amp_fork_label_place[] =
-    "the labels of images/, JPEGImages/ or raw/ in labels/, of all others beside their image";
+    "labels in labels/ for images in images/, JPEGImages/ or raw/, and beside the image for all others";
 const char amp_fork_label_images[] = ".jpg, .png, .JPG or .JPEG only";
 void amp_fork_label_path(const char *image, char *path)
 {

@@ -36,7 +36,7 @@ void darknet_amp_refuse(const char *format, ...)
     int prints = prints_error(), rank = amp_ranks() ? amp_ranks()->rank
         : amp_ranks_is_awaited() ? amp_comm_launched_rank() : 0;
     if (!prints) amp_ranks_await_end();
-    prints |= !amp_ranks(); /* no other rank has ended this one, so the error is only here */
+    prints |= !amp_ranks(); /* no other rank has ended this one, so only this rank has the error */
     if (prints && rank) dprintf(error_stream, "rank %d: %s\n", rank, error.message);
     else if (prints) fprintf(stderr, "%s\n", error.message);
     if (removed) unlink(removed);

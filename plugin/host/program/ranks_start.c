@@ -67,9 +67,9 @@ static void check_processors(void)
         int cores = p->threads > p->fair ? p->threads : p->fair;
         /* 2: one core with two hardware threads */
         if (p->allowed >= p->threads && (p->allowed > 2 || p->allowed >= p->fair)) continue;
-        fprintf(stderr, "ranks: processors that rank %d may use: %d; threads of OpenMP: %d, besides those "
-                "that load images and sum gradients; if the launcher bound it, type mpirun --bind-to none, "
-                "or --map-by slot:PE=%d\n", i, p->allowed, p->threads, cores);
+        fprintf(stderr, "ranks: processors that rank %d may use: %d; OpenMP threads: %d, plus those that "
+                        "load images and sum gradients; if the launcher bound it, use mpirun --bind-to none, "
+                        "or --map-by slot:PE=%d\n", i, p->allowed, p->threads, cores);
         break;
     }
     free(all);
@@ -79,9 +79,9 @@ void amp_ranks_take_gpu(void)
 {
     const amp_comm *comm = amp_ranks();
     if (!comm || amp_fork_take_gpu(comm->local_rank)) return;
-    darknet_amp_refuse("ranks: rank %d is number %d on its machine, counted from 0, where it finds no GPU of "
-                       "that number; start no more ranks on a machine than it has GPUs (mpirun --map-by "
-                       "ppr:GPUS:node), or say with -i which each takes", comm->rank, comm->local_rank);
+    darknet_amp_refuse("ranks: rank %d is number %d on its machine, counted from 0, which has no GPU of that "
+                       "number; start no more ranks on a machine than it has GPUs (mpirun --map-by "
+                       "ppr:GPUS:node), or choose each rank's GPU with -i", comm->rank, comm->local_rank);
 }
 
 /* ---- parts, for measuring ---- */
@@ -135,13 +135,13 @@ static void start_networks(const char *const *words, int count, int under_amp, c
     if (networks == 1) return;
     if (amp_fork_device() < 0)
         darknet_amp_refuse("command line: -gpus: this program was built without GPU=1 and trains on the CPU; "
-                           "leave -gpus out, and for several ranks there type mpirun -np %d", networks);
+                           "remove -gpus, and use mpirun -np %d for several ranks", networks);
     if (!is_shared(words[0]))
-        darknet_amp_refuse("command line: -gpus: under AMP several GPUs share the work of detector train and "
-                           "classifier train alone; name one GPU, or give it -amp off");
+        darknet_amp_refuse("command line: -gpus: under AMP only detector train and classifier train use "
+                           "several GPUs; name one GPU, or use -amp off");
     amp_ranks_set(NULL, networks);
     share_seed();
-    fprintf(stderr, "ranks: %d, all of this program, one a GPU\n", networks);
+    fprintf(stderr, "ranks: %d, all in this program, one per GPU\n", networks);
 }
 
 void amp_ranks_start(const char *const *words, int count, int under_amp, const char *gpus)
@@ -172,15 +172,16 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
         amp_host_cfg_uses_amp(words[3], CFG_FOR_ANYTHING, &summary); /* ends the program if it or -amp is
                                                                         wrong */
     if (!under_amp || (!is_shared(words[0]) && !is_bench(words)))
-        amp_ranks_refuse("command line: a launcher started %d of this program, which share the work of "
-                         "detector train and classifier train under AMP, and of amp bench, alone; give one "
-                         "of these -amp fp32 (or bf16, fp16), or start it alone", comm->size);
+        amp_ranks_refuse("command line: a launcher started %d copies of this program, but only detector "
+                         "train and classifier train under AMP, and amp bench, share the work; give one of "
+                         "these -amp fp32 (or bf16, fp16), or start it alone", comm->size);
     if (strchr(gpus, ','))
-        amp_ranks_refuse("command line: -gpus %s: a launcher started %d of this program, and each trains on "
-                         "one GPU; leave -gpus out, and start as many ranks as GPUs", gpus, comm->size);
+        amp_ranks_refuse("command line: -gpus %s: a launcher started %d copies of this program, and each "
+                         "trains on one GPU; remove -gpus, and start as many ranks as GPUs", gpus,
+                         comm->size);
     if (getenv(AMP_TURNS))
-        amp_ranks_refuse("command line: a launcher started %d of this program, and amp compare each of "
-                         "its trainings; start amp compare alone", comm->size);
+        amp_ranks_refuse("command line: a launcher started %d copies of this program, but amp compare starts "
+                         "its trainings itself; start amp compare alone", comm->size);
     share_seed();
     if (amp_ranks_leads())
         fprintf(stderr, "ranks: %d, %d of them on this machine; %s\n", comm->size, comm->local_size,

@@ -31,7 +31,8 @@ static void refuse_equals_sign(int argc, char **argv, const char *name)
     for (int i = 1; i < argc && argv[i]; i++) {
         if (strncmp(argv[i], name, length) || argv[i][length] != '=') continue;
         cfg_printable(shown, sizeof shown, argv[i] + length + 1);
-        darknet_amp_refuse("command line: %s=%s: a blank belongs there: %s %s", name, shown, name, shown);
+        darknet_amp_refuse("command line: %s=%s: expected a blank instead of =: %s %s", name, shown, name,
+                           shown);
     }
 }
 
@@ -113,7 +114,7 @@ static int name_unknown(const char *word, int classifier, char *text, size_t siz
         for (const amp_fork_option *o = option_lists[i]; o->name; o++)
             if (is_of(o, classifier) && count < MOST) names[count++] = o->name;
     cfg_printable(shown, sizeof shown, word);
-    snprintf(what, sizeof what, "%s: not known as an option of %s train", shown,
+    snprintf(what, sizeof what, "%s: unknown option of %s train", shown,
              classifier ? "classifier" : "detector");
     return cfg_did_you_mean(text, size, what, word, names, count);
 }

@@ -43,7 +43,8 @@ int amp_host_has_clear(void);
 /* Whether the command measures accuracy: valid and its variants, map, recall. */
 int amp_host_command_measures(void);
 int amp_host_command_maps(void); /* `detector map` */
-/* NULL, or why the program's command cannot run a network under AMP: the middle of a message. */
+/* NULL, or the reason why the program's command cannot run a network under AMP, worded as the middle of a
+ * message. */
 const char *amp_host_refusal(void);
 
 /* The settings of a .cfg: amp_config_read. dtype: as in amp_host_request_dtype. */

@@ -12,7 +12,7 @@
 typedef struct amp_log_file {
     char *name;
     int descriptor;  /* of the open file, locked; -1: none */
-    int regular;     /* else a pipe or a device: nothing was read or can be cut */
+    int regular;     /* otherwise it is a pipe or a device: nothing was read, and no rows can be removed */
     int failing;     /* a row could not be written; a message said so, and is not repeated for later rows */
     off_t end;       /* the offset in bytes at which the last complete row ends */
 } amp_log_file;

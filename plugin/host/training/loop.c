@@ -131,7 +131,7 @@ static void take_fit(int *argc, char **argv, int under_amp)
 {
     if (!amp_host_take_flag(argc, argv, "-fit")) return;
     if (!under_amp)
-        darknet_amp_refuse("command line: -fit: it plans what trains under AMP; add -amp, or [amp] to the "
+        darknet_amp_refuse("command line: -fit: it only plans trainings under AMP; add -amp, or [amp] to the "
                            ".cfg");
     amp_fitting_request();
 }
@@ -150,7 +150,7 @@ void amp_training_arguments(int *argc, char **argv, int under_amp)
     take_patience(argc, argv, under_amp);
     take_fit(argc, argv, under_amp);
     if (training.map_given && !detector)
-        darknet_amp_refuse("command line: -map: mAP is of detectors; classifier valid measures a classifier");
+        darknet_amp_refuse("command line: -map: mAP is for detectors; use classifier valid for a classifier");
 }
 
 const amp_map_options *amp_training_map(void) { return training.map_given ? &training.map : NULL; }
@@ -388,7 +388,8 @@ static void save_lost_snapshot(void)
     amp_exchange_broadcast(&lost, sizeof lost, "saving a snapshot");
     if (!lost) return;
     if (amp_ranks_leads())
-        fprintf(stderr, "amp: %s, of the step of %s, was not saved before a kill; it is now\n", name, backup);
+        fprintf(stderr, "amp: %s, of the step of %s, was not saved before a kill; it is saved now\n", name,
+                        backup);
     amp_fork_save_weights(net, name);
 }
 

@@ -26,8 +26,8 @@ typedef struct amp_log_row {
     double images_per_second; /* of this step: the images of all ranks, divided by load_seconds +
                                  train_seconds. So loading is included; saving files, -map and waiting for a
                                  turn are not. NaN if the clock shows no time */
-    double load_seconds, train_seconds; /* until the images are there (with random=1 resizing too); the step
-                                           after that */
+    double load_seconds, train_seconds; /* until the images are loaded (with random=1, resizing included); of
+                                           the step after that */
     double peak_memory_mb;    /* of the process; on a GPU the most in use there at a step's end, by all
                                  programs */
     double time;              /* when the step ended, in seconds since 1970 */
