@@ -429,14 +429,16 @@ BACKEND_TEST(scratch_does_not_grow_under_a_recording)
 {
     open_backend();
     amp_recorded_pass *pass = NULL;
-    void *scratch;
+    void *scratch, *larger;
     int repeated;
     OK(amp_cuda_scratch(b, 1000, &scratch, e));
     for (int again = 0; again < 2; again++) {
         OK(b->pass_begin(b, &pass, &repeated, e));
         assert_int_equal(repeated, again);
         if (again) break;
-        OK(b->zero(b, scratch, 1000, e));
+        assert_int_equal(amp_cuda_scratch(b, (size_t)5 << 20, &larger, &error), AMP_BACKEND_FAILED);
+        assert_non_null(strstr(error.message, "scratch grows in a pass that is recorded"));
+        OK(b->zero(b, scratch, 1000, e)); /* nothing was lost: the recording continues */
         OK(b->pass_end(b, &pass, 1, e));
     }
     OK(amp_cuda_scratch(b, (size_t)5 << 20, &scratch, e));
