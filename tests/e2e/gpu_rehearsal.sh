@@ -112,6 +112,6 @@ status=0
 AMP_DOUBLE_GPU=full AMP_SELF_CHECK=0 AMP_CUDA_TUNE=0 timeout 300 \
     "$on_doubles" detector train tiny.data large.cfg -amp fp16 > out 2> err || status=$?
 [ $status = 1 ] && grep -v '^doubles: ' err | tail -n 1 |
-    grep -q 'no memory for [0-9]* MiB of .*: [0-9]* of 81920 MiB of GPU 0 are free; use some [0-9]* times' &&
+    grep -q 'no memory for [0-9]* MiB of .*: [0-9]* of 81920 MiB of GPU 0 are free; use about [0-9]* times' &&
     [ -z "$(ls backup)" ] || fail "full: status $status: $(tail -n 3 err)"
 echo 'gpu_rehearsal: ok'
