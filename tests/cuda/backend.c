@@ -437,7 +437,7 @@ BACKEND_TEST(scratch_does_not_grow_under_a_recording)
         assert_int_equal(repeated, again);
         if (again) break;
         assert_int_equal(amp_cuda_scratch(b, (size_t)5 << 20, &larger, &error), AMP_BACKEND_FAILED);
-        assert_non_null(strstr(error.message, "scratch grows in a pass that is recorded"));
+        assert_non_null(strstr(error.message, "scratch cannot grow while a pass is recorded"));
         OK(b->zero(b, scratch, 1000, e)); /* nothing was lost: the recording continues */
         OK(b->pass_end(b, &pass, 1, e));
     }
