@@ -157,7 +157,7 @@ if [ -x "$on_doubles" ]; then
         AMP_FAULT='slope 16' train "$on_doubles"
         [ $status = 1 ] && compares || fail "a GPU with a fault, the $time time: status $status"
         grep -v '^doubles: ' train.err | tail -1 |
-            grep -q 'AMP's results differ from Darknet's: fp32, layer [24] ' || # 16 channels each
+            grep -q "AMP's results differ from Darknet's: fp32, layer [24] " || # 16 channels each
             fail "a GPU with a fault: $(tail -2 train.err)"
     done
     report=$(sed -n 's/.*; send \([^,]*\), or train.*/\1/p' train.err)
