@@ -112,7 +112,7 @@ refused 'WEIGHTS is missing' my.data constant.cfg
 refused 'expected 0|11|101' my.data $good -points 7
 refused '-thresh 2' my.data $good -thresh 2
 refused 'missing.data: cannot read' missing.data $good
-refused 'missing.cfg: cannot read' my.data missing.cfg constant.weights
+refused 'missing.cfg: No such file' my.data missing.cfg constant.weights
 refused 'missing.weights: cannot read' my.data constant.cfg missing.weights
 : > empty
 # Weights are the whole network's, or none: with AMP and without.
