@@ -31,19 +31,17 @@ static FILE *open_file(const char *file, amp_error *error)
 static amp_status read_bytes(cfg_document *d, amp_error *error)
 {
     FILE *stream = open_file(d->file, error);
-    size_t room = 0, read = 0;
-    int ends = 0;
+    size_t room = 0;
+    const char *nul;
     if (!stream) return AMP_BAD_CONFIG;
     do {
-        d->size += read;
         room = room ? 2 * room : CFG_LINE_LIMIT;
         d->bytes = amp_allocated(realloc(d->bytes, room));
-        read = fread(d->bytes + d->size, 1, room - d->size, stream);
-        const char *nul = memchr(d->bytes + d->size, 0, read);
-        if (nul) read = (size_t)(nul + 1 - (d->bytes + d->size));
-        ends = nul || d->size + read < room || room > CFG_FILE_LIMIT;
-    } while (!ends);
-    d->size += read;
+        char *end = d->bytes + d->size;
+        size_t read = fread(end, 1, room - d->size, stream);
+        nul = memchr(end, 0, read);
+        d->size += nul ? (size_t)(nul + 1 - end) : read;
+    } while (!nul && d->size == room && room <= CFG_FILE_LIMIT);
     amp_status status = AMP_OK;
     if (ferror(stream)) status = cfg_fail(error, (cfg_place){ .file = d->file }, strerror(errno), NULL);
     fclose(stream);
@@ -147,7 +145,7 @@ static void take_lines(cfg_document *d, cfg_syntax syntax)
             break_item(item, 1, "a file of more than %d bytes", CFG_FILE_LIMIT);
         char *own = text;
         text += copy_line(item, syntax, own);
-        if (item->kind == CFG_BROKEN && item->fatal) return;
+        if (item->fatal) return;
         if (item->kind == CFG_BROKEN) continue;
         if (syntax == CFG_SPACED) take_spaced_item(item, own);
         else take_item(item, syntax, own);

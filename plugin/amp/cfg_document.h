@@ -11,15 +11,16 @@
 /* Larger lines and files are broken; no valid .cfg needs more. */
 enum { CFG_LINE_LIMIT = 65536, CFG_FILE_LIMIT = 1 << 26 };
 
-/* Which reader. hank-ai's Darknet has one of its own for .cfg files: a # begins a comment anywhere, and a ;
- * does not where a = follows. It reads .data files with another: blanks are dropped only around a key and its
- * value, ':' may replace '=', and a line is a comment only if it begins with '#' or ';'. */
+/* How a Darknet reads a file. PLAIN: as above. hank-ai's reads a .cfg as STRICT: a '#' begins a comment
+ * anywhere in a line, and a line that begins with ';' is a comment only if it has no '='. It reads a .data
+ * file as SPACED: blanks are dropped only around a key and its value, ':' may replace '=', and a line is a
+ * comment only if it begins with '#' or ';'. */
 typedef enum cfg_syntax { CFG_PLAIN, CFG_STRICT, CFG_SPACED } cfg_syntax;
 
 typedef enum cfg_kind {
     CFG_NOTHING, /* a blank line or a comment; no text */
     CFG_SECTION, /* text: the whole line, "[amp]" */
-    CFG_OPTION,  /* text: the key; value: what follows the first '=', NULL if there is none */
+    CFG_OPTION,  /* text: the key; value: what follows the first '=', or NULL without one */
     CFG_BROKEN   /* text: what is wrong with the line */
 } cfg_kind;
 

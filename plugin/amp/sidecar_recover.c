@@ -93,8 +93,8 @@ static amp_status other_weights(const amp_safe_file *w, const amp_sidecar *c, in
                     c->name, w->temporary, w->target, w->temporary);
 }
 
-/* The cases of the opening comment. *out: the pair's sidecar, NULL if there is none. *ended: a missing rename
- * was done, or has failed. */
+/* The cases of the opening comment. *out: the pair's sidecar, or NULL. *ended: a missing rename was done, or
+ * has failed. */
 static amp_status end_killed_save(const amp_sidecar_save *pair, amp_sidecar **out, int *ended,
                                   amp_error *error)
 {

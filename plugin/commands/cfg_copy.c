@@ -121,11 +121,9 @@ amp_status amp_cfg_keep_in_memory(const char *from, const char *kept, int layers
 amp_status amp_cfg_look(const char *cfg, const char *dtype, cfg_use use, amp_cfg_facts *facts,
                         amp_error *error)
 {
-    amp_config *config;
     cfg_document *document;
-    AMP_TRY(amp_host_read_config(cfg, dtype, &config, error));
-    *facts = (amp_cfg_facts){ .under_amp = config->enabled };
-    amp_config_free(config);
+    *facts = (amp_cfg_facts){ .batch = 0 };
+    AMP_TRY(amp_host_is_on(cfg, dtype, &facts->under_amp, error));
     AMP_TRY(amp_host_look_at_cfg(cfg, use, &facts->summary, error));
     AMP_TRY(amp_cfg_document(cfg, &document, error));
     facts->batch = (int)cfg_net_number(document, "batch", 1);

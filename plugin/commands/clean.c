@@ -34,16 +34,14 @@ static void copy_lines(const cfg_document *cfg, FILE *out, int enabled)
 
 static amp_status clean(const char *cfg, const char *to, amp_error *error)
 {
-    amp_config *config;
     amp_output out;
     cfg_document *document;
-    AMP_TRY(amp_host_read_config(cfg, NULL, &config, error));
-    int enabled = config->enabled;
-    amp_config_free(config);
+    int enabled;
+    AMP_TRY(amp_host_is_on(cfg, NULL, &enabled, error));
     AMP_TRY(amp_output_begin(to, &out, error));
     amp_status status = amp_cfg_document(cfg, &document, error);
     if (status == AMP_OK) copy_lines(document, out.stream, enabled);
-    if (status == AMP_OK) amp_document_give_back(document);
+    amp_document_give_back(document);
     return amp_output_end(&out, status, error);
 }
 

@@ -37,10 +37,8 @@ static int is_long(const char *const *words, int count)
     if (!strcmp(words[1], "map")) return 1;
     int has_data = !strcmp(words[0], "detector") || !strcmp(words[0], "classifier");
     for (int i = has_data ? 3 : 2; i < count && !strcmp(words[1], "train"); i++) {
-        amp_config *config;
-        if (amp_host_read_config(words[i], amp_host_requested_dtype(), &config, NULL) != AMP_OK) continue;
-        under_amp |= config->enabled;
-        amp_config_free(config);
+        int on;
+        if (amp_host_is_on(words[i], amp_host_requested_dtype(), &on, NULL) == AMP_OK) under_amp |= on;
     }
     return under_amp;
 }

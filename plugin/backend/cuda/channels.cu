@@ -132,7 +132,7 @@ __device__ __forceinline__ int map_line(const size_map &m, size_t line, size_t *
 }
 
 /* *other: the other tensor's pixel, in its line `line` (from map_line), that corresponds to pixel p. Returns
- * 0 if there is none. */
+ * 0 if the other tensor has no pixel there. */
 __device__ __forceinline__ int map_pixel(const size_map &m, size_t line, unsigned p, size_t *other)
 {
     unsigned at = p / m.step;

@@ -58,38 +58,31 @@ amp_status amp_probe_find_conditions(amp_subject *s, const amp_probe_input *inpu
 
 /* ---- means ---- */
 
-static double mean_square(const float *numbers, size_t count)
-{
-    double sum = 0;
-    for (size_t i = 0; i < count; i++) sum += (double)numbers[i] * numbers[i];
-    return count ? sum / (double)count : 0;
-}
-
 /* A limit allows 2n units roundoff for a gradient (probe_verdict.c), and n/2 for a mean: their ratio. */
 #define PART_OF_A_MEAN .25
 
-/* How far the gradient of a layer's weights moves, relative to its L2 norm, when the two means in batch
- * norm's backward change by a factor of 2. For channel f with n numbers, scale s and standard deviation v
- * these means contribute s/v b/n and s/v g/n, where b and g are the gradients of its bias and its scale; the
- * second is multiplied by the normalized output. So the gradient of each weight moves by s/v (b + g) times
- * the mean of the inputs that the weight is multiplied by. The inputs' root mean square is used for that
- * mean. */
+/* How many times as large as the relative error of the two means in batch norm's backward the relative
+ * error of the weights' gradient is (L2 norms). For channel f with n numbers, scale s and standard
+ * deviation v these means are s/v b/n and s/v g/n, where b and g are the gradients of its bias and its
+ * scale; the second is multiplied by the normalized output. So the gradient of each weight moves by s/v (b
+ * + g) times the mean of the inputs that the weight is multiplied by, for which the root mean square of
+ * all inputs x is used. */
 static double mean_condition(const amp_layer_desc *d, const float *scales, const amp_trace *reference,
-                             int layer, double input_mean_square)
+                             int layer, const amp_trace_tensor *x)
 {
     const amp_trace_tensor *w = amp_trace_at(reference, layer, AMP_TRACE_WEIGHTS);
     const amp_trace_tensor *b = amp_trace_at(reference, layer, AMP_TRACE_BIASES);
     const amp_trace_tensor *g = amp_trace_at(reference, layer, AMP_TRACE_SCALES);
     const amp_trace_tensor *v = amp_trace_at(reference, layer, AMP_TRACE_VARIANCES);
     size_t channels = (size_t)d->output.c;
-    double moved = 0, size = mean_square(w->numbers, w->count);
+    double moved = 0, size = amp_trace_mean_square(w);
     if (b->count != channels || g->count != channels || v->count != channels || !(size > 0)) return 0;
     for (size_t f = 0; f < channels; f++) {
         double factor = (double)scales[f] / amp_batchnorm_spread(&d->batchnorm_rule, (double)v->numbers[f]);
         double sums = fabs((double)b->numbers[f]) + fabs((double)g->numbers[f]);
         moved += factor * factor * sums * sums;
     }
-    return sqrt(moved / (double)channels * input_mean_square / size);
+    return sqrt(moved / (double)channels * amp_trace_mean_square(x) / size);
 }
 
 amp_status amp_probe_add_mean_conditions(const amp_subject *s, const amp_probe_input *input,
@@ -109,8 +102,7 @@ amp_status amp_probe_add_mean_conditions(const amp_subject *s, const amp_probe_i
         if (status == AMP_OK)
             conditions[i][AMP_TRACE_WEIGHTS] =
                 fmax(conditions[i][AMP_TRACE_WEIGHTS],
-                     PART_OF_A_MEAN * mean_condition(d, scales, reference, i,
-                                                     mean_square(x->numbers, x->count)));
+                     PART_OF_A_MEAN * mean_condition(d, scales, reference, i, x));
         free(scales);
     }
     return status;

@@ -37,16 +37,20 @@ void amp_trace_append(amp_trace *t, int layer, amp_trace_kind kind, const float 
 
 /* ---- differences ---- */
 
-/* The kind of tensor that gives a lower bound of a tensor's size: its root mean square, times the square root
- * of count. */
+double amp_trace_mean_square(const amp_trace_tensor *t)
+{
+    double sum = 0;
+    for (size_t i = 0; i < t->count; i++) sum += (double)t->numbers[i] * t->numbers[i];
+    return t->count ? sum / (double)t->count : 0;
+}
+
+/* amp_difference.floor of a tensor of `count` numbers: for biases and scales, the size that as many numbers
+ * of the weights' gradient have; for means, the square root of the sum of the variances; else 0. */
 static double floor_of(const amp_trace *reference, int layer, amp_trace_kind kind, size_t count)
 {
     double sum = 0;
-    if (kind == AMP_TRACE_BIASES || kind == AMP_TRACE_SCALES) {
-        const amp_trace_tensor *w = amp_trace_at(reference, layer, AMP_TRACE_WEIGHTS);
-        for (size_t i = 0; i < w->count; i++) sum += (double)w->numbers[i] * w->numbers[i];
-        return w->count ? sqrt(sum / (double)w->count * (double)count) : 0;
-    }
+    if (kind == AMP_TRACE_BIASES || kind == AMP_TRACE_SCALES)
+        return sqrt(amp_trace_mean_square(amp_trace_at(reference, layer, AMP_TRACE_WEIGHTS)) * (double)count);
     if (kind != AMP_TRACE_MEANS) return 0;
     const amp_trace_tensor *v = amp_trace_at(reference, layer, AMP_TRACE_VARIANCES);
     for (size_t i = 0; i < v->count; i++) sum += fabs((double)v->numbers[i]);

@@ -45,6 +45,8 @@ amp_trace_tensor *amp_trace_at(const amp_trace *, int layer, amp_trace_kind);
 void amp_trace_append(amp_trace *, int layer, amp_trace_kind, const float *numbers, size_t count,
                       float factor);
 
+double amp_trace_mean_square(const amp_trace_tensor *); /* 0 without numbers */
+
 /* Compares a tensor with its reference; `reference` is the whole trace, from which the floor is computed. For
  * gradients of biases and scales the floor is the size of the layer's weights' gradient, since a bias before
  * batch norm has a gradient of 0 except for rounding; for means, the square root of their variances, for the

@@ -183,6 +183,15 @@ amp_status amp_host_read_config(const char *cfg, const char *dtype, amp_config *
     return status;
 }
 
+amp_status amp_host_is_on(const char *cfg, const char *dtype, int *on, amp_error *error)
+{
+    amp_config *config;
+    AMP_TRY(amp_host_read_config(cfg, dtype, &config, error));
+    *on = config->enabled;
+    amp_config_free(config);
+    return AMP_OK;
+}
+
 static void print_warning(void *context, int is_error, const char *line)
 {
     (void)context;
@@ -214,10 +223,8 @@ amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error)
 int amp_host_cfg_uses_amp(const char *cfg, cfg_use use, cfg_summary *summary)
 {
     amp_error error;
-    amp_config *config;
-    amp_host_check(amp_host_read_config(cfg, request.amp, &config, &error), &error);
-    int wanted = config->enabled;
-    amp_config_free(config);
+    int wanted = 0;
+    amp_host_check(amp_host_is_on(cfg, request.amp, &wanted, &error), &error);
     if (wanted) amp_host_check(amp_host_look_at_cfg(cfg, use, summary, &error), &error);
     return wanted;
 }

@@ -49,6 +49,8 @@ const char *amp_host_refusal(void);
 
 /* The settings of a .cfg: amp_config_read. dtype: as in amp_host_request_dtype. */
 amp_status amp_host_read_config(const char *cfg, const char *dtype, amp_config **out, amp_error *error);
+/* Whether they turn AMP on. */
+amp_status amp_host_is_on(const char *cfg, const char *dtype, int *on, amp_error *error);
 /* Checks the whole .cfg (cfg_check.h). AMP_BAD_CONFIG: its first mistake. Warnings are printed only for the
  * first .cfg that has some: later ones are copies of it. */
 amp_status amp_host_look_at_cfg(const char *cfg, cfg_use use, cfg_summary *, amp_error *error);
