@@ -185,6 +185,9 @@ int darknet_amp_rand(void);
  * loads it: at the end, its rows of args->d are made. args->job and args->part number them. */
 enum darknet_amp_job_event { AMP_JOB_STARTS, AMP_PART_BEGINS, AMP_PART_ENDS };
 void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event);
+/* pthread_create for a loader, without attributes. If no thread can be created the program ends; but a
+ * training that has had its first batch ends at darknet_amp_takes_batch, and saves. */
+int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job);
 
 /* For debug=1, the names of the images in a batch: a loader thread has chosen count of them. */
 void darknet_amp_paths(char **paths, int count);
@@ -248,10 +251,7 @@ float *darknet_amp_crop_image(int left, int top, int w, int h, int out_w, int ou
 int darknet_amp_distort_image(float *planes, int count, int channels, float hue, float saturation,
                               float exposure);
 
-/* ---- threads and memory of loaders: host/data/loader_memory.c ---- */
-
-/* pthread_create for a loader, without attributes. Ends the program if no thread can be created. */
-int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job);
+/* ---- memory of loaders: host/data/loader_memory.c ---- */
 
 /* Replaces calloc in Darknet's C files; text: the source text of `count`. If there is no memory, a program
  * with a network under AMP ends. NULL is returned only for arrays that grow with the batch while a network

@@ -20,6 +20,7 @@
 #include "host/data/images.h"
 #include "host/data/label_file.h"
 #include "host/data/loader_memory.h"
+#include "host/data/loading.h"
 #include "host/fork.h"
 #include "host/network/weights_check.h"
 #include "child.h"
@@ -291,12 +292,20 @@ static void wants_too_much(void *none)
 
 static void *loads_nothing(void *job) { return job; }
 
-static void starts_loaders(void *none)
+/* *jobs: how many batches a training has begun to load. */
+static void starts_a_loader(void *jobs)
 {
-    (void)none;
-    amp_loaders_watch(0);
+    pthread_t thread;
+    amp_error error;
+    amp_loading_watch();
+    amp_loading_keep_faults();
+    for (int i = 0; i < *(int *)jobs; i++) amp_loading_begin_job();
     setrlimit(RLIMIT_AS, &(struct rlimit){ 1 << 20, 1 << 20 });
-    for (int i = 0; i < 2; i++) darknet_amp_start_loader(&(pthread_t){ 0 }, loads_nothing, NULL);
+    darknet_amp_start_loader(&thread, loads_nothing, NULL);
+    pthread_join(thread, NULL);
+    if (amp_loading_fault(&error) != AMP_OK) fprintf(stderr, "kept: %s\n", error.message);
+    amp_loading_begin_job();
+    if (amp_loading_fault(&error) == AMP_OK) fprintf(stderr, "forgotten\n");
 }
 
 TEST(a_loader_without_memory_or_threads_ends_the_program)
@@ -310,10 +319,13 @@ TEST(a_loader_without_memory_or_threads_ends_the_program)
     status = in_child(wants_too_much, NULL, said, sizeof said);
     if (status != 1 || !strstr(said, "no memory for 268435456.0 MiB more; "))
         fail_msg("%d: %s", status, said);
-    status = in_child(starts_loaders, NULL, said, sizeof said);
+    status = in_child(starts_a_loader, &(int){ 1 }, said, sizeof said);
     if (status != 1 || !strstr(said, "no thread that loads images can be started: "))
         fail_msg("%d: %s", status, said);
     assert_int_equal(strchr(said, '\n') - said, strlen(said) - 1); /* one line */
+    status = in_child(starts_a_loader, &(int){ 2 }, said, sizeof said);
+    if (status || strncmp(said, "kept: ", 6) || !strstr(said, "\nforgotten\n"))
+        fail_msg("%d: %s", status, said);
 }
 
 /* Whoever copies them, rows lie one behind the other, and are freed. */

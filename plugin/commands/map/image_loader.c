@@ -11,6 +11,7 @@ enum { MOST_AHEAD = 4 };
 /* The image that a thread reads, or has read. */
 typedef struct slot {
     pthread_t thread;
+    int is_started;          /* 0: the image was read without a thread */
     const struct amp_image_loader *loader;
     const char *path;
     amp_loaded_image image;
@@ -42,14 +43,15 @@ static void begin_next(amp_image_loader *l)
     if (l->begun == l->paths->count) return;
     slot *s = &l->slots[l->begun % l->ahead];
     *s = (slot){ .loader = l, .path = l->paths->line[l->begun++] };
-    if (pthread_create(&s->thread, NULL, load, s)) darknet_amp_refuse("cannot start a thread to load images");
+    s->is_started = !pthread_create(&s->thread, NULL, load, s);
+    if (!s->is_started) load(s);
 }
 
 /* Waits for the thread of the next image to return. */
 static slot *finish_next(amp_image_loader *l)
 {
     slot *s = &l->slots[l->given++ % l->ahead];
-    pthread_join(s->thread, NULL);
+    if (s->is_started) pthread_join(s->thread, NULL);
     return s;
 }
 

@@ -117,20 +117,6 @@ void amp_loaders_adapt(double waited, double step, double load)
     pthread_mutex_unlock(&loaders.mutex);
 }
 
-int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job)
-{
-    pthread_attr_t attributes;
-    if (!loaders.on) return pthread_create(thread, NULL, run, job);
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, AMP_LOADER_STACK);
-    int status = pthread_create(thread, &attributes, run, job);
-    pthread_attr_destroy(&attributes);
-    if (status) darknet_amp_refuse("darknet: no thread that loads images can be started: %s; what limits the "
-                                   "program's memory or its number of threads (ulimit -v, -u) is too low",
-                                   strerror(status));
-    return 0;
-}
-
 /* ---- arrays ---- */
 
 void darknet_amp_no_memory(size_t bytes)

@@ -13,6 +13,7 @@
 #include "../fork.h"
 #include "../program/clock.h"
 #include "../program/failure.h"
+#include "../program/memory.h"
 #include "data_check.h"
 #include "data_files.h"
 #include "image_cache.h"
@@ -40,6 +41,7 @@ static struct {
     enum { WANTED, UNDECIDED, UNWANTED } next; /* the batch that is loaded next */
     double began, ended;             /* of the last job: seconds of amp_clock_seconds */
     int keeps_faults;                /* set before there are loaders */
+    long jobs;                       /* that have begun */
     int faulty_part;                 /* the part of the job under way that `fault` is of */
     amp_error fault;                 /* status AMP_OK: the job has none */
 } watch = { .mutex = PTHREAD_MUTEX_INITIALIZER, .decided = PTHREAD_COND_INITIALIZER };
@@ -56,6 +58,7 @@ void amp_loading_watch(void)
 void amp_loading_begin_job(void)
 {
     watch.fault.status = AMP_OK;
+    watch.jobs++;
     watch.began = watch.ended = amp_clock_seconds();
 }
 
@@ -110,9 +113,21 @@ amp_status amp_loading_fault(amp_error *error)
     return watch.fault.status;
 }
 
+/* Keeps an error for the loop. If several parts fail, that of the first part is kept, whichever thread comes
+ * first. */
+static void keep(amp_error error)
+{
+    error.status = AMP_BAD_CONFIG;
+    pthread_mutex_lock(&watch.mutex);
+    if (watch.fault.status == AMP_OK || loader.from.part < watch.faulty_part) {
+        watch.fault = error;
+        watch.faulty_part = loader.from.part;
+    }
+    pthread_mutex_unlock(&watch.mutex);
+}
+
 /* Ends the program with this line. A loader of the training's loop keeps the line for the loop instead, and
- * returns: its caller continues with any harmless input. If several parts fail, the line of the first part is
- * kept, whichever thread comes first. */
+ * returns: its caller continues with any harmless input. */
 __attribute__((format(printf, 1, 2))) static void fail(const char *format, ...)
 {
     amp_error error;
@@ -121,13 +136,26 @@ __attribute__((format(printf, 1, 2))) static void fail(const char *format, ...)
     vsnprintf(error.message, sizeof error.message, format, args);
     va_end(args);
     if (!watch.keeps_faults || !loader.from.list) darknet_amp_refuse("%s", error.message);
-    error.status = AMP_BAD_CONFIG;
-    pthread_mutex_lock(&watch.mutex);
-    if (watch.fault.status == AMP_OK || loader.from.part < watch.faulty_part) {
-        watch.fault = error;
-        watch.faulty_part = loader.from.part;
-    }
-    pthread_mutex_unlock(&watch.mutex);
+    keep(error);
+}
+
+int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job)
+{
+    pthread_attr_t attributes;
+    if (!watch.on) return pthread_create(thread, NULL, run, job);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, AMP_LOADER_STACK);
+    int status = pthread_create(thread, &attributes, run, job);
+    pthread_attr_destroy(&attributes);
+    if (!status) return 0;
+    amp_error error;
+    amp_fail(&error, AMP_BAD_CONFIG, "darknet: no thread that loads images can be started: %s; what limits the "
+             "program's memory or its number of threads (ulimit -v, -u) is too low", strerror(status));
+    /* Before the first batch there is nothing to save. */
+    if (!watch.keeps_faults || watch.jobs < 2) darknet_amp_refuse("%s", error.message);
+    *thread = pthread_self(); /* for which pthread_join returns at once */
+    keep(error);
+    return 0;
 }
 
 /* ---- files that loaders cannot read: of a wrong kind, or with too long a name ---- */

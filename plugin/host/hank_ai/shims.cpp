@@ -59,8 +59,7 @@ static void *load(void *job)
 extern "C" pthread_t amp_shim_load_data(load_args args)
 {
     pthread_t thread;
-    if (pthread_create(&thread, nullptr, load, new load_args(amp_job(args))))
-        darknet_amp_refuse("amp: no thread can be had that loads images");
+    darknet_amp_start_loader(&thread, load, new load_args(amp_job(args)));
     return thread;
 }
 
