@@ -149,8 +149,8 @@ int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job)
     pthread_attr_destroy(&attributes);
     if (!status) return 0;
     amp_error error;
-    amp_fail(&error, AMP_BAD_CONFIG, "darknet: no thread that loads images can be started: %s; what limits the "
-             "program's memory or its number of threads (ulimit -v, -u) is too low", strerror(status));
+    amp_fail(&error, AMP_BAD_CONFIG, "darknet: no thread that loads images can be started: %s; what limits "
+             "the program's memory or its number of threads (ulimit -v, -u) is too low", strerror(status));
     /* Before the first batch there is nothing to save. */
     if (!watch.keeps_faults || watch.jobs < 2) darknet_amp_refuse("%s", error.message);
     *thread = pthread_self(); /* for which pthread_join returns at once */
