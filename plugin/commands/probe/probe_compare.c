@@ -237,15 +237,17 @@ static amp_status run_stock(amp_probe_comparison *c, const char *cfg, amp_probe_
 /* ---- AMP ---- */
 
 /* A pass in which each layer starts from the reference's numbers. conditions: measured with these numbers;
- * NULL: not needed. */
+ * NULL: not needed. is_stock: the reference is Darknet's. */
 static amp_status run_fed(amp_subject *s, const amp_probe_input *input, const amp_trace *reference,
-                          amp_differences **found, amp_conditions **conditions, amp_error *error)
+                          int is_stock, amp_differences **found, amp_conditions **conditions, amp_error *error)
 {
     amp_trace own = { 0 };
     amp_status status = amp_subject_run(s, input, &(amp_subject_pass){ .reference = reference, .found = found,
         .feeds = 1, .record = conditions ? &own : NULL }, error);
     if (status == AMP_OK && conditions)
         status = amp_probe_find_conditions(s, input, reference, &own, conditions, error);
+    if (status == AMP_OK && conditions && is_stock)
+        status = amp_probe_add_mean_conditions(s, input, reference, &own, *conditions, error);
     amp_trace_free(&own);
     return status;
 }
@@ -272,12 +274,9 @@ static amp_status run_fp32(amp_probe_comparison *c, amp_subject *s, const amp_pr
 {
     amp_probe_run *run = &c->runs[AMP_FP32];
     amp_differences *itself = NULL;
-    if (stock) {
-        AMP_TRY(run_fed(s, input, stock, &run->added, &c->conditions, error));
-        AMP_TRY(amp_probe_add_mean_conditions(s, input, stock, c->conditions, error));
-    }
+    if (stock) AMP_TRY(run_fed(s, input, stock, 1, &run->added, &c->conditions, error));
     AMP_TRY(run_whole(run, c->excused, s, input, stock, record, error));
-    amp_status status = run_fed(s, input, record, stock ? &itself : &run->added, &c->conditions_of_half,
+    amp_status status = run_fed(s, input, record, 0, stock ? &itself : &run->added, &c->conditions_of_half,
                                 error);
     free(itself);
     return status;
@@ -288,7 +287,7 @@ static amp_status run_half(amp_probe_run *run, amp_subject *s, const amp_probe_i
                            const amp_trace *fp32, amp_error *error)
 {
     AMP_TRY(run_whole(run, NULL, s, input, fp32, NULL, error));
-    AMP_TRY(run_fed(s, input, fp32, &run->added, NULL, error));
+    AMP_TRY(run_fed(s, input, fp32, 0, &run->added, NULL, error));
     run->fed_scale = s->scale;
     return AMP_OK;
 }

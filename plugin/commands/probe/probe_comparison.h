@@ -92,9 +92,11 @@ void amp_probe_comparison_free(amp_probe_comparison *);
  * results without a nudge. The caller frees *out. */
 amp_status amp_probe_find_conditions(amp_subject *, const amp_probe_input *, const amp_trace *reference,
                                      const amp_trace *own, amp_conditions **out, amp_error *);
-/* Raises the conditions of weights' gradients for errors in the means that batch norm's backward computes. */
+/* Raises the conditions of weights' gradients for errors in the means that batch norm's backward computes.
+ * reference and own as above. */
 amp_status amp_probe_add_mean_conditions(const amp_subject *, const amp_probe_input *,
-                                         const amp_trace *reference, amp_conditions *, amp_error *);
+                                         const amp_trace *reference, const amp_trace *own, amp_conditions *,
+                                         amp_error *);
 
 /* ---- probe_keep.c ---- */
 

@@ -66,13 +66,13 @@ amp_status amp_probe_find_conditions(amp_subject *s, const amp_probe_input *inpu
  * deviation v these means are s/v b/n and s/v g/n, where b and g are the gradients of its bias and its
  * scale; the second is multiplied by the normalized output. So the gradient of each weight moves by s/v (b
  * + g) times the mean of the inputs that the weight is multiplied by, for which the root mean square of
- * all inputs x is used. */
+ * all inputs x is used. b and g are AMP's own: some of Darknet's CPU code computes no b. */
 static double mean_condition(const amp_layer_desc *d, const float *scales, const amp_trace *reference,
-                             int layer, const amp_trace_tensor *x)
+                             const amp_trace *own, int layer, const amp_trace_tensor *x)
 {
     const amp_trace_tensor *w = amp_trace_at(reference, layer, AMP_TRACE_WEIGHTS);
-    const amp_trace_tensor *b = amp_trace_at(reference, layer, AMP_TRACE_BIASES);
-    const amp_trace_tensor *g = amp_trace_at(reference, layer, AMP_TRACE_SCALES);
+    const amp_trace_tensor *b = amp_trace_at(own, layer, AMP_TRACE_BIASES);
+    const amp_trace_tensor *g = amp_trace_at(own, layer, AMP_TRACE_SCALES);
     const amp_trace_tensor *v = amp_trace_at(reference, layer, AMP_TRACE_VARIANCES);
     size_t channels = (size_t)d->output.c;
     double moved = 0, size = amp_trace_mean_square(w);
@@ -86,8 +86,8 @@ static double mean_condition(const amp_layer_desc *d, const float *scales, const
 }
 
 amp_status amp_probe_add_mean_conditions(const amp_subject *s, const amp_probe_input *input,
-                                         const amp_trace *reference, amp_conditions *conditions,
-                                         amp_error *error)
+                                         const amp_trace *reference, const amp_trace *own,
+                                         amp_conditions *conditions, amp_error *error)
 {
     amp_status status = AMP_OK;
     for (int i = 0; i < s->network.count && status == AMP_OK; i++) {
@@ -102,7 +102,7 @@ amp_status amp_probe_add_mean_conditions(const amp_subject *s, const amp_probe_i
         if (status == AMP_OK)
             conditions[i][AMP_TRACE_WEIGHTS] =
                 fmax(conditions[i][AMP_TRACE_WEIGHTS],
-                     PART_OF_A_MEAN * mean_condition(d, scales, reference, i, x));
+                     PART_OF_A_MEAN * mean_condition(d, scales, reference, own, i, x));
         free(scales);
     }
     return status;
