@@ -4,7 +4,6 @@
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
-    (void)call, (void)error;
     amp_batchnorm_plan(node, arena, forward_time, backward_time);
     return AMP_OK;
 }

@@ -7,7 +7,6 @@
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
-    (void)error;
     if (!call->keeps_state) return AMP_OK; /* not a training: nothing is dropped */
     amp_arena_keep_bytes(arena, amp_shape_count(node->output->shape), forward_time, backward_time,
                          &node->kept);

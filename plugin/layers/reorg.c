@@ -36,7 +36,6 @@ static long source_of(const amp_layer_desc *d, amp_shape in, size_t out)
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
-    (void)arena, (void)forward_time, (void)backward_time;
     amp_shape in = node->inputs[0]->shape, out = node->output->shape;
     size_t count = amp_shape_image(out), back_count = amp_shape_image(in);
     int stride = node->desc.reorg.stride, side = node->desc.reorg.reverse ? 1 : stride;

@@ -260,7 +260,6 @@ amp_status amp_cuda_conv_backward_weights(amp_backend *backend, amp_conv *conv, 
 void amp_cuda_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_conv_facts *out)
 {
     const amp_conv_desc *d = &conv->desc;
-    (void)backend;
     *out = (amp_conv_facts){ .computes = d->dtype, .padded_in = d->x.c / d->groups,
                              .padded_out = d->k / d->groups, .weight_bytes = weight_bytes(d),
                              .fp32_weight_bytes = weight_count(d) * sizeof(float),

@@ -234,7 +234,6 @@ static int stops(void) { return stop != 0; }
 
 static void ask_to_stop(int signal)
 {
-    (void)signal;
     stop = 1;
 }
 

@@ -164,7 +164,6 @@ amp_status amp_compare_open(amp_compare *compare, amp_error *error)
 
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
 {
-    (void)info, (void)kind, (void)place;
     return remove(path);
 }
 

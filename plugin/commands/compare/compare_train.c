@@ -119,7 +119,6 @@ static amp_status take_score(void *context, int k, const char *line, amp_error *
 {
     program *p = context;
     double value;
-    (void)k, (void)error;
     if (p->scores < 2 && sscanf(line, "score %lf", &value) == 1) p->run->score[p->scores++] = value;
     return AMP_OK;
 }
