@@ -7,7 +7,7 @@
 #include "../arguments.h"
 #include "../json.h"
 #include "../run_in_turns.h"
-#include "../statistics.h"
+#include "../../amp/statistics.h"
 
 #include "../../host/program/failure.h"
 #include "../../host/program/machine.h"
