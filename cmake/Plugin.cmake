@@ -4,8 +4,10 @@
 # In: DARKNET_AMP_PLUGIN, the plugin's folder; DARKNET_AMP_FORK and DARKNET_PATCHED, a Darknet's name and
 # its patched tree; plugin_flags, and the target darknet_configuration, what its headers need.
 
-# A function of Darknet's that is called without its header, or as another fork's is, is no warning here.
-set(wall -Wall -Wextra -Werror=implicit-function-declaration -Werror=incompatible-pointer-types)
+# Many functions ignore some of the arguments that their table or their hook gives all of them. A function of
+# Darknet's that is called without its header, or as another fork's is, is an error.
+set(wextra -Wall -Wextra -Wno-unused-parameter)
+set(wall ${wextra} -Werror=implicit-function-declaration -Werror=incompatible-pointer-types)
 
 # plugin_room(<room> [libraries...])
 macro(plugin_room)
@@ -31,7 +33,7 @@ function(plugin_room_as prefix room)
     target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:C>:${plugin_flags};${wall}>"
         "$<$<COMPILE_LANGUAGE:CXX>:${plugin_flags};-Wall>")
     if(DARKNET_AMP_CUDA)
-        string(REPLACE ";" "," host_flags "${plugin_flags};-Wall;-Wextra")
+        string(REPLACE ";" "," host_flags "${plugin_flags};${wextra}")
         target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-O3;-Xcompiler=${host_flags}>")
     endif()
     target_include_directories(${target} PRIVATE ${DARKNET_AMP_PLUGIN} ${DARKNET_AMP_PLUGIN}/include)

@@ -150,11 +150,6 @@ struct amp_sidecar {
     size_t state_count;
 };
 
-/* sidecar_recover.c, for sidecar_save.c: completes a killed save of NAME whose leftovers a new save would
- * overwrite. A save of NAME that is still running is left alone: amp_safe_file_begin then rejects the new
- * one. */
-amp_status amp_sidecar_before_save(const char *name, amp_error *);
-
 /* Whether statistics i are the state that a recurrent layer carries. */
 static inline int amp_saved_is_state(const amp_parameters *e, int i)
 {

@@ -1,20 +1,194 @@
-/* Saves NAME and NAME.amp as a pair, in these steps:
+/* Saves NAME and NAME.amp as a pair, finds the sidecar of a .weights file, and completes a save that was
+ * killed. The steps of a save:
  *
  *     1  the weights are written to NAME.new and flushed to disk
  *     2  the sidecar is written to NAME.amp.new and flushed
  *     3  NAME.amp.new is renamed to NAME.amp, and the folder flushed
  *     4  NAME.new is renamed to NAME, and the folder flushed
  *
- * Wherever a save is killed, sidecar_recover.c finds the old pair or completes the new one. A new save would
- * overwrite the NAME.new that it needs for that, so a killed save is completed first. */
+ * W and A are the old files (or none), W' and A' the new ones. A sidecar contains the checksum of its
+ * weights, which shows which files belong together. What a kill leaves:
+ *
+ *     before step 3 is done   NAME and NAME.amp are W and A, a matching pair, and *.new are leftovers. If
+ *                             there is no NAME, and W' and A' are complete, recovery does 3 and 4, because
+ *                             nothing else exists.
+ *     between 3 and 4         NAME.amp is A', NAME is W or missing, and NAME.new is W', complete because it
+ *                             was flushed before 3. Recovery does 4.
+ *     after 4                 W' and A'
+ *
+ * After a power failure, a disk that cannot flush folders may have done 4 but not 3: NAME is W', NAME.amp
+ * is A or missing, and NAME.amp.new is A', complete. Recovery does 3.
+ *
+ * If recovery itself is killed, it has either changed nothing or finished. Leftovers are removed once there
+ * is a pair without them.
+ *
+ * Recovery replaces a file only by one that a valid sidecar identifies by checksum, and NAME only if it is
+ * not newer than NAME.new: otherwise someone has put other weights there since, and we must not replace
+ * them. A new save would overwrite the NAME.new that recovery needs, so a killed save is completed first. */
 #include "sidecar_format.h"
 
+#include <sys/stat.h>
+
 #include "../files/checksum.h"
+
+/* ---- recovering ---- */
+
+char *amp_sidecar_name(const char *weights)
+{
+    size_t room = strlen(weights) + sizeof ".amp";
+    char *name = amp_allocated(malloc(room));
+    snprintf(name, room, "%s.amp", weights);
+    return name;
+}
+
+static int is_there(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+/* Finds the names of both files; a device has no sidecar. reads: fails if the sidecar's name is taken by a
+ * FIFO, a device, a folder or a dangling link: continuing as if there were no sidecar would be wrong. The
+ * caller ends it with amp_sidecar_cancel, also on failure. */
+static amp_status locate(const char *name, int reads, amp_sidecar_save *pair, amp_error *error)
+{
+    amp_sidecar *c = NULL;
+    *pair = (amp_sidecar_save){ 0 };
+    AMP_TRY(amp_safe_file_locate(name, &pair->weights, error));
+    if (pair->weights.direct) return AMP_OK;
+    char *sidecar = amp_sidecar_name(pair->weights.target);
+    amp_status status = AMP_OK;
+    if (reads && amp_name_is_taken(sidecar) && !is_there(sidecar))
+        status = amp_sidecar_read(sidecar, &c, error);
+    if (status == AMP_OK) status = amp_safe_file_locate(sidecar, &pair->sidecar, error);
+    amp_sidecar_free(c);
+    free(sidecar);
+    return status;
+}
+
+void amp_sidecar_cancel(amp_sidecar_save *pair)
+{
+    amp_safe_file_end(&pair->weights);
+    amp_safe_file_end(&pair->sidecar);
+}
+
+/* Whether the file at path has the checksum sum. */
+static int is_file_of(const char *path, uint64_t sum)
+{
+    uint64_t found;
+    return is_there(path) && amp_file_checksum(path, &found, NULL) == AMP_OK && found == sum;
+}
+
+/* The sidecar at path if it is valid and belongs to the file `weights`, else NULL. */
+static amp_sidecar *sidecar_of(const char *path, const char *weights)
+{
+    amp_sidecar *c;
+    if (!is_there(path) || amp_sidecar_read(path, &c, NULL) != AMP_OK) return NULL;
+    if (is_file_of(weights, c->weights)) return c;
+    amp_sidecar_free(c);
+    return NULL;
+}
+
+static amp_status other_weights(const amp_safe_file *w, const amp_sidecar *c, int left_behind,
+                                amp_error *error)
+{
+    if (!left_behind)
+        return amp_fail(error, AMP_BAD_SIDECAR,
+                        "%s: it belongs to weights other than %.200s; " AMP_SIDECAR_REMEDY, c->name,
+                        w->target);
+    return amp_fail(error, AMP_BAD_SIDECAR,
+                    "%.200s: it belongs to %.150s, which a killed save left, but %.150s was "
+                    "written after that; " AMP_SIDECAR_REMEDY ", or rename %.150s to continue from that",
+                    c->name, w->temporary, w->target, w->temporary);
+}
+
+/* The cases of the opening comment. *out: the pair's sidecar, or NULL. *ended: a missing rename was done, or
+ * has failed. */
+static amp_status end_killed_save(const amp_sidecar_save *pair, amp_sidecar **out, int *ended,
+                                  amp_error *error)
+{
+    const amp_safe_file *w = &pair->weights, *s = &pair->sidecar;
+    amp_sidecar *c = NULL, *newer = NULL;
+    amp_status status = AMP_OK;
+    *out = NULL;
+    *ended = 0;
+    if (is_there(s->target)) AMP_TRY(amp_sidecar_read(s->target, &c, error));
+    int new_pair = !is_there(w->target), matches = c && is_file_of(w->target, c->weights);
+    int left_behind = c && !matches && is_file_of(w->temporary, c->weights);
+    int too_old = left_behind && amp_is_younger(w->target, w->temporary);
+    if (!matches && (!left_behind || too_old))
+        newer = sidecar_of(s->temporary, new_pair ? w->temporary : w->target);
+    int lacks_3 = newer != NULL, lacks_4 = newer ? new_pair : left_behind && !too_old;
+    if ((left_behind || lacks_4) && amp_safe_file_busy(w)) {
+        status = amp_fail(error, AMP_IO_FAILED, "%.500s: another program is saving it now; start again when "
+                                                "that is done", w->target);
+    } else if (lacks_3 || lacks_4) {
+        *ended = 1;
+        if (lacks_3) status = amp_replace_file(s->temporary, s->target, error);
+        if (lacks_4 && status == AMP_OK) status = amp_replace_file(w->temporary, w->target, error);
+    } else if (c && !matches && !new_pair) {
+        status = other_weights(w, c, left_behind, error);
+    }
+    if (status == AMP_OK) *out = newer ? newer : matches || left_behind ? c : NULL;
+    if (*out != c) amp_sidecar_free(c);
+    if (*out != newer) amp_sidecar_free(newer);
+    return status;
+}
+
+/* own: NAME is one of this training's own files, so leftovers are removed even without a pair. */
+static amp_status settle(const amp_sidecar_save *pair, int own, amp_sidecar **out, char note[256],
+                         amp_error *error)
+{
+    const amp_safe_file *w = &pair->weights;
+    int ended;
+    AMP_TRY(end_killed_save(pair, out, &ended, error));
+    if (*out && ended) snprintf(note, 256, "%.159s: completed a save that was killed", (*out)->name);
+    if ((!own && !*out) || amp_safe_file_busy(w)) return AMP_OK; /* a running save removes its own files */
+    if (own && !is_there(w->target) && is_there(w->temporary))
+        snprintf(note, 256,
+                 "%.159s: it was being saved when a training was killed, and is incomplete: removed",
+                 w->temporary);
+    amp_safe_file_remove_leftover(&pair->sidecar, NULL); /* one that cannot be removed does no harm */
+    amp_safe_file_remove_leftover(w, NULL);
+    return AMP_OK;
+}
+
+amp_status amp_sidecar_recover(const char *name, amp_sidecar **out, char note[256], amp_error *error)
+{
+    amp_sidecar_save pair;
+    amp_sidecar *found = NULL;
+    note[0] = 0;
+    amp_status status = locate(name, 1, &pair, error);
+    if (status == AMP_OK && !pair.weights.direct) status = settle(&pair, !out, &found, note, error);
+    amp_sidecar_cancel(&pair);
+    if (out) *out = found;
+    else amp_sidecar_free(found);
+    return status;
+}
+
+/* ---- saving ---- */
+
+/* Completes a killed save of NAME whose leftovers a new save would overwrite. A save of NAME that is still
+ * running is left alone: amp_safe_file_begin then rejects the new one. */
+static amp_status end_earlier_save(const char *name, amp_error *error)
+{
+    amp_sidecar_save pair;
+    amp_sidecar *found = NULL;
+    int ended = 0;
+    amp_status status = locate(name, 0, &pair, error), ending = AMP_OK;
+    if (status == AMP_OK && !pair.weights.direct
+        && (is_there(pair.weights.temporary) || is_there(pair.sidecar.temporary))
+        && !amp_safe_file_busy(&pair.weights)) /* then it is running, not killed: amp_safe_file_begin fails */
+        ending = end_killed_save(&pair, &found, &ended, error);
+    amp_sidecar_free(found);
+    amp_sidecar_cancel(&pair);
+    return ended ? ending : status;
+}
 
 amp_status amp_sidecar_begin(const char *name, amp_sidecar_save *save, amp_error *error)
 {
     *save = (amp_sidecar_save){ 0 };
-    AMP_TRY(amp_sidecar_before_save(name, error));
+    AMP_TRY(end_earlier_save(name, error));
     AMP_TRY(amp_safe_file_begin(name, &save->weights, error));
     if (save->weights.direct) return AMP_OK;
     char *sidecar = amp_sidecar_name(save->weights.target);

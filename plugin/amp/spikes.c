@@ -2,28 +2,22 @@
 #include "spikes.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "statistics.h"
 
 void amp_spike_window_add(amp_spike_window *w, double value)
 {
     w->values[w->seen++ % AMP_SPIKE_WINDOW] = value;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double amp_spike_window_median(const amp_spike_window *w)
 {
-    double sorted[AMP_SPIKE_WINDOW];
+    double values[AMP_SPIKE_WINDOW];
     size_t count = w->seen < AMP_SPIKE_WINDOW ? (size_t)w->seen : AMP_SPIKE_WINDOW;
     if (count < AMP_SPIKE_LEAST) return 0;
-    memcpy(sorted, w->values, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, compare);
-    return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
+    memcpy(values, w->values, count * sizeof *values);
+    return amp_median(values, count);
 }
 
 /* 0: no limit, since too few steps were taken or their median is not above 0. */

@@ -6,32 +6,32 @@
 
 #include "backend.h"
 
-/* Checks two tensors of one operation: NHWC, of one dtype, and with same_shape of one shape. */
+/* Fails: the shapes or dtypes of two tensors do not fit together in this operation. */
+static inline amp_status amp_refuse_pair(amp_status status, const char *operation, const amp_tensor *a,
+                                         const amp_tensor *b, amp_error *error)
+{
+    amp_shape s = a->shape, t = b->shape;
+    return amp_fail(error, status, "%s: %dx%dx%dx%d (n,c,h,w) in %s does not fit %dx%dx%dx%d in %s",
+                    operation, s.n, s.c, s.h, s.w, amp_dtype_name(a->dtype), t.n, t.c, t.h, t.w,
+                    amp_dtype_name(b->dtype));
+}
+
+/* Checks two tensors of one operation: NHWC, of one dtype, of as many images, and with same_shape of one
+ * shape. */
 static inline amp_status amp_check_pair(const char *operation, const amp_tensor *a, const amp_tensor *b,
                                         int same_shape, amp_error *error)
 {
-    amp_shape s = a->shape, t = b->shape;
     if (a->layout != AMP_NHWC || b->layout != AMP_NHWC)
         return amp_fail(error, AMP_BACKEND_FAILED, "%s: its tensors must be NHWC", operation);
-    if (a->dtype != b->dtype)
-        return amp_fail(error, AMP_BACKEND_FAILED, "%s: dtypes %s and %s differ; its tensors must have one "
-                                                   "dtype",
-                        operation, amp_dtype_name(a->dtype), amp_dtype_name(b->dtype));
-    if (same_shape && (s.n != t.n || s.h != t.h || s.w != t.w || s.c != t.c))
-        return amp_fail(error, AMP_BACKEND_FAILED,
-                        "%s: %dx%dx%dx%d and %dx%dx%dx%d (n,h,w,c) differ; the shapes must agree", operation,
-                        s.n, s.h, s.w, s.c, t.n, t.h, t.w, t.c);
-    return AMP_OK;
+    if (a->dtype == b->dtype && a->shape.n == b->shape.n
+        && (!same_shape || amp_shape_equal(a->shape, b->shape))) return AMP_OK;
+    return amp_refuse_pair(AMP_BACKEND_FAILED, operation, a, b, error);
 }
 
 static inline amp_status amp_check_cast(const amp_tensor *src, const amp_tensor *dst, amp_error *error)
 {
-    amp_shape a = src->shape, b = dst->shape;
-    if (a.n != b.n || a.c != b.c || a.h != b.h || a.w != b.w)
-        return amp_fail(error, AMP_BAD_NETWORK,
-                        "cast between two shapes: %dx%dx%dx%d (n,c,h,w) to %dx%dx%dx%d", a.n, a.c, a.h, a.w,
-                        b.n, b.c, b.h, b.w);
-    return AMP_OK;
+    if (amp_shape_equal(src->shape, dst->shape)) return AMP_OK;
+    return amp_refuse_pair(AMP_BAD_NETWORK, "cast", src, dst, error);
 }
 
 /* For messages: "convolution forward of 64x3x416x416 (n,c,h,w) to 32 filters of 3x3, ..."; pass: "" or a
@@ -74,10 +74,7 @@ static inline amp_status amp_check_maxpool(const amp_tensor *x, const amp_tensor
                                            int pad, amp_error *error)
 {
     AMP_TRY(amp_check_pair("max pooling", x, y, 0, error));
-    if (x->shape.n != y->shape.n || x->shape.c != y->shape.c)
-        return amp_fail(error, AMP_BACKEND_FAILED, "max pooling: the input has %d images of %d channels, the "
-                                                   "output %d of %d",
-                        x->shape.n, x->shape.c, y->shape.n, y->shape.c);
+    if (x->shape.c != y->shape.c) return amp_refuse_pair(AMP_BACKEND_FAILED, "max pooling", x, y, error);
     if (size < 1 || size > AMP_MAX_WINDOW || stride < 1 || pad < 0)
         return amp_fail(error, AMP_UNSUPPORTED,
                         "max pooling: size=%d stride=%d padding=%d; size must be 1 to %d, "
@@ -88,36 +85,27 @@ static inline amp_status amp_check_maxpool(const amp_tensor *x, const amp_tensor
 static inline amp_status amp_check_avgpool(const amp_tensor *image, const amp_tensor *average,
                                            amp_error *error)
 {
+    const amp_shape wanted = { image->shape.n, image->shape.c, 1, 1 };
     AMP_TRY(amp_check_pair("average pooling", image, average, 0, error));
-    if (average->shape.n != image->shape.n || average->shape.c != image->shape.c || average->shape.h != 1 ||
-        average->shape.w != 1)
-        return amp_fail(error, AMP_BACKEND_FAILED,
-                        "average pooling: %dx%dx%dx%d can only be averaged to n=%d h=1 w=1 c=%d",
-                        image->shape.n,
-                        image->shape.h, image->shape.w, image->shape.c, image->shape.n, image->shape.c);
-    return AMP_OK;
+    if (amp_shape_equal(average->shape, wanted)) return AMP_OK;
+    return amp_refuse_pair(AMP_BACKEND_FAILED, "average pooling", image, average, error);
 }
 
 static inline amp_status amp_check_upsample(const amp_tensor *small, const amp_tensor *large, int stride,
-    amp_error *error)
+                                            amp_error *error)
 {
+    const amp_shape s = small->shape, wanted = { s.n, s.c, s.h * stride, s.w * stride };
     AMP_TRY(amp_check_pair("upsampling", small, large, 0, error));
-    if (stride < 1 || large->shape.n != small->shape.n || large->shape.c != small->shape.c ||
-        large->shape.h != small->shape.h * stride || large->shape.w != small->shape.w * stride)
-        return amp_fail(error, AMP_BACKEND_FAILED, "upsampling: %dx%dx%dx%d is not %dx%dx%dx%d times %d",
-                        large->shape.n, large->shape.h, large->shape.w, large->shape.c, small->shape.n,
-                        small->shape.h, small->shape.w, small->shape.c, stride);
-    return AMP_OK;
+    if (stride >= 1 && amp_shape_equal(large->shape, wanted)) return AMP_OK;
+    return amp_refuse_pair(AMP_BACKEND_FAILED, "upsampling", small, large, error);
 }
 
 static inline amp_status amp_check_channels(const amp_tensor *src, int src_first, const amp_tensor *dst,
                                             int dst_first, int channels, amp_error *error)
 {
     AMP_TRY(amp_check_pair("channel copy", src, dst, 0, error));
-    if (src->shape.n != dst->shape.n || src->shape.h != dst->shape.h || src->shape.w != dst->shape.w)
-        return amp_fail(error, AMP_BACKEND_FAILED,
-                        "channel copy: %dx%dx%d and %dx%dx%d (n,h,w) differ; they must agree", src->shape.n,
-                        src->shape.h, src->shape.w, dst->shape.n, dst->shape.h, dst->shape.w);
+    if (src->shape.h != dst->shape.h || src->shape.w != dst->shape.w)
+        return amp_refuse_pair(AMP_BACKEND_FAILED, "channel copy", src, dst, error);
     if (channels < 0 || src_first < 0 || dst_first < 0 || src_first > src->shape.c - channels ||
         dst_first > dst->shape.c - channels)
         return amp_fail(error, AMP_BACKEND_FAILED, "channel copy: %d channels from channel %d of %d to "
@@ -138,11 +126,8 @@ static inline amp_status amp_check_multiply(const amp_tensor *x, const amp_tenso
     int one_size = a.h == b.h && a.w == b.w;
     AMP_TRY(amp_check_pair("product", x, s, 0, error));
     *out = !one_size ? AMP_FACTOR_OF_CHANNEL : a.c != b.c ? AMP_FACTOR_OF_PIXEL : AMP_FACTOR_OF_ELEMENT;
-    if (a.n == b.n && (one_size ? a.c == b.c || b.c == 1 : a.c == b.c && b.h == 1 && b.w == 1)) return AMP_OK;
-    return amp_fail(error, AMP_BACKEND_FAILED,
-                    "product: %dx%dx%dx%d (n,h,w,c) cannot be multiplied by %dx%dx%dx%d; the second must "
-                    "have "
-                    "the first's shape, or h and w of 1, or c of 1", a.n, a.h, a.w, a.c, b.n, b.h, b.w, b.c);
+    if (one_size ? a.c == b.c || b.c == 1 : a.c == b.c && b.h == 1 && b.w == 1) return AMP_OK;
+    return amp_refuse_pair(AMP_BACKEND_FAILED, "product", x, s, error);
 }
 
 /* x and from, or dy and dfrom. *out: the pixels that correspond. */
@@ -151,14 +136,10 @@ static inline amp_status amp_check_shortcut(const amp_tensor *x, const amp_tenso
 {
     *out = (amp_shortcut_grid){ 0, 0, 1, 1 };
     AMP_TRY(amp_check_pair("shortcut", x, from, 0, error));
-    if (x->shape.n != from->shape.n)
-        return amp_fail(error, AMP_BACKEND_FAILED, "shortcut: one input has %d images, the other %d",
-                                                   x->shape.n, from->shape.n);
-    if (!amp_shortcut_grid_of(x->shape, from->shape, out))
-        return amp_fail(error, AMP_UNSUPPORTED,
-                        "shortcut: %dx%d and %dx%d (h,w); height and width must differ by the same factor",
-                        x->shape.h, x->shape.w, from->shape.h, from->shape.w);
-    return AMP_OK;
+    if (amp_shortcut_grid_of(x->shape, from->shape, out)) return AMP_OK;
+    return amp_fail(error, AMP_UNSUPPORTED,
+                    "shortcut: %dx%d and %dx%d (h,w); height and width must differ by the same factor",
+                    x->shape.h, x->shape.w, from->shape.h, from->shape.w);
 }
 
 /* dx may be NULL. */
@@ -191,15 +172,6 @@ static inline amp_status amp_check_yolo_output(const amp_tensor *y, const amp_yo
     return amp_fail(error, AMP_BACKEND_FAILED,
                     "yolo: its output must be fp32 NCHW, with %d boxes of 5 + %d numbers in %d channels",
                     d->n, d->classes, y->shape.c);
-}
-
-static inline amp_status amp_check_gather(const amp_tensor *x, const amp_tensor *y, amp_error *error)
-{
-    AMP_TRY(amp_check_pair("gather", x, y, 0, error));
-    if (x->shape.n != y->shape.n)
-        return amp_fail(error, AMP_BACKEND_FAILED, "gather: one tensor has %d images, the other %d",
-                                                   x->shape.n, y->shape.n);
-    return AMP_OK;
 }
 
 /* Checks that every parameter has the arrays that its optimizer updates. */

@@ -81,7 +81,6 @@ static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dty
 
 static amp_status sum_end(amp_comm *comm, amp_error *error)
 {
-    (void)error;
     comm->has_summed = 1;
     return AMP_OK;
 }
@@ -104,7 +103,6 @@ static amp_status broadcast(amp_comm *comm, void *memory, size_t bytes, int root
 static void end_all(amp_comm *comm, int status)
 {
     team *t = team_of(comm);
-    (void)status;
     pthread_mutex_lock(&t->mutex);
     t->aborted = 1;
     pthread_cond_broadcast(&t->all_here);

@@ -61,7 +61,6 @@ static amp_status count_box(void *context, const char *file, unsigned long line,
     char name[AMP_LABEL_PATH + 32];
     int is_small = label->w < amp_fork_least_box(s->request->w)
                    || label->h < amp_fork_least_box(s->request->h);
-    (void)error;
     s->found->boxes++;
     snprintf(name, sizeof name, "%s:%lu", file, line);
     if (outside) note(s->found, AMP_SCAN_OUTSIDE, name);

@@ -143,6 +143,16 @@ void amp_table_print(FILE *stream, int indent, const amp_field *fields, const vo
     }
 }
 
+void amp_sheet_print(FILE *stream, int width, const amp_field *fields, const void *record)
+{
+    char text[AMP_CELL_TEXT];
+    for (const amp_field *f = fields; f->key || f->title; f++) {
+        if (!f->title) continue;
+        make_cell(f, record, record, text);
+        fprintf(stream, "  %-*s%s\n", width, f->title, text);
+    }
+}
+
 /* ---- CSV ---- */
 
 static void print_csv_text(FILE *stream, const char *text)

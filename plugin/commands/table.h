@@ -81,6 +81,9 @@ amp_cell_text amp_plain_cell;
 void amp_table_print(FILE *, int indent, const amp_field *, const void *records, size_t size, int count,
                      const void *context);
 
+/* Prints a record's titled fields on lines of their own: the title, in `width` columns, and the value. */
+void amp_sheet_print(FILE *, int width, const amp_field *, const void *record);
+
 /* Prints a line of CSV (RFC 4180): the record's values; if record is NULL, the keys. */
 void amp_csv_print(FILE *, const amp_field *, const void *record);
 

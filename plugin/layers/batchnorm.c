@@ -4,17 +4,14 @@
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
-    (void)call, (void)error;
     amp_batchnorm_plan(node, arena, forward_time, backward_time);
     return AMP_OK;
 }
 
-static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
+static amp_status map(amp_node *node, amp_call *call, const amp_tensor *x, const amp_tensor *y,
+                      amp_error *error)
 {
-    amp_tensor x, y;
-    AMP_TRY(amp_value_read(call, node->inputs[0], node->form, &x, error));
-    y = amp_value_write(node->output);
-    return amp_batchnorm_forward(node, call, &x, &y, AMP_LINEAR, error);
+    return amp_batchnorm_forward(node, call, x, y, AMP_LINEAR, error);
 }
 
 /* The backend's batch-norm backward overwrites its result. If the input's delta already has parts, it runs in
@@ -34,5 +31,5 @@ static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 }
 
 const amp_layer_ops amp_batchnorm_ops = {
-    .class = AMP_CLASS_FOLLOWS, .plan = plan, .forward = forward, .backward = backward, .normalizes = 1,
+    .class = AMP_CLASS_FOLLOWS, .plan = plan, .map = map, .backward = backward, .normalizes = 1,
     .repeats = AMP_RECOMPUTE_ALL, .backward_reads_input = AMP_READS, .backward_reads_output = AMP_READS };

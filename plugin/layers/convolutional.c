@@ -32,7 +32,6 @@ static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int for
 {
     amp_conv_desc conv = describe(node, call);
     AMP_TRY(amp_node_check_shape(node, amp_conv_output(&conv), "the layer before it", error));
-    (void)arena, (void)forward_time, (void)backward_time;
     return call->outline ? AMP_OK : call->backend->conv_create(call->backend, &conv, &node->conv, error);
 }
 

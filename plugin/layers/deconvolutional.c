@@ -40,7 +40,6 @@ static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int for
 {
     amp_conv_desc conv = describe(node, call);
     const amp_value *input = node->inputs[0];
-    (void)forward_time;
     AMP_TRY(check_shapes(node, error));
     if (!call->outline) AMP_TRY(call->backend->conv_create(call->backend, &conv, &node->conv, error));
     if (conv.wants_dx && input->delta_parts > 1)

@@ -7,7 +7,6 @@
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
-    (void)error;
     if (!call->keeps_state) return AMP_OK; /* not a training: nothing is dropped */
     amp_arena_keep_bytes(arena, amp_shape_count(node->output->shape), forward_time, backward_time,
                          &node->kept);
@@ -38,27 +37,22 @@ static amp_status draw(amp_node *node, amp_call *call, amp_error *error)
     return b->upload_later(b, node->kept, keep, count, error);
 }
 
-static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
+static amp_status map(amp_node *node, amp_call *call, const amp_tensor *x, const amp_tensor *y,
+                      amp_error *error)
 {
-    amp_tensor x, y;
-    AMP_TRY(amp_value_read(call, node->inputs[0], node->form, &x, error));
-    y = amp_value_write(node->output);
-    if (!call->training) return call->backend->channels(call->backend, &x, 0, &y, 0, x.shape.c, 1, 0, error);
+    if (!call->training) return call->backend->channels(call->backend, x, 0, y, 0, x->shape.c, 1, 0, error);
     if (!call->again) AMP_TRY(draw(node, call, error));
-    return call->backend->dropout(call->backend, &x, &y, node->kept, node->desc.dropout.scale, 0, error);
+    return call->backend->dropout(call->backend, x, y, node->kept, node->desc.dropout.scale, 0, error);
 }
 
-static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
+static amp_status map_delta(amp_node *node, amp_call *call, const amp_tensor *dy, const amp_tensor *dx,
+                            int accumulate, amp_error *error)
 {
-    if (!node->inputs[0]->wants_delta) return AMP_OK;
-    amp_tensor dy = amp_value_delta(node->output, node->form);
-    int accumulate;
-    amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
     if (!call->training)
-        return call->backend->channels(call->backend, &dy, 0, &dx, 0, dx.shape.c, 1, accumulate, error);
-    return call->backend->dropout(call->backend, &dy, &dx, node->kept, node->desc.dropout.scale, accumulate,
+        return call->backend->channels(call->backend, dy, 0, dx, 0, dx->shape.c, 1, accumulate, error);
+    return call->backend->dropout(call->backend, dy, dx, node->kept, node->desc.dropout.scale, accumulate,
                                   error);
 }
 
-const amp_layer_ops amp_dropout_ops = { .class = AMP_CLASS_FOLLOWS, .plan = plan, .forward = forward,
-                                        .backward = backward, .draws_numbers = 1 };
+const amp_layer_ops amp_dropout_ops = { .class = AMP_CLASS_FOLLOWS, .plan = plan, .map = map,
+                                        .map_delta = map_delta, .draws_numbers = 1 };

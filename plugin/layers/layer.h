@@ -88,9 +88,14 @@ typedef struct amp_layer_ops {
      * are times of the arena's clock; backward_time is -1 if no backward follows. NULL: nothing to do. */
     amp_status (*plan)(struct amp_node *, struct amp_call *, amp_arena *, int forward_time, int backward_time,
                        amp_error *);
+    /* The output's delta is complete in its home form before backward, which may overwrite it. */
     amp_status (*forward)(struct amp_node *, struct amp_call *, amp_error *);
-    /* The output's delta is complete in its home form before the call, and may be overwritten. */
     amp_status (*backward)(struct amp_node *, struct amp_call *, amp_error *);
+    /* For a kind with one input, instead: y from x; dx (+)= what dy gives, where the input wants a delta. */
+    amp_status (*map)(struct amp_node *, struct amp_call *, const amp_tensor *x, const amp_tensor *y,
+                      amp_error *);
+    amp_status (*map_delta)(struct amp_node *, struct amp_call *, const amp_tensor *dy, const amp_tensor *dx,
+                            int accumulate, amp_error *);
 } amp_layer_ops;
 
 /* The kinds. All other layers run the host's own fp32 code on fp32 NCHW buffers (amp_host_ops). */

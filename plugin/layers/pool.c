@@ -4,7 +4,6 @@
 static amp_status maxpool_plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time,
                                int backward_time, amp_error *error)
 {
-    (void)call;
     if (node->desc.maxpool.size < 1 || node->desc.maxpool.size > 15)
         return amp_fail(error, AMP_UNSUPPORTED, "layer %d [maxpool]: size = %d; AMP runs sizes 1 to 15; "
                         "set amp=off to train it in stock fp32",
@@ -14,45 +13,35 @@ static amp_status maxpool_plan(amp_node *node, amp_call *call, amp_arena *arena,
     return AMP_OK;
 }
 
-static amp_status maxpool_forward(amp_node *node, amp_call *call, amp_error *error)
+static amp_status maxpool_map(amp_node *node, amp_call *call, const amp_tensor *x, const amp_tensor *y,
+                              amp_error *error)
 {
-    amp_tensor x, y;
-    AMP_TRY(amp_value_read(call, node->inputs[0], node->form, &x, error));
-    y = amp_value_write(node->output);
-    return call->backend->maxpool_forward(call->backend, &x, &y, node->kept, node->desc.maxpool.size,
+    return call->backend->maxpool_forward(call->backend, x, y, node->kept, node->desc.maxpool.size,
                                           node->desc.maxpool.stride, node->desc.maxpool.pad, error);
 }
 
-static amp_status maxpool_backward(amp_node *node, amp_call *call, amp_error *error)
+static amp_status maxpool_map_delta(amp_node *node, amp_call *call, const amp_tensor *dy,
+                                    const amp_tensor *dx, int accumulate, amp_error *error)
 {
-    if (!node->inputs[0]->wants_delta) return AMP_OK;
-    amp_tensor dy = amp_value_delta(node->output, node->form);
-    int accumulate;
-    amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
-    return call->backend->maxpool_backward(call->backend, &dy, node->kept, &dx, node->desc.maxpool.size,
+    return call->backend->maxpool_backward(call->backend, dy, node->kept, dx, node->desc.maxpool.size,
                                            node->desc.maxpool.stride, node->desc.maxpool.pad, accumulate,
                                            error);
 }
 
-static amp_status avgpool_forward(amp_node *node, amp_call *call, amp_error *error)
+static amp_status avgpool_map(amp_node *node, amp_call *call, const amp_tensor *x, const amp_tensor *y,
+                              amp_error *error)
 {
-    amp_tensor x, y;
-    AMP_TRY(amp_value_read(call, node->inputs[0], node->form, &x, error));
-    y = amp_value_write(node->output);
-    return call->backend->avgpool_forward(call->backend, &x, &y, error);
+    return call->backend->avgpool_forward(call->backend, x, y, error);
 }
 
-static amp_status avgpool_backward(amp_node *node, amp_call *call, amp_error *error)
+static amp_status avgpool_map_delta(amp_node *node, amp_call *call, const amp_tensor *dy,
+                                    const amp_tensor *dx, int accumulate, amp_error *error)
 {
-    if (!node->inputs[0]->wants_delta) return AMP_OK;
-    amp_tensor dy = amp_value_delta(node->output, node->form);
-    int accumulate;
-    amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
-    return call->backend->avgpool_backward(call->backend, &dy, &dx, accumulate, error);
+    return call->backend->avgpool_backward(call->backend, dy, dx, accumulate, error);
 }
 
 const amp_layer_ops amp_maxpool_ops = { .class = AMP_CLASS_FOLLOWS, .plan = maxpool_plan,
-                                        .forward = maxpool_forward, .backward = maxpool_backward,
+                                        .map = maxpool_map, .map_delta = maxpool_map_delta,
                                         .repeats = AMP_RECOMPUTE_ALL, .chooses = 1 };
-const amp_layer_ops amp_avgpool_ops = { .class = AMP_CLASS_FOLLOWS, .forward = avgpool_forward,
-                                        .backward = avgpool_backward };
+const amp_layer_ops amp_avgpool_ops = { .class = AMP_CLASS_FOLLOWS, .map = avgpool_map,
+                                        .map_delta = avgpool_map_delta };

@@ -36,7 +36,6 @@ static long source_of(const amp_layer_desc *d, amp_shape in, size_t out)
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
-    (void)arena, (void)forward_time, (void)backward_time;
     amp_shape in = node->inputs[0]->shape, out = node->output->shape;
     size_t count = amp_shape_image(out), back_count = amp_shape_image(in);
     int stride = node->desc.reorg.stride, side = node->desc.reorg.reverse ? 1 : stride;
@@ -59,23 +58,18 @@ static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int for
     return status;
 }
 
-static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
+static amp_status map(amp_node *node, amp_call *call, const amp_tensor *x, const amp_tensor *y,
+                      amp_error *error)
 {
-    amp_tensor x, y;
-    AMP_TRY(amp_value_read(call, node->inputs[0], node->form, &x, error));
-    y = amp_value_write(node->output);
-    return call->backend->gather(call->backend, &x, &y, node->table, 0, error);
+    return call->backend->gather(call->backend, x, y, node->table, 0, error);
 }
 
-static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
+static amp_status map_delta(amp_node *node, amp_call *call, const amp_tensor *dy, const amp_tensor *dx,
+                            int accumulate, amp_error *error)
 {
-    if (!node->inputs[0]->wants_delta) return AMP_OK;
-    amp_tensor dy = amp_value_delta(node->output, node->form);
-    int accumulate;
-    amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
-    const int32_t *back = (const int32_t *)node->table + amp_shape_image(dy.shape);
-    return call->backend->gather(call->backend, &dy, &dx, back, accumulate, error);
+    const int32_t *back = (const int32_t *)node->table + amp_shape_image(dy->shape);
+    return call->backend->gather(call->backend, dy, dx, back, accumulate, error);
 }
 
-const amp_layer_ops amp_reorg_ops = { .class = AMP_CLASS_FOLLOWS, .plan = plan, .forward = forward,
-                                      .backward = backward, .repeats = AMP_RECOMPUTE_ALL };
+const amp_layer_ops amp_reorg_ops = { .class = AMP_CLASS_FOLLOWS, .plan = plan, .map = map,
+                                      .map_delta = map_delta, .repeats = AMP_RECOMPUTE_ALL };

@@ -6,7 +6,6 @@ static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int for
                        amp_error *error)
 {
     int groups = node->desc.route.groups, group_id = node->desc.route.group_id;
-    (void)call, (void)arena, (void)forward_time, (void)backward_time;
     for (int i = 0; i < node->desc.input_count; i++) {
         int c = node->inputs[i]->shape.c;
         if (groups < 1 || group_id < 0 || group_id >= groups || c % groups)

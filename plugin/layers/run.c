@@ -110,10 +110,29 @@ void amp_node_drop_weights(amp_node *node, amp_backend *backend)
     node->folded_bias = NULL;
 }
 
+static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
+{
+    amp_tensor x, y;
+    if (node->desc.kind->forward) return node->desc.kind->forward(node, call, error);
+    AMP_TRY(amp_value_read(call, node->inputs[0], node->form, &x, error));
+    y = amp_value_write(node->output);
+    return node->desc.kind->map(node, call, &x, &y, error);
+}
+
+static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
+{
+    int accumulate;
+    if (node->desc.kind->backward) return node->desc.kind->backward(node, call, error);
+    if (!node->inputs[0]->wants_delta) return AMP_OK;
+    amp_tensor dy = amp_value_delta(node->output, node->form);
+    amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);
+    return node->desc.kind->map_delta(node, call, &dy, &dx, accumulate, error);
+}
+
 amp_status amp_node_forward(amp_node *node, amp_call *call, amp_error *error)
 {
     begin(node, call->backend, "forward");
-    return end(node, call->backend, "forward", node->desc.kind->forward(node, call, error), error);
+    return end(node, call->backend, "forward", forward(node, call, error), error);
 }
 
 void amp_node_exchange(amp_node *node)
@@ -133,7 +152,7 @@ amp_status amp_node_forward_again(amp_node *node, amp_call *call, amp_error *err
     amp_node_exchange(node);
     amp_status status = AMP_OK;
     if (node->recompute == AMP_RECOMPUTE_ALL) {
-        status = node->desc.kind->forward(node, &again, error);
+        status = forward(node, &again, error);
     } else {
         amp_value_write(node->output);
         status = amp_epilogue_forward(node, &again, error);
@@ -144,7 +163,7 @@ amp_status amp_node_forward_again(amp_node *node, amp_call *call, amp_error *err
 amp_status amp_node_backward(amp_node *node, amp_call *call, amp_error *error)
 {
     begin(node, call->backend, "backward");
-    return end(node, call->backend, "backward", node->desc.kind->backward(node, call, error), error);
+    return end(node, call->backend, "backward", backward(node, call, error), error);
 }
 
 void amp_node_release(amp_node *node, amp_backend *backend)

@@ -7,7 +7,6 @@
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
-    (void)arena, (void)forward_time, (void)backward_time;
     const amp_yolo_desc *d = node->desc.yolo;
     size_t bytes = (size_t)d->classes * sizeof *d->class_table;
     if (!d->class_table) return AMP_OK;

@@ -62,7 +62,7 @@ function(alexeyab_test name)
     target_include_directories(${name} SYSTEM PRIVATE ${CMAKE_BINARY_DIR}/alexeyab/patched/src
         ${CMOCKA_INCLUDE_DIR})
     target_compile_definitions(${name} PRIVATE _POSIX_C_SOURCE=200809L)
-    target_compile_options(${name} PRIVATE ${plugin_flags} ${test_flags} -Wall -Wextra)
+    target_compile_options(${name} PRIVATE ${plugin_flags} ${test_flags} ${wextra})
     target_link_libraries(${name} PRIVATE darknet-alexeyab_static amp_libraries ${CMOCKA_LIBRARY})
     target_link_options(${name} PRIVATE ${darknet_link_flags})
     add_test(NAME ${name} COMMAND ${launcher} $<TARGET_FILE:${name}>)

@@ -257,7 +257,7 @@ TEST(in_fp32_nothing_is_half_and_the_reason_is_the_dtype)
     for (int i = 0; i < r.count; i++) assert_int_equal(r.rows[i].dtype, AMP_FP32);
     assert_string_equal(r.rows[0].why, "dtype=fp32");
     assert_true(r.half_operations == 0 && r.stored_operations == 0 && r.operations > 0);
-    assert_int_equal(r.amp.arena, r.fp32.arena);
+    assert_int_equal(r.amp_bytes, r.fp32_bytes);
     assert_null(advice_of(&r, "misaligned", 0));
     amp_plan_report_free(&r);
 }
@@ -470,7 +470,6 @@ TEST(adamw_is_named)
     amp_plan_print_table(&r, stream);
     amp_plan_write_json(stream, &r);
     fclose(stream);
-    assert_non_null(strstr(text, "AdamW's"));
     assert_non_null(strstr(text, "\"adamw\": true"));
     free(text);
     amp_plan_report_free(&r);

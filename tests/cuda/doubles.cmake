@@ -30,7 +30,7 @@ if(NOT CUDA_HEADERS)
 endif()
 
 set(cuda_room ${CMAKE_SOURCE_DIR}/plugin/backend/cuda)
-set(double_flags ${plugin_flags} -Wall -Wextra -fno-strict-aliasing)
+set(double_flags ${plugin_flags} ${wextra} -fno-strict-aliasing)
 if(DARKNET_AMP_SANITIZE)
     list(APPEND double_flags -fsanitize-sections=amp_shared_*)
 else()
@@ -195,7 +195,7 @@ if(cuda_double_whole)
         cuda/update.c cuda/kernels_move.c gpu/large.c gpu/engines.c gpu/device_properties.c)
     set_target_properties(gpu_programs_compile PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF)
     target_compile_definitions(gpu_programs_compile PRIVATE _POSIX_C_SOURCE=200809L ON_DEVICE ${conv_shapes})
-    target_compile_options(gpu_programs_compile PRIVATE ${plugin_flags} -O0 -Wall -Wextra)
+    target_compile_options(gpu_programs_compile PRIVATE ${plugin_flags} -O0 ${wextra})
     target_include_directories(gpu_programs_compile PRIVATE ${CMAKE_SOURCE_DIR}/plugin
         ${CMAKE_SOURCE_DIR}/plugin/include ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/helpers)
     target_include_directories(gpu_programs_compile SYSTEM PRIVATE ${CUDA_HEADERS} ${CUDNN_INCLUDE_DIR}

@@ -17,7 +17,7 @@ set_target_properties(test_cuda_plans PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF
 target_include_directories(test_cuda_plans PRIVATE ${CMAKE_SOURCE_DIR}/plugin ${CMAKE_CURRENT_SOURCE_DIR}
     ${CMAKE_CURRENT_SOURCE_DIR}/helpers)
 target_include_directories(test_cuda_plans SYSTEM PRIVATE ${CMOCKA_INCLUDE_DIR})
-target_compile_options(test_cuda_plans PRIVATE ${plugin_flags} -Wall -Wextra)
+target_compile_options(test_cuda_plans PRIVATE ${plugin_flags} ${wextra})
 target_compile_definitions(test_cuda_plans PRIVATE _POSIX_C_SOURCE=200809L
     CONV_SHAPES="${CMAKE_CURRENT_SOURCE_DIR}/golden/conv_shapes.txt")
 target_link_libraries(test_cuda_plans PRIVATE cuDNN ${CMOCKA_LIBRARY} ${CMAKE_DL_LIBS})

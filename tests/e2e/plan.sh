@@ -74,12 +74,12 @@ for layer in plan['layers']:
     assert in_half == says_so, layer # nothing else has any
     if layer['type'] == 'yolo': assert (layer['dtype'], layer['computes']) == ('fp32', 'fp32'), layer
 t = plan['totals']['activation_bytes']
-totals = t['stock'] / MiB, t['engine_fp32'] / MiB, t['amp'] / MiB
-assert 'stock %.1f MiB, engine in fp32 %.1f MiB, AMP %.1f MiB' % totals in words
-assert 'arena as planned %.1f MiB' % (t['amp_arena'] / MiB) in words
+for name, key in (('in stock', 'stock'), ('engine in fp32', 'engine_fp32'), ('under AMP', 'amp'),
+                  ('arena as planned', 'amp_arena')):
+    assert ' %s %.1f MiB ' % (name, t[key] / MiB) in words, name
 assert t['amp'] == t['amp_arena'] + t['amp_host_buffers'] + t['amp_input']
 back = sum(c['backward'] for c in plan['casts'])
-assert '%d a pass and %d of deltas back' % (len(plan['casts']), back) in words
+assert ' casts of a pass %d and of deltas back %d ' % (len(plan['casts']), back) in words
 for a in plan['advice']:
     at = '' if a['layer'] is None else '%d [%s] ' % (a['layer'], plan['layers'][a['layer']]['type'])
     share = '%.1f %% ' % a['percent_of_products'] if a['percent_of_products'] else ''

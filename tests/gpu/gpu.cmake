@@ -16,7 +16,7 @@ function(gpu_program name)
         ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/helpers)
     target_include_directories(${name} SYSTEM PRIVATE ${CMOCKA_INCLUDE_DIR})
     target_compile_definitions(${name} PRIVATE _POSIX_C_SOURCE=200809L ON_DEVICE)
-    target_compile_options(${name} PRIVATE ${plugin_flags} -Wall -Wextra)
+    target_compile_options(${name} PRIVATE ${plugin_flags} ${wextra})
     target_link_libraries(${name} PRIVATE
         ${CMOCKA_LIBRARY} cuDNN CUDA::cudart CUDA::cublas Threads::Threads m)
     set(gpu_programs ${gpu_programs} ${name} PARENT_SCOPE)

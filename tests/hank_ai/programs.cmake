@@ -39,7 +39,7 @@ set_target_properties(test_hank_ai_gradients PROPERTIES C_STANDARD 11 C_EXTENSIO
 target_include_directories(test_hank_ai_gradients PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/helpers)
 target_include_directories(test_hank_ai_gradients SYSTEM PRIVATE ${CMOCKA_INCLUDE_DIR})
 target_compile_definitions(test_hank_ai_gradients PRIVATE _POSIX_C_SOURCE=200809L)
-target_compile_options(test_hank_ai_gradients PRIVATE ${plugin_flags} -Wall -Wextra
+target_compile_options(test_hank_ai_gradients PRIVATE ${plugin_flags} ${wextra}
     -include ${CMAKE_CURRENT_SOURCE_DIR}/hank_ai/by_reference.h)
 target_link_libraries(test_hank_ai_gradients PRIVATE hank_ai_headers ${library} ${CMOCKA_LIBRARY} m)
 add_test(NAME test_hank_ai_gradients COMMAND ${launcher} $<TARGET_FILE:test_hank_ai_gradients>)

@@ -6,7 +6,6 @@
 amp_status amp_cpu_activation_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
     amp_activation activation, amp_error *error)
 {
-    (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t count = amp_shape_count(x->shape);
     AMP_TRY(amp_check_pair("activation", x, y, 1, error));
@@ -23,7 +22,6 @@ amp_status amp_cpu_activation_forward(amp_backend *backend, const amp_tensor *x,
 amp_status amp_cpu_activation_backward(amp_backend *backend, const amp_tensor *y, const amp_tensor *dy,
     const amp_tensor *dx, amp_activation activation, int accumulate, amp_error *error)
 {
-    (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t count = amp_shape_count(dy->shape);
     AMP_TRY(amp_check_pair("activation backward", y, dy, 1, error));

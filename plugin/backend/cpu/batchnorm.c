@@ -39,7 +39,6 @@ static void scratch_free(scratch *s)
 
 amp_status amp_cpu_add_bias(amp_backend *backend, const amp_tensor *y, const float *bias, amp_error *error)
 {
-    (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(y), (size_t)y->shape.c);
     AMP_TRY(amp_check_pair("bias", y, y, 1, error));
@@ -55,7 +54,6 @@ amp_status amp_cpu_add_bias(amp_backend *backend, const amp_tensor *y, const flo
 
 amp_status amp_cpu_bias_gradient(amp_backend *backend, const amp_tensor *dy, float *db, amp_error *error)
 {
-    (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(dy), (size_t)dy->shape.c);
     AMP_TRY(amp_check_pair("bias gradient", dy, dy, 1, error));
@@ -155,7 +153,6 @@ static amp_status statistics(const amp_cpu_plan *plan, const scratch *s, const a
 amp_status amp_cpu_batchnorm_forward_train(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
     const amp_batchnorm *norm, amp_error *error)
 {
-    (void)backend;
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
     AMP_TRY(amp_check_pair("batch norm", x, y, 1, error));
     if (plan.rows == 0) return AMP_OK;
@@ -169,7 +166,6 @@ amp_status amp_cpu_batchnorm_forward_train(amp_backend *backend, const amp_tenso
 amp_status amp_cpu_batchnorm_forward_infer(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
     const amp_batchnorm *norm, amp_error *error)
 {
-    (void)backend;
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
     AMP_TRY(amp_check_pair("batch norm", x, y, 1, error));
     float *memory = amp_allocated(malloc(3 * plan.period * sizeof *memory));
@@ -237,7 +233,6 @@ static void write_delta(const amp_cpu_plan *plan, const scratch *s, const amp_te
 amp_status amp_cpu_batchnorm_backward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
     const amp_tensor *dy, const amp_tensor *dx, const amp_batchnorm *norm, amp_error *error)
 {
-    (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
     AMP_TRY(amp_check_pair("batch norm backward", x, y, 1, error));

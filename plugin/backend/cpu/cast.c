@@ -105,7 +105,6 @@ static void cast_transposed(const amp_tensor *src, const amp_tensor *dst, int ac
 amp_status amp_cpu_cast(amp_backend *backend, const amp_tensor *src, const amp_tensor *dst, int accumulate,
                         amp_error *error)
 {
-    (void)backend;
     amp_shape a = src->shape;
     AMP_TRY(amp_check_cast(src, dst, error));
     if (!amp_shape_count(a)) return AMP_OK;

@@ -19,7 +19,6 @@ static size_t pixels_per_stretch(size_t channels)
 amp_status amp_cpu_channels(amp_backend *backend, const amp_tensor *src, int src_first, const amp_tensor *dst,
     int dst_first, int channels, float alpha, int accumulate, amp_error *error)
 {
-    (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t pixels = amp_cpu_pixels(src), from_c = (size_t)src->shape.c, to_c = (size_t)dst->shape.c;
     AMP_TRY(amp_check_channels(src, src_first, dst, dst_first, channels, error));
@@ -97,7 +96,6 @@ static void join_sizes(const amp_tensor *x, const amp_tensor *from, const amp_te
 amp_status amp_cpu_shortcut_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *from,
     const amp_tensor *y, float alpha, float beta, amp_activation activation, amp_error *error)
 {
-    (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t count = amp_shape_count(x->shape);
     amp_shortcut_grid grid;
@@ -160,9 +158,8 @@ static void gather_words(size_t size, const void *from, void *to, const int32_t 
 amp_status amp_cpu_gather(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, const int32_t *map,
                           int accumulate, amp_error *error)
 {
-    (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
-    AMP_TRY(amp_check_gather(x, y, error));
+    AMP_TRY(amp_check_pair("gather", x, y, 0, error));
     size_t image = amp_shape_image(y->shape), stretches = amp_cpu_stretches(image),
         images = (size_t)y->shape.n;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(images * image))
@@ -180,7 +177,6 @@ amp_status amp_cpu_gather(amp_backend *backend, const amp_tensor *x, const amp_t
 amp_status amp_cpu_dropout(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
                            const uint8_t *keep, float scale, int accumulate, amp_error *error)
 {
-    (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t count = amp_shape_count(x->shape);
     AMP_TRY(amp_check_pair("dropout", x, y, 1, error));

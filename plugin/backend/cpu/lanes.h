@@ -93,7 +93,6 @@ AMP_INLINE amp_half_bits vnarrow_fp16(float v)
 
 AMP_INLINE vf vload(const void *p, size_t i, int n, amp_dtype dtype)
 {
-    (void)n;
     if (dtype == AMP_FP16) return vwiden_fp16(((const amp_half_bits *)p)[i]);
     if (dtype == AMP_BF16) return amp_bf16_to_float(((const amp_half_bits *)p)[i]);
     return ((const float *)p)[i];
@@ -101,7 +100,6 @@ AMP_INLINE vf vload(const void *p, size_t i, int n, amp_dtype dtype)
 
 AMP_INLINE void vstore(void *p, size_t i, int n, vf v, amp_dtype dtype)
 {
-    (void)n;
     if (dtype == AMP_FP16) ((amp_half_bits *)p)[i] = vnarrow_fp16(v);
     else if (dtype == AMP_BF16) ((amp_half_bits *)p)[i] = amp_float_to_bf16(v);
     else ((float *)p)[i] = v;
@@ -109,13 +107,12 @@ AMP_INLINE void vstore(void *p, size_t i, int n, vf v, amp_dtype dtype)
 
 AMP_INLINE void vkeep(void *p, size_t i, int n, vm m, const void *q, size_t j, amp_dtype dtype)
 {
-    (void)n;
     if (dtype == AMP_FP32) ((float *)p)[i] = vselect(m, ((const float *)q)[j], 0);
     else ((amp_half_bits *)p)[i] = (amp_half_bits)(((const amp_half_bits *)q)[j] & (0u - (uint32_t)m));
 }
 
-AMP_INLINE vi vload_u8(const uint8_t *p, int n) { (void)n; return *p; }
-AMP_INLINE void vstore_u8(uint8_t *p, int n, vi v) { (void)n; *p = (uint8_t)v; }
+AMP_INLINE vi vload_u8(const uint8_t *p, int n) { return *p; }
+AMP_INLINE void vstore_u8(uint8_t *p, int n, vi v) { *p = (uint8_t)v; }
 AMP_INLINE vf vset(float a) { return a; }
 AMP_INLINE vm vgt(vf a, vf b) { return a > b; }
 AMP_INLINE vf vmax(vf a, vf b) { return a > b ? a : b; }

@@ -10,7 +10,6 @@ enum { ALIGNMENT = 64 }; /* a cache line, and the widest vector */
 
 amp_status amp_cpu_allocate(amp_backend *backend, size_t bytes, void **out, amp_error *error)
 {
-    (void)backend;
     *out = NULL;
     if (!bytes) return AMP_OK;
     size_t padded = (bytes + AMP_ONEDNN_READS_BEHIND + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -23,14 +22,12 @@ amp_status amp_cpu_allocate(amp_backend *backend, size_t bytes, void **out, amp_
 
 void amp_cpu_release(amp_backend *backend, void *memory)
 {
-    (void)backend;
     free(memory);
 }
 
 amp_status amp_cpu_upload(amp_backend *backend, void *memory, const void *from, size_t bytes,
                           amp_error *error)
 {
-    (void)backend, (void)error;
     if (bytes) memcpy(memory, from, bytes);
     return AMP_OK;
 }
@@ -50,7 +47,6 @@ amp_status amp_cpu_upload_ahead(amp_backend *backend, void *memory, const void *
 
 amp_status amp_cpu_stage(amp_backend *backend, void *memory, size_t bytes, void **source, amp_error *error)
 {
-    (void)backend, (void)bytes, (void)error;
     *source = memory;
     return AMP_OK;
 }
@@ -69,7 +65,6 @@ amp_status amp_cpu_download_later(amp_backend *backend, const void *memory, size
 
 amp_status amp_cpu_synchronize(amp_backend *backend, amp_error *error)
 {
-    (void)backend, (void)error;
     return AMP_OK;
 }
 
@@ -80,14 +75,12 @@ amp_status amp_cpu_uploads_done(amp_backend *backend, amp_error *error)
 
 amp_status amp_cpu_zero(amp_backend *backend, void *memory, size_t bytes, amp_error *error)
 {
-    (void)backend, (void)error;
     if (bytes) memset(memory, 0, bytes);
     return AMP_OK;
 }
 
 amp_status amp_cpu_scale(amp_backend *backend, float *array, size_t count, float factor, amp_error *error)
 {
-    (void)backend, (void)error;
     for (size_t i = 0; i < count; i++) array[i] *= factor;
     return AMP_OK;
 }

@@ -14,7 +14,6 @@ static float number_at(const amp_cpu_rows *rows, const amp_tensor *t, size_t i)
 amp_status amp_cpu_multiply(amp_backend *backend, const amp_tensor *x, const amp_tensor *s,
                             const amp_tensor *y, int accumulate, amp_error *error)
 {
-    (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t c = (size_t)x->shape.c, pixels = amp_cpu_pixels(x), image = (size_t)x->shape.h * x->shape.w;
     amp_factor_of of;

@@ -402,7 +402,6 @@ amp_status amp_cpu_conv_create(amp_backend *backend, const amp_conv_desc *desc, 
 
 void amp_cpu_conv_drop_weights(amp_backend *backend, amp_conv *conv)
 {
-    (void)backend;
     if (conv->backward_weights_copy != conv->forward_weights) free(conv->backward_weights_copy);
     free(conv->forward_weights);
     free(conv->plain_copy);
@@ -459,7 +458,6 @@ void amp_cpu_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_co
 {
     const amp_conv_desc *d = &conv->desc;
     int grouped = d->groups > 1, winograd = conv->winograd[AMP_WINOGRAD_FORWARD].rows != NULL;
-    (void)backend;
     *out = (amp_conv_facts){ .computes = winograd ? AMP_FP32 : conv->compute,
         .padded_in = d->x.c / d->groups, .padded_out = d->k / d->groups,
         .weight_bytes = conv->forward_bytes + conv->backward_bytes + conv->plain_bytes,

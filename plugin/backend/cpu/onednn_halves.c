@@ -58,7 +58,6 @@ static const char *isa_name(void) { return amp_cpu_rows_best()->name; }
 
 static const char *slower(amp_dtype half)
 {
-    (void)half;
     return NULL;
 }
 

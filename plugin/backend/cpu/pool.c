@@ -20,7 +20,6 @@ static amp_status pool_make(const amp_tensor *x, const amp_tensor *y, int size, 
 amp_status amp_cpu_maxpool_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
                                    uint8_t *choice, int size, int stride, int pad, amp_error *error)
 {
-    (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     amp_cpu_pool pool;
     AMP_TRY(pool_make(x, y, size, stride, pad, &pool, error));
@@ -37,7 +36,6 @@ amp_status amp_cpu_maxpool_forward(amp_backend *backend, const amp_tensor *x, co
 amp_status amp_cpu_maxpool_backward(amp_backend *backend, const amp_tensor *dy, const uint8_t *choice,
     const amp_tensor *dx, int size, int stride, int pad, int accumulate, amp_error *error)
 {
-    (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     amp_cpu_pool pool;
     AMP_TRY(pool_make(dx, dy, size, stride, pad, &pool, error));
@@ -54,7 +52,6 @@ amp_status amp_cpu_maxpool_backward(amp_backend *backend, const amp_tensor *dy, 
 amp_status amp_cpu_avgpool_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
                                    amp_error *error)
 {
-    (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t pixels = (size_t)x->shape.h * x->shape.w, channels = (size_t)x->shape.c;
     amp_cpu_plan plan = amp_cpu_plan_make(pixels, channels);
@@ -81,7 +78,6 @@ amp_status amp_cpu_avgpool_forward(amp_backend *backend, const amp_tensor *x, co
 amp_status amp_cpu_avgpool_backward(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx,
                                     int accumulate, amp_error *error)
 {
-    (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t pixels = (size_t)dx->shape.h * dx->shape.w, channels = (size_t)dx->shape.c;
     amp_cpu_plan plan = amp_cpu_plan_make(pixels, channels);
@@ -105,7 +101,6 @@ amp_status amp_cpu_avgpool_backward(amp_backend *backend, const amp_tensor *dy, 
 amp_status amp_cpu_upsample_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
                                     int stride, float scale, amp_error *error)
 {
-    (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     AMP_TRY(amp_check_upsample(x, y, stride, error));
     size_t lines = (size_t)x->shape.n * x->shape.h, line = (size_t)x->shape.w * x->shape.c,
@@ -124,7 +119,6 @@ amp_status amp_cpu_upsample_forward(amp_backend *backend, const amp_tensor *x, c
 amp_status amp_cpu_upsample_backward(amp_backend *backend, const amp_tensor *dy, const amp_tensor *dx,
                                      int stride, float scale, int accumulate, amp_error *error)
 {
-    (void)backend;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     AMP_TRY(amp_check_upsample(dx, dy, stride, error));
     size_t lines = (size_t)dx->shape.n * dx->shape.h, line = (size_t)dx->shape.w * dx->shape.c;

@@ -36,7 +36,6 @@ static size_t all_stretches(const amp_param *params, int count)
 amp_status amp_cpu_check_gradients(amp_backend *backend, const amp_param *params, int count,
                                    float inverse_scale, int *found_inf, double *sum_squares, amp_error *error)
 {
-    (void)backend, (void)error;
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t stretches = all_stretches(params, count);
     double total = 0, *sums = amp_allocated(malloc((stretches ? stretches : 1) * sizeof *sums));
@@ -121,7 +120,6 @@ static void update(const amp_step_end *end, const amp_unscale *unscale)
 amp_status amp_cpu_copy_statistics(amp_backend *backend, const amp_statistics *statistics, int count,
                                    int back, amp_error *error)
 {
-    (void)backend, (void)error;
     #pragma omp parallel for schedule(static) if (count > 8)
     for (int i = 0; i < count; i++) {
         const amp_statistics *s = &statistics[i];

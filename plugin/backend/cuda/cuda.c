@@ -45,15 +45,10 @@ static amp_status read_settings(amp_cuda_settings *settings, amp_error *error)
 
 static void range_push(amp_backend *backend, const char *name)
 {
-    (void)backend;
     nvtxRangePushA(name); /* its result, the depth of nesting, is negative without a profiler */
 }
 
-static void range_pop(amp_backend *backend)
-{
-    (void)backend;
-    nvtxRangePop();
-}
+static void range_pop(amp_backend *backend) { nvtxRangePop(); }
 
 /* ---- the GPU ---- */
 

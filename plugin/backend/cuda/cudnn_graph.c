@@ -276,8 +276,6 @@ static void append_candidates(chain *outer, const amp_cudnn *library, descriptor
 #if KNOWS_DEVICE_PROPERTIES
     if (library->properties)
         SET(&inner, heuristic, ENGINEHEUR_DEVICEPROP, BACKEND_DESCRIPTOR, 1, &library->properties);
-#else
-    (void)library;
 #endif
     finalize(&inner, heuristic, "engine heuristics");
     int64_t count = GET(&inner, heuristic, ENGINEHEUR_RESULTS, BACKEND_DESCRIPTOR, 0, NULL);
@@ -299,7 +297,6 @@ static void append_candidates(chain *outer, const amp_cudnn *library, descriptor
 
 static void release_candidate(void *self, amp_conv_candidate *c)
 {
-    (void)self;
     destroy(c->plan);
     destroy(c->config);
     c->plan = c->config = NULL;
@@ -497,7 +494,6 @@ amp_status amp_cudnn_create_without_device(const char *properties, amp_cudnn **o
     finalize(&chain, library->properties, "device properties");
     return finish_create(library, &chain, out, error);
 #else
-    (void)properties, (void)out;
     return amp_fail(error, AMP_UNSUPPORTED, "cuDNN before 9.8 makes no plans without a device");
 #endif
 }

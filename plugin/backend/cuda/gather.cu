@@ -34,7 +34,7 @@ static int wide_images(const amp_tensor *t)
 amp_status amp_cuda_gather(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, const int32_t *map,
                            int accumulate, amp_error *error)
 {
-    AMP_TRY(amp_check_gather(x, y, error));
+    AMP_TRY(amp_check_pair("gather", x, y, 0, error));
     if (!amp_shape_count(y->shape)) return AMP_OK;
     size_t images = (size_t)y->shape.n, image = amp_shape_image(y->shape);
     AMP_LAUNCH_PLANE(backend, x->dtype, wide_images(y) && amp_aligned(map), images, image, gather,

@@ -134,8 +134,4 @@ void amp_cuda_gemm_drop_copies(amp_backend *backend)
     amp_factor_copies_free(&amp_cuda_of(backend)->factors, backend);
 }
 
-amp_dtype amp_cuda_gemm_computes(const amp_backend *backend, amp_dtype dtype)
-{
-    (void)backend;
-    return dtype;
-}
+amp_dtype amp_cuda_gemm_computes(const amp_backend *backend, amp_dtype dtype) { return dtype; }

@@ -19,7 +19,6 @@ struct amp_recorded_pass {
 /* If the graph is still running, CUDA frees it when it has finished. */
 void amp_cuda_pass_free(amp_backend *backend, amp_recorded_pass *pass)
 {
-    (void)backend;
     if (!pass) return;
     if (pass->graph && cudaGraphExecDestroy(pass->graph) != cudaSuccess) amp_cuda_clear_error();
     free(pass);

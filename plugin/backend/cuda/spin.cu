@@ -1,4 +1,4 @@
-/* Keeps the GPU busy for a while, for timing (conv_tune.c), and checks whether a GPU can be used at all. */
+/* Keeps the GPU busy for a while, for timing (conv.c), and checks whether a GPU can be used at all. */
 #include "kernels.h"
 #include "launch.h"
 

@@ -52,7 +52,7 @@ typedef struct amp_cuda_backend {
     size_t workspace_bytes, workspace_needed; /* needed: the largest that any convolution's plan needs */
     unsigned long moved;          /* how often scratch, workspace or a table got another address */
     int recording;                /* pass.c's: the stream captures a graph, and nothing runs */
-    int timed;                    /* conv_tune.c's: 1 after the GPU's clocks were raised from idle for
+    int timed;                    /* conv.c's: 1 after the GPU's clocks were raised from idle for
                                      timing */
     cudaEvent_t uploaded;         /* recorded after each upload: its source has been read */
     int uploads_pending;          /* 1: there was an upload since uploads_done */

@@ -45,11 +45,11 @@ static struct amp_cuda_staging *block_with(const amp_cuda_backend *cuda, size_t 
     return block;
 }
 
+/* `memory` is on the device: the program cannot write there. */
 amp_status amp_cuda_stage(amp_backend *backend, void *memory, size_t bytes, void **source, amp_error *error)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     size_t lines = (bytes + LINE - 1) / LINE * LINE;
-    (void)memory; /* on the device: the program cannot write there */
     *source = NULL;
     if (!bytes) return AMP_OK;
     if (!block_with(cuda, lines)) AMP_TRY(add_block(cuda, lines, error));

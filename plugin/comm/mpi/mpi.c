@@ -144,7 +144,6 @@ static void *keep_summing(void *context)
 static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dtype wire, amp_error *error)
 {
     mpi_comm *mpi = (mpi_comm *)comm;
-    (void)error;
     pthread_mutex_lock(&mpi->lock);
     mpi->queue = amp_grow(mpi->queue, mpi->queued, &mpi->room, sizeof *mpi->queue);
     sum *s = &mpi->queue[mpi->queued++];
@@ -209,7 +208,6 @@ static int prints_error(amp_comm *comm)
 /* If the launcher cannot be reached, as over a broken link, the alarm ends this process. */
 static void end_all(amp_comm *comm, int status)
 {
-    (void)comm;
     signal(SIGALRM, SIG_DFL);
     alarm(ABORT_SECONDS);
     MPI_Abort(MPI_COMM_WORLD, status);

@@ -5,7 +5,6 @@ const int amp_comm_is_here = 0;
 
 amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_error *error)
 {
-    (void)lost;
     *out = NULL;
     return amp_fail(error, AMP_UNSUPPORTED,
                     "command line: a launcher started several copies of this program, which was built "

@@ -163,7 +163,6 @@ static volatile sig_atomic_t interrupted;
  * the system ends the others with it. Not at the second: some senders signal both a process and its group. */
 static void interrupt(int signal)
 {
-    (void)signal;
     if (++interrupted > 2) _exit(1);
 }
 

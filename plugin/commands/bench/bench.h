@@ -1,10 +1,11 @@
 /* The data of `darknet amp bench`, which all its files share. bench.c starts one program for each dtype and
- * reads the lines they write. bench_child.c is that program, and bench_layers.c times its layers.
+ * reads the lines they write. bench_child.c is that program.
  * bench_results.c computes medians and ratios, bench_verdict.c decides whether AMP is worth it,
  * bench_output.c prints. bench_ranks.c does all this for several ranks. */
 #pragma once
 
 #include "../../host/fork_commands.h"
+#include "../../host/program/clock.h"
 #include "../../host/training/waits.h"
 #include "../table.h"
 
@@ -189,16 +190,4 @@ void amp_bench_write_json(const amp_bench *, FILE *);
 void amp_bench_print_detection(const amp_bench *, int count, FILE *);
 void amp_bench_write_detection(const amp_bench *, int count, FILE *);
 
-/* ---- bench_layers.c: clocks around the layers of one network; they make a step slower ---- */
-
-typedef struct amp_layer_clocks amp_layer_clocks;
-
-/* Has room for `steps` passes. Only one may exist at a time; net must outlive it. */
-amp_layer_clocks *amp_layer_clocks_create(struct network *net, int steps);
-void amp_layer_clocks_free(amp_layer_clocks *);
-/* Makes forward and backward of one pass, whose images are counted. Passes beyond `steps` are not timed. */
-void amp_layer_clocks_pass(amp_layer_clocks *);
-/* The times of layer `index`: medians over the passes. */
-amp_bench_layer amp_layer_clocks_of(const amp_layer_clocks *, int index);
-
-double amp_bench_now_ms(void);
+static inline double amp_bench_now_ms(void) { return 1e3 * amp_clock_seconds(); }

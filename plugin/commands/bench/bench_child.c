@@ -20,7 +20,6 @@
 #include "../../host/data/loader_memory.h"
 #include "../../host/data/loading.h"
 #include "../../host/network/needs.h"
-#include "../../host/program/clock.h"
 #include "../../host/program/memory.h"
 #include "../../host/network/state.h"
 #include "../../host/program/turns.h"
@@ -199,23 +198,87 @@ static amp_status load_and_measure(child *c, amp_error *error)
     return status;
 }
 
+/* ---- clocks around the layers, which make a step slower ---- */
+
+/* AMP's engine shows each tensor to an observer when it has been made, so the time between two tensors is
+ * that of the work between them. For stock's layers, the fork calls a function before and after each. */
+typedef struct clocks {
+    int layers, passes, pass;
+    double *forward, *backward; /* ms; [layer][pass] */
+    double last;                /* when the last tensor was shown, or the layer of stock began */
+    int open;          /* the layer whose backward has begun and has not shown a gradient yet; -1: none */
+    int is_forward;    /* in forward: a delta that is shown now was made by a loss */
+} clocks;
+
+/* The time since `last` was spent on this layer. */
+static void add(clocks *c, int layer)
+{
+    double now = amp_bench_now_ms(), *times = c->is_forward ? c->forward : c->backward;
+    if (layer >= 0 && layer < c->layers) times[layer * c->passes + c->pass] += now - c->last;
+    c->last = now;
+}
+
+/* A delta is shown when all its parts have been summed, before its layer's backward; gradients are shown
+ * right after that. So the time before a delta belongs to the backward of the layer that was shown last, if
+ * that has no parameters; else to the sum. */
+static amp_status see(void *context, amp_backend *backend, const amp_seen *seen, amp_error *error)
+{
+    clocks *c = context;
+    int is_delta = seen->kind == AMP_SEEN_DELTA && !c->is_forward;
+    AMP_TRY(backend->synchronize(backend, error));
+    add(c, seen->kind == AMP_SEEN_IMAGE ? -1 : is_delta && c->open >= 0 ? c->open : seen->layer);
+    if (seen->kind != AMP_SEEN_IMAGE) c->open = is_delta ? seen->layer : -1;
+    return AMP_OK;
+}
+
+static void see_stock(void *context, int layer, int begins)
+{
+    add(context, begins ? -1 : layer);
+}
+
+static void measure_pass(child *c, clocks *k)
+{
+    amp_fork_begin_pass(c->net);
+    k->last = amp_bench_now_ms();
+    k->is_forward = 1;
+    amp_fork_forward(c->net);
+    k->is_forward = 0;
+    k->last = amp_bench_now_ms();
+    k->open = -1;
+    amp_fork_backward(c->net);
+    if (c->amp) add(k, k->open);
+    amp_fork_update(c->net);
+}
+
+static void send_layer(const child *c, const clocks *k, int i)
+{
+    amp_layer_work work = amp_fork_layer_work(c->net, i);
+    const amp_plan *plan = c->amp ? amp_engine_plan(c->amp->engine) : NULL;
+    amp_turns_send("layer %d %s %d %d %.9g %.9g %.9g %.9g", i, work.type,
+                   plan && plan->nodes[i].products != AMP_FP32, work.misaligned,
+                   amp_bench_spread_of(k->forward + i * k->passes, k->passes).median,
+                   amp_bench_spread_of(k->backward + i * k->passes, k->passes).median, work.operations,
+                   work.bytes);
+}
+
 static void measure_layers(child *c)
 {
     double fitting = LAYERS_MS / c->step_ms;
     int passes = fitting < LEAST_PASSES ? LEAST_PASSES : fitting > MOST_PASSES ? MOST_PASSES : (int)fitting;
     int layers = amp_fork_view(c->net).layers;
-    amp_layer_clocks *clocks = amp_layer_clocks_create(c->net, passes);
-    for (int i = 0; !c->stopped && i < passes; i++) {
-        amp_layer_clocks_pass(clocks);
-        amp_fork_update(c->net);
+    size_t room = ((size_t)layers + 1) * (size_t)passes;
+    double *times = amp_allocated(calloc(2 * room, sizeof *times));
+    clocks k = { .layers = layers, .passes = passes, .forward = times, .backward = times + room };
+    if (c->amp) amp_engine_set_observer(c->amp->engine, &(amp_observer){ &k, see });
+    else amp_fork_watch_layers(c->net, see_stock, &k, 0);
+    for (; !c->stopped && k.pass < passes; k.pass++) {
+        measure_pass(c, &k);
         end_turn(c, "pass");
     }
-    for (int i = 0; !c->stopped && i < layers; i++) {
-        amp_bench_layer l = amp_layer_clocks_of(clocks, i);
-        amp_turns_send("layer %d %s %d %d %.9g %.9g %.9g %.9g", i, l.type, l.in_half, l.misaligned,
-                       l.forward_ms, l.backward_ms, l.operations, l.bytes);
-    }
-    amp_layer_clocks_free(clocks);
+    for (int i = 0; !c->stopped && i < layers; i++) send_layer(c, &k, i);
+    if (c->amp) amp_engine_set_observer(c->amp->engine, NULL);
+    else amp_fork_unwatch_layers(c->net);
+    free(times);
 }
 
 /* The times of the backend's operations on a GPU, if the backend can measure them. */

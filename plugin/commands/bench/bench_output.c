@@ -256,21 +256,28 @@ static void print_head(const amp_bench *b, FILE *out)
     putc('\n', out);
 }
 
-static const char *const worth_names[] = { "worth it", "cannot tell", "not worth it" };
-
 /* docs/commands.md explains the words. */
+static const char *const worth_names[] = { "worth it", "cannot tell", "not worth it" };
+static const char *const saved_names[] = { "not saved", "saved" };
+
+#define VERDICT(key, member, ...) AMP_FIELD_AS(key, amp_bench_verdict, member, __VA_ARGS__)
+static const amp_field verdict_fields[] = {
+    VERDICT("dtype", dtype, .title = "dtype", .left = 1),
+    AMP_NAME_AS("verdict", amp_bench_verdict, worth, worth_names, .title = "verdict", .left = 1),
+    VERDICT("speedup", speedup.ratio), VERDICT("speedup_least", speedup.least),
+    VERDICT("speedup_most", speedup.most), VERDICT("paired_rounds", speedup.rounds),
+    VERDICT("memory_ratio", memory_ratio, .known = AMP_ABOVE_0),
+    AMP_FLAG_AS("saves_memory", amp_bench_verdict, saves_memory), VERDICT("advice", advice),
+    AMP_NAME_AS(NULL, amp_bench_verdict, saves_memory, saved_names, .title = "memory", .left = 1),
+    VERDICT(NULL, why, .title = "why", .left = 1), { 0 } };
+
 static void print_verdicts(const amp_bench *b, FILE *out)
 {
     if (!b->verdict_count) {
         fprintf(out, "No verdict: it needs fp32 and one of bf16 and fp16.\n");
         return;
     }
-    fprintf(out, "dtype  verdict       memory\n");
-    for (int i = 0; i < b->verdict_count; i++) {
-        const amp_bench_verdict *v = &b->verdicts[i];
-        fprintf(out, "%-5s  %-12s  %s%s%s\n", v->dtype, worth_names[v->worth],
-                v->saves_memory ? "saved" : "not saved", v->why[0] ? "; why: " : "", v->why);
-    }
+    amp_table_print(out, 0, verdict_fields, b->verdicts, sizeof *b->verdicts, b->verdict_count, NULL);
     for (int i = 0; i < b->verdict_count; i++)
         if (b->verdicts[i].advice[0]) fprintf(out, "%s: %s\n", b->verdicts[i].dtype, b->verdicts[i].advice);
 }
@@ -291,15 +298,8 @@ void amp_bench_print(const amp_bench *b, FILE *out)
 
 static void write_verdict(amp_json *j, const amp_bench_verdict *v)
 {
-#define VERDICT(key, member, ...) AMP_FIELD_AS(key, amp_bench_verdict, member, __VA_ARGS__)
-    static const amp_field fields[] = {
-        VERDICT("dtype", dtype), AMP_NAME_AS("verdict", amp_bench_verdict, worth, worth_names),
-        VERDICT("speedup", speedup.ratio), VERDICT("speedup_least", speedup.least),
-        VERDICT("speedup_most", speedup.most), VERDICT("paired_rounds", speedup.rounds),
-        VERDICT("memory_ratio", memory_ratio, .known = AMP_ABOVE_0),
-        AMP_FLAG_AS("saves_memory", amp_bench_verdict, saves_memory), VERDICT("advice", advice), { 0 } };
     amp_json_object(j, NULL);
-    amp_json_fields(j, v, fields);
+    amp_json_fields(j, v, verdict_fields);
     amp_json_array(j, "reasons");
     for (int i = 0; i < AMP_BENCH_REASONS; i++)
         if (v->reason[i]) amp_json_text(j, NULL, amp_bench_reason_names[i]);

@@ -2,7 +2,7 @@
  * verdicts. */
 #include "bench.h"
 
-#include "../statistics.h"
+#include "../../amp/statistics.h"
 #include "../../host/program/failure.h"
 
 #include <math.h>

@@ -1,10 +1,14 @@
-/* The programs that do the work. Each training is `darknet detector train` or `classifier train` with the
- * options that a user would give by hand. The trainings run in turns, and report each step as a row of their
- * -log. `darknet amp valid` then measures each network in its own dtype. */
+/* The programs that do the work, and how far they are, on stderr. Each training is `darknet detector train`
+ * or `classifier train` with the options that a user would give by hand. The trainings run in turns, and
+ * report each step as a row of their -log. `darknet amp valid` then measures each network in its own
+ * dtype. */
+#define _DEFAULT_SOURCE /* winsize */
 #include "comparison.h"
 
 #include "../../host/fork.h"
+#include "../../host/program/clock.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 /* Seconds of a turn: long enough for many steps of a small network, and short compared with the minutes for
@@ -17,9 +21,89 @@ typedef struct program {
     amp_run_files files;
     amp_turns_words words;
     int resumed;
-    int scores;              /* scores that a validation has written */
-    amp_progress *progress;  /* of all trainings */
+    size_t rows_before;         /* steps that the run had made before it was resumed */
+    int scores;                 /* scores that a validation has written */
+    struct progress *progress;  /* of all trainings */
 } program;
+
+/* ---- progress: on a terminal, a line for each training that is rewritten; elsewhere, a line for each every
+ * ten seconds, so that a log stays readable ---- */
+
+enum { RECENT = 20, LINE_TEXT = 200 };
+static const double TERMINAL_SECONDS = .2, LOG_SECONDS = 10;
+
+typedef struct progress {
+    const program *trainings;
+    int count, terminal, drawn;
+    double began, last; /* when it was drawn last */
+    long steps;
+} progress;
+
+static double recent_rate(const amp_run *run)
+{
+    double values[RECENT];
+    size_t n = 0;
+    for (size_t i = run->count > RECENT ? run->count - RECENT : 0; i < run->count; i++)
+        if (run->rows[i].images_per_second > 0) values[n++] = run->rows[i].images_per_second;
+    return amp_median(values, n);
+}
+
+/* The remaining time by the wall clock, other trainings' turns included. */
+static void remaining(const progress *p, const program *training, long iterations_left, char text[32])
+{
+    size_t made = training->run->count - training->rows_before;
+    if (!made || iterations_left <= 0) {
+        text[0] = 0;
+        return;
+    }
+    long seconds = (long)((amp_clock_seconds() - p->began) / (double)made * (double)iterations_left + .5);
+    snprintf(text, 32, "  ETA %ld:%02ld:%02ld", seconds / 3600, seconds / 60 % 60, seconds % 60);
+}
+
+static void describe(const progress *p, const program *training, char text[LINE_TEXT])
+{
+    static const char *const ends[] = { "", "", "  trained", "  done", "  failed" };
+    const amp_run *run = training->run;
+    char eta[32];
+    long all = training->compare->result.iterations;
+    if (!run->count) {
+        snprintf(text, LINE_TEXT, "%-5s seed %u  waiting%s", run->dtype, run->seed, ends[run->state]);
+        return;
+    }
+    const amp_log_row *row = &run->rows[run->count - 1];
+    long skips = 0;
+    for (size_t i = 0; i < run->count; i++) skips += amp_log_is_skipped(&run->rows[i]);
+    remaining(p, training, all - row->iteration, eta);
+    double rate = recent_rate(run);
+    snprintf(text, LINE_TEXT, "%-5s seed %u  %ld/%ld  loss %.4g  scale %g  skipped %ld  %.*f images/s%s%s",
+             run->dtype, run->seed, row->iteration, all, (double)row->avg_loss, (double)row->scale, skips,
+             rate < 100, rate, eta, ends[run->state]);
+}
+
+static int terminal_columns(void)
+{
+    struct winsize size;
+    return !ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col > 20 ? size.ws_col - 1 : 79;
+}
+
+static void draw(progress *p)
+{
+    char text[LINE_TEXT];
+    int columns = p->terminal ? terminal_columns() : LINE_TEXT;
+    if (p->terminal && p->drawn) fprintf(stderr, "\033[%dA", p->count); /* move up to the first line */
+    for (int k = 0; k < p->count; k++) {
+        describe(p, &p->trainings[k], text);
+        fprintf(stderr, p->terminal ? "\r%.*s\033[K\n" : "%.*s\n", columns, text);
+    }
+    p->drawn = 1;
+    p->last = amp_clock_seconds();
+}
+
+static void count_step(progress *p)
+{
+    ++p->steps;
+    if (amp_clock_seconds() - p->last >= (p->terminal ? TERMINAL_SECONDS : LOG_SECONDS)) draw(p);
+}
 
 /* ---- training ---- */
 
@@ -46,7 +130,7 @@ static amp_status take_step(void *context, int k, const char *line, amp_error *e
     AMP_TRY(amp_log_row_read(line, &row, error));
     amp_run_add_row(p->run, &row);
     ++p->compare->steps_seen;
-    amp_progress_step(p->progress);
+    count_step(p->progress);
     return AMP_OK;
 }
 
@@ -84,16 +168,18 @@ static amp_status train(amp_compare *compare, program *trainings, amp_run **runs
 {
     amp_turns_program programs[count];
     amp_turns_watcher watcher = { trainings, take_step, take_end };
+    progress shown = { .trainings = trainings, .count = count, .terminal = isatty(STDERR_FILENO) };
     for (int k = 0; k < count; k++) {
         program *p = &trainings[k];
         AMP_TRY(prepare(compare, p, runs[k], error));
+        p->rows_before = p->run->count;
+        p->progress = &shown;
         programs[k] = (amp_turns_program){ .argv = p->words.argv, .output = p->files.train_log,
                                            .append = p->resumed };
     }
-    amp_progress *progress = amp_progress_begin(compare, runs, count);
-    for (int k = 0; k < count; k++) trainings[k].progress = progress;
+    shown.began = shown.last = amp_clock_seconds();
     amp_status status = amp_turns_run(programs, count, SLICE, compare->stops, &watcher, error);
-    amp_progress_end(progress);
+    if (shown.steps) draw(&shown);
     for (int k = 0; k < count; k++) {
         amp_error later, *to = status == AMP_OK ? error : &later;
         /* a later call resumes from the files on the disk */
@@ -119,7 +205,6 @@ static amp_status take_score(void *context, int k, const char *line, amp_error *
 {
     program *p = context;
     double value;
-    (void)k, (void)error;
     if (p->scores < 2 && sscanf(line, "score %lf", &value) == 1) p->run->score[p->scores++] = value;
     return AMP_OK;
 }

@@ -1,14 +1,13 @@
 /* What the files of `darknet amp compare` share. compare.c reads the command line and runs the comparison.
- * compare_input.c checks the .cfg, the .data file and the machine. compare_folder.c and compare_runs.c keep
- * the report's folder and the files of each training. compare_train.c starts the programs that train and
- * validate, and compare_progress.c shows how far they are. compare_statistics.c computes means and intervals,
- * and compare_verdict.c judges. */
+ * compare_files.c keeps the report's folder and the files of each training. compare_train.c starts the
+ * programs that train and validate, and shows how far they are. compare_statistics.c computes means and
+ * intervals, and compare_verdict.c judges. */
 #pragma once
 
 #include "../arguments.h"
 #include "../json.h"
 #include "../run_in_turns.h"
-#include "../statistics.h"
+#include "../../amp/statistics.h"
 
 #include "../../host/program/failure.h"
 #include "../../host/program/machine.h"
@@ -164,13 +163,7 @@ typedef struct amp_run_files {
     char result[AMP_COMPARE_PATH];
 } amp_run_files;
 
-/* ---- compare_input.c ---- */
-
-/* Fills compare->result with kind, size, classes, numbers of images and the machine; with iterations from the
- * .cfg if they are 0. AMP_BAD_CONFIG: a training could not begin with this input. */
-amp_status amp_compare_inspect(amp_compare *, amp_error *);
-
-/* ---- compare_folder.c ---- */
+/* ---- compare_files.c ---- */
 
 /* Makes and locks the report's folder, or opens the folder of an earlier call with the same settings.
  * AMP_BAD_CONFIG: it was made with other settings. AMP_IO_FAILED: it cannot be written, or another comparison
@@ -179,11 +172,6 @@ amp_status amp_compare_open(amp_compare *, amp_error *);
 /* Removes the folders that this call has made, if nothing was trained. */
 void amp_compare_undo(amp_compare *);
 void amp_compare_close(amp_compare *);
-/* Makes a folder unless it exists. *made (may be NULL): whether it was made now. */
-amp_status amp_compare_make_folder(const char *path, int *made, amp_error *);
-
-/* ---- compare_runs.c ---- */
-
 /* The names of a run's files. */
 void amp_compare_files(const amp_compare *, const amp_run *, amp_run_files *);
 
@@ -207,15 +195,6 @@ void amp_run_add_row(amp_run *, const amp_log_row *);
 amp_status amp_compare_train(amp_compare *, amp_run **runs, int count, amp_error *);
 /* Measures the scores of a trained run. */
 amp_status amp_compare_validate(amp_compare *, amp_run *, amp_error *);
-
-/* ---- compare_progress.c ---- */
-
-typedef struct amp_progress amp_progress;
-/* Shows a line for each run on stderr: rewritten in place on a terminal, else printed every ten seconds. */
-amp_progress *amp_progress_begin(const amp_compare *, amp_run **runs, int count);
-/* Called when a run has made steps. */
-void amp_progress_step(amp_progress *);
-void amp_progress_end(amp_progress *);
 
 /* ---- compare_statistics.c ---- */
 

@@ -10,7 +10,7 @@
 #include "log.h"
 
 #include "../../host/program/failure.h"
-#include "../statistics.h"
+#include "../../amp/statistics.h"
 
 #include <math.h>
 #include <string.h>

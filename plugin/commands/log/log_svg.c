@@ -5,7 +5,7 @@
 
 #include "../../host/program/failure.h"
 #include "../json.h"
-#include "../statistics.h"
+#include "../../amp/statistics.h"
 
 #include <math.h>
 

@@ -64,7 +64,6 @@ static amp_status keep_truth(void *context, const char *file, unsigned long line
                              int outside, amp_error *error)
 {
     measuring *m = context;
-    (void)file, (void)line, (void)outside, (void)error;
     if (label->w < THINNEST || label->h < THINNEST) {
         ++m->result->too_thin;
         return AMP_OK;
@@ -101,7 +100,6 @@ static amp_box inside(const amp_found_box *b)
 static amp_status keep_box(void *context, const amp_found_box *found, amp_error *error)
 {
     measuring *m = context;
-    (void)error;
     m->found = amp_grow(m->found, m->found_count, &m->found_room, sizeof *m->found);
     m->found[m->found_count++] = (amp_detected){ m->image, found->class_id, found->score, inside(found) };
     return AMP_OK;

@@ -4,11 +4,14 @@
  * words. */
 #include "../command.h"
 
+#include "../../host/data/data_check.h"
+#include "../../host/program/failure.h"
 #include "../../host/program/turns.h"
 #include "../arguments.h"
 #include "../table.h"
-#include "accuracy.h"
 #include "map_measure.h"
+
+#include <string.h>
 
 typedef struct request {
     const char *data, *cfg, *weights, *json, *points;
@@ -38,6 +41,104 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
     r->top = 5;
     return amp_arguments_read(r->only_detectors ? "detector map" : "amp valid", argc - 3, argv + 3, arguments,
                               error);
+}
+
+/* ---- a classifier's accuracy ---- */
+
+/* Counted as stock's `classifier valid` counts it. An image's class is the first label that its path
+ * contains; an image without a label in its path counts as wrong. The first K classes are Darknet's top_k,
+ * also if probabilities are equal, as sums of half numbers often are. */
+typedef struct accuracy {
+    amp_lines images, labels;  /* the `valid` list; the classes in order, as many as there are at least */
+    int k, classes;            /* of the .data file; by default 2, as in Darknet */
+    double top1, topk;         /* 0..1; while measuring: how many images have their class first, or among k */
+    /* of one image: the k most probable classes, or all if there are fewer, in descending order */
+    int *best;
+    size_t unlabelled;         /* images without a label in their path */
+    amp_evaluated evaluated;
+} accuracy;
+
+enum { CLASSES_UNLESS_GIVEN = 2 }; /* validate_classifier_single */
+
+static amp_status read_data(const char *data_file, accuracy *r, amp_error *error)
+{
+    amp_data_file file;
+    amp_status status = amp_data_file_read(data_file, &file, error);
+    r->classes = file.classes ? file.classes : CLASSES_UNLESS_GIVEN;
+    if (status == AMP_OK) status = amp_validation_images_read(&file, &r->images, error);
+    if (status == AMP_OK) status = amp_check_labels(&file, r->classes, &r->labels, error);
+    if (status == AMP_OK && file.leaves)
+        status = amp_fail(error, AMP_BAD_CONFIG, "%s: leaves = %.300s: a tree's leaves cannot be told from "
+                                                 "its other classes here; remove the line", data_file,
+                                                 file.leaves);
+    amp_data_file_free(&file);
+    return status;
+}
+
+static amp_status check_network(struct network *net, const accuracy *r, amp_error *error)
+{
+    int outputs = amp_fork_view(net).outputs;
+    AMP_TRY(amp_check_channels(net, error));
+    if (outputs != r->classes)
+        return amp_fail(error, AMP_BAD_CONFIG, "the network has %d outputs, but the .data file has classes = "
+                        "%d (2 if it does not say)", outputs, r->classes);
+    return AMP_OK;
+}
+
+static amp_status classify(void *context, struct network *net, int i, const amp_loaded_image *image,
+                           amp_error *error)
+{
+    accuracy *r = context;
+    const char *path = r->images.line[i];
+    int listed = r->k < r->classes ? r->k : r->classes, class_id = 0;
+    AMP_TRY(amp_fork_classify(net, image->fitted, path, listed, r->best, error));
+    while (class_id < r->classes && !strstr(path, r->labels.line[class_id])) class_id++;
+    r->unlabelled += class_id == r->classes;
+    r->top1 += r->best[0] == class_id;
+    for (int k = 0; k < listed; k++) r->topk += r->best[k] == class_id;
+    return AMP_OK;
+}
+
+static amp_status sum_up(accuracy *r, amp_error *error)
+{
+    if (r->unlabelled == r->evaluated.images)
+        return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images has a label in its path; "
+                        "the first is %s, the first label %s", r->unlabelled, r->images.line[0],
+                        r->labels.line[0]);
+    r->top1 /= (double)r->evaluated.images;
+    r->topk /= (double)r->evaluated.images;
+    return AMP_OK;
+}
+
+/* Feeds the images of a .data file's `valid` list as `classifier valid` does: the middle square, scaled to
+ * the network's size. */
+static amp_status measure_accuracy(struct network *net, const char *data_file, accuracy *r, amp_error *error)
+{
+    AMP_TRY(read_data(data_file, r, error));
+    AMP_TRY(check_network(net, r, error));
+    r->best = amp_allocated(calloc((size_t)r->classes, sizeof *r->best));
+    const amp_evaluation how = { .images = &r->images, .fit = AMP_FIT_CENTER_CROP,
+                                 .measure = classify, .context = r };
+    AMP_TRY(amp_evaluate(net, &how, &r->evaluated, error));
+    return sum_up(r, error);
+}
+
+static void free_accuracy(accuracy *r)
+{
+    amp_lines_free(&r->images);
+    amp_lines_free(&r->labels);
+    amp_lines_free(&r->evaluated.unreadable);
+    free(r->best);
+}
+
+static void print_accuracy(const accuracy *r)
+{
+    const amp_evaluated *e = &r->evaluated;
+    printf(" top-1 accuracy = %.6f, or %.2f %%\n", r->top1, 100 * r->top1);
+    if (r->k > 1) printf(" top-%d accuracy = %.6f, or %.2f %%\n", r->k, r->topk, 100 * r->topk);
+    printf(" %zu images, %.1f seconds\n", e->images, e->seconds);
+    if (r->unlabelled) printf(" %zu images have no label in their path and count as wrong\n", r->unlabelled);
+    if (e->unreadable.count) printf(" %zu images could not be read and are left out\n", e->unreadable.count);
 }
 
 /* ---- JSON ---- */
@@ -90,9 +191,9 @@ static void write_detector(FILE *stream, const request *r, const amp_map_result 
     amp_json_close(&json);
 }
 
-static void write_classifier(FILE *stream, const request *r, const amp_accuracy *a)
+static void write_classifier(FILE *stream, const request *r, const accuracy *a)
 {
-#define ACCURACY(member) AMP_FIELD(amp_accuracy, member)
+#define ACCURACY(member) AMP_FIELD(accuracy, member)
     static const amp_field fields[] = { ACCURACY(top1), ACCURACY(k), ACCURACY(topk), ACCURACY(unlabelled),
                                         { 0 } };
     amp_json json = amp_json_begin(stream);
@@ -125,15 +226,15 @@ static amp_status valid_detector(const request *r, struct network *net, FILE *js
 
 static amp_status valid_classifier(const request *r, struct network *net, FILE *json, amp_error *error)
 {
-    amp_accuracy result;
-    amp_status status = amp_accuracy_measure(net, r->data, (int)r->top, &result, error);
+    accuracy result = { .k = (int)r->top };
+    amp_status status = measure_accuracy(net, r->data, &result, error);
     if (status == AMP_OK) {
-        if (!amp_is_stdout(r->json)) amp_accuracy_print(&result);
+        if (!amp_is_stdout(r->json)) print_accuracy(&result);
         if (json) write_classifier(json, r, &result);
         amp_turns_send("score %.17g", result.top1);
         amp_turns_send("score %.17g", result.topk);
     }
-    amp_accuracy_free(&result);
+    free_accuracy(&result);
     return status;
 }
 

@@ -137,6 +137,10 @@ static void fill_rows(amp_plan_report *r)
     r->cast_count = amp_plan_casts(r->plan, NULL, 0);
     r->casts = amp_allocated(calloc((size_t)r->cast_count + 1, sizeof *r->casts));
     amp_plan_casts(r->plan, r->casts, r->cast_count);
+    for (int k = 0; k < r->cast_count; k++) {
+        r->cast_elements += r->casts[k].elements;
+        r->cast_back += r->casts[k].backward;
+    }
     for (int i = 0; i < r->count; i++) {
         const amp_plan_row *row = &r->rows[i];
         fill_row(r, i);
@@ -267,6 +271,7 @@ amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *d
                            amp_error *error)
 {
     amp_needs needs;
+    amp_footprint fp32;
     *r = (amp_plan_report){ .cfg = cfg };
     AMP_TRY(choose_dtype(r, dtype, error));
     AMP_TRY(make_network(r, made_from, error));
@@ -279,7 +284,11 @@ amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *d
     r->half_bytes = needs.copies;
     r->stock = amp_host_stock_footprint(r->net, r->view.batch);
     AMP_TRY(amp_host_footprint(r->net, r->view.batch, r->dtype, &r->amp, error));
-    AMP_TRY(amp_host_footprint(r->net, r->view.batch, AMP_FP32, &r->fp32, error));
+    AMP_TRY(amp_host_footprint(r->net, r->view.batch, AMP_FP32, &fp32, error));
+    r->amp_bytes = amp_footprint_sum(&r->amp);
+    r->fp32_bytes = amp_footprint_sum(&fp32);
+    r->masters = r->parameters * sizeof(float);
+    r->adam = r->view.adam ? 2 * r->masters : 0;
     r->most_images = amp_fork_largest_batch(r->net) / r->steps;
     AMP_TRY(amp_host_largest_pass(&training, r->memory.bytes, r->most_images, 0, &r->fits_amp, error));
     AMP_TRY(amp_host_largest_pass(&training, r->memory.bytes, r->most_images, 1, &r->fits_stock, error));

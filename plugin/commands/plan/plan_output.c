@@ -117,85 +117,44 @@ static void write_cast(amp_json *json, const amp_plan_report *r, const amp_plan_
 
 /* ---- totals ---- */
 
-static double percent(double part, double all) { return all > 0 ? 100 * part / all : 0; }
-
-enum { TOTAL = 27 };
-
-static void print_total(FILE *stream, const char *name) { fprintf(stream, "  %-*s", TOTAL - 2, name); }
-
-static void print_activations(const amp_plan_report *r, FILE *stream)
-{
-    size_t amp = amp_footprint_sum(&r->amp), fp32 = amp_footprint_sum(&r->fp32);
-    print_total(stream, "activations and deltas");
-    amp_print_wrapped(stream, TOTAL, "stock %.1f MiB, engine in fp32 %.1f MiB, AMP %.1f MiB (%.0f %% of "
-                      "stock)", amp_mib(r->stock), amp_mib(fp32), amp_mib(amp),
-                       percent((double)amp, (double)r->stock));
-    print_total(stream, "  of AMP's");
-    amp_print_wrapped(stream, TOTAL, "arena as planned %.1f MiB, Darknet's own fp32 buffers %.1f MiB, images "
-                      "and labels %.1f MiB", amp_mib(r->amp.arena), amp_mib(r->amp.buffers),
-                       amp_mib(r->amp.input));
-}
-
-static void print_weights(const amp_plan_report *r, FILE *stream)
-{
-    size_t one = r->parameters * sizeof(float);
-    char adam[64] = "";
-    if (r->view.adam) snprintf(adam, sizeof adam, ", %s's moments %.1f MiB", r->adamw ? "AdamW" : "Adam",
-                              amp_mib(2 * one));
-    print_total(stream, "weights");
-    amp_print_wrapped(stream, TOTAL, "%zu numbers: masters %.1f MiB, momentum %.1f MiB, gradients %.1f MiB%s",
-                      r->parameters, amp_mib(one), amp_mib(one), amp_mib(one), adam);
-    print_total(stream, "");
-    amp_print_wrapped(stream, TOTAL, "copies to compute with %.1f MiB, shared workspace %.1f MiB (stock's: "
-                      "%.1f MiB)", amp_mib(r->half_bytes), amp_mib(r->workspace),
-                       amp_mib(r->stock_workspace));
-}
-
-static void print_operations(const amp_plan_report *r, FILE *stream)
-{
-    char stored[80] = "";
-    size_t elements = 0;
-    int back = 0;
-    if (r->stored_operations > 0)
-        snprintf(stored, sizeof stored, ", %.1f %% on stored %s computed in fp32",
-                 percent(r->stored_operations, r->operations), amp_dtype_name(r->dtype));
-    print_total(stream, "matrix products");
-    amp_print_wrapped(stream, TOTAL, "%.2f GFLOP a pass, of which %.1f %% in %s%s", r->operations * 1e-9,
-                      percent(r->half_operations, r->operations),
-                      r->dtype == AMP_FP32 ? "half precision" : amp_dtype_name(r->dtype), stored);
-    for (int k = 0; k < r->cast_count; k++) {
-        elements += r->casts[k].elements;
-        back += r->casts[k].backward;
-    }
-    print_total(stream, "casts");
-    amp_print_wrapped(stream, TOTAL, "%d a pass and %d of deltas back, %.1f million numbers forward",
-                      r->cast_count, back, (double)elements * 1e-6);
-}
-
 #define REPORT(key, member, ...) AMP_FIELD_AS(key, amp_plan_report, member, __VA_ARGS__)
+enum { TOTAL = 33 }; /* columns of their names */
+#define TOTAL_MIB(key, member, name) REPORT(key, member, .title = name, .format = "%.1f MiB", .unit = 1 << 20)
+
+/* A number of operations, as a share of all. */
+static void share_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+{
+    double all = ((const amp_plan_report *)cell->record)->operations;
+    snprintf(text, AMP_CELL_TEXT, "%.1f %%", all > 0 ? 100 * *(const double *)cell->value / all : 0);
+}
+
+static const amp_field activation_fields[] = {
+    TOTAL_MIB("stock", stock, "activations and deltas in stock"),
+    TOTAL_MIB("engine_fp32", fp32_bytes, "  with the engine in fp32"),
+    TOTAL_MIB("amp", amp_bytes, "  under AMP"), TOTAL_MIB("amp_arena", amp.arena, "    arena as planned"),
+    TOTAL_MIB("amp_host_buffers", amp.buffers, "    Darknet's own fp32 buffers"),
+    TOTAL_MIB("amp_input", amp.input, "    images and labels"), { 0 } };
+static const amp_field total_fields[] = {
+    REPORT("parameters", parameters, .title = "weights: how many"),
+    TOTAL_MIB("master_bytes", masters, "  masters"), TOTAL_MIB("gradient_bytes", masters, "  gradients"),
+    TOTAL_MIB("momentum_bytes", masters, "  momentum"), TOTAL_MIB("adam_bytes", adam, "  moments of Adam"),
+    TOTAL_MIB("weight_copy_bytes", half_bytes, "  copies to compute with"),
+    TOTAL_MIB("workspace_bytes", workspace, "shared workspace"),
+    TOTAL_MIB("stock_workspace_bytes", stock_workspace, "  in stock"),
+    REPORT("training_operations", operations, .title = "matrix products of a pass", .unit = 1e9,
+           .format = "%.2f GFLOP"),
+    REPORT("half_operations", half_operations, .title = "  in 16 bits", .cell = share_cell),
+    REPORT("stored_half_operations", stored_operations, .title = "  in fp32 on stored 16 bits",
+           .cell = share_cell),
+    REPORT(NULL, cast_count, .title = "casts of a pass"),
+    REPORT(NULL, cast_back, .title = "  and of deltas back"),
+    REPORT(NULL, cast_elements, .title = "  numbers cast forward"), { 0 } };
 
 static void write_totals(amp_json *json, const amp_plan_report *r)
 {
-    static const amp_field arena_fields[] = {
-        REPORT("stock", stock), REPORT("amp_arena", amp.arena), REPORT("amp_host_buffers", amp.buffers),
-        REPORT("amp_input", amp.input), { 0 } };
-    static const amp_field fields[] = {
-        REPORT("parameters", parameters), REPORT("weight_copy_bytes", half_bytes),
-        REPORT("workspace_bytes", workspace), REPORT("stock_workspace_bytes", stock_workspace),
-        REPORT("training_operations", operations), REPORT("half_operations", half_operations),
-        REPORT("stored_half_operations", stored_operations), { 0 } };
-    long long one = (long long)(r->parameters * sizeof(float));
     amp_json_object(json, "totals");
-    amp_json_object(json, "activation_bytes");
-    amp_json_fields(json, r, arena_fields);
-    amp_json_integer(json, "engine_fp32", (long long)amp_footprint_sum(&r->fp32));
-    amp_json_integer(json, "amp", (long long)amp_footprint_sum(&r->amp));
-    amp_json_close(json);
-    amp_json_fields(json, r, fields);
-    amp_json_integer(json, "master_bytes", one);
-    amp_json_integer(json, "momentum_bytes", one);
-    amp_json_integer(json, "gradient_bytes", one);
-    amp_json_integer(json, "adam_bytes", r->view.adam ? 2 * one : 0);
+    amp_json_record(json, "activation_bytes", r, activation_fields);
+    amp_json_fields(json, r, total_fields);
     amp_json_integer(json, "loaded_images_bytes", (long long)amp_plan_loaded_bytes(r, r->images));
     amp_json_close(json);
 }
@@ -352,9 +311,8 @@ void amp_plan_print_table(const amp_plan_report *r, FILE *stream)
     putc('\n', stream);
     print_rows(r, stream);
     fprintf(stream, "\nTotals\n");
-    print_activations(r, stream);
-    print_weights(r, stream);
-    print_operations(r, stream);
+    amp_sheet_print(stream, TOTAL, activation_fields, r);
+    amp_sheet_print(stream, TOTAL, total_fields, r);
     amp_plan_print_machine(&r->machine, stream);
     print_memory(r, stream);
     print_checkpoints(r, stream);

@@ -93,14 +93,17 @@ typedef struct amp_plan_report {
     int count;
     amp_plan_row *rows;
     amp_plan_cast *casts;
-    int cast_count;
+    int cast_count, cast_back;     /* cast_back: how many cast the delta back too */
+    size_t cast_elements;
 
     size_t parameters;             /* elements */
+    size_t masters, adam;          /* bytes: of masters, as of momentum and gradients; of Adam's moments */
     size_t half_bytes, workspace;  /* bytes: copies of weights; workspace shared by convolutions and Darknet's
                                       own layers */
     size_t stock_workspace;
-    amp_footprint amp, fp32;
-    size_t stock;                  /* activations, deltas and input of stock Darknet */
+    amp_footprint amp;
+    /* activations, deltas and input: of stock Darknet, of the engine in fp32, under AMP */
+    size_t stock, fp32_bytes, amp_bytes;
     /* operations of a pass: all; those in half precision; those in fp32 on inputs stored in half precision */
     double operations, half_operations, stored_operations;
 

@@ -9,7 +9,7 @@
 #include "../../host/network/resume.h"
 #include "../../host/network/state.h"
 #include "../../tensor/half.h"
-#include "../statistics.h"
+#include "../../amp/statistics.h"
 
 #include <fcntl.h>
 #include <math.h>

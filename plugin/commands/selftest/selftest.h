@@ -1,16 +1,8 @@
 /* `darknet amp selftest` tests whether AMP computes on this machine what Darknet's own code computes: it
- * makes the comparison of probe/probe_comparison.h on built-in networks (networks.c). */
+ * makes the comparison of probe/probe_comparison.h on built-in networks. */
 #pragma once
 
 #include "../../tensor/status.h"
-
-typedef struct amp_selftest_network {
-    const char *name;     /* what the network has, for the user; NULL ends the list */
-    const char *section;  /* the network is left out if Darknet does not know this section; NULL: all do */
-    const char *layers;   /* a .cfg, with blanks instead of line ends */
-} amp_selftest_network;
-
-extern const amp_selftest_network amp_selftest_networks[];
 
 /* Exit statuses of `amp selftest CFG`. WRONG: AMP's fp32 is not finite, or off by more than a hundredth. OFF:
  * something is further off than rounding explains. 0: neither; 1: the pass could not be made. */

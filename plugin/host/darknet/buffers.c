@@ -250,7 +250,6 @@ static float loss_of(void *context, int i) { return *((struct darknet_amp *)cont
 
 static void random_uniform(void *context, float *numbers, size_t count)
 {
-    (void)context;
     for (size_t i = 0; i < count; i++) numbers[i] = rand_uniform(0, 1);
 }
 

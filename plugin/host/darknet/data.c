@@ -76,11 +76,7 @@ void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event)
     }
 }
 
-float amp_fork_least_box(int pixels)
-{
-    (void)pixels;
-    return AMP_OWN_LEAST_BOX(pixels);
-}
+float amp_fork_least_box(int pixels) { return AMP_OWN_LEAST_BOX(pixels); }
 
 int darknet_amp_read_boxes(const char *file, void *found, int *count)
 {

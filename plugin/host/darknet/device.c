@@ -116,19 +116,19 @@ int amp_fork_device(void) { return ON_SIDE(1, -1, AMP_OWN_GPU); }
 
 amp_status amp_fork_find_gpu(int number, amp_error *error)
 {
-    return ON_SIDE(1, ((void)number, (void)error, AMP_OK), amp_cuda_find(number, error));
+    return ON_SIDE(1, AMP_OK, amp_cuda_find(number, error));
 }
 
-int amp_fork_choose_gpu(int number) { return ON_SIDE(1, ((void)number, 0), choose_gpu(number)); }
+int amp_fork_choose_gpu(int number) { return ON_SIDE(1, 0, choose_gpu(number)); }
 
-int amp_fork_take_gpu(int number) { return ON_SIDE(1, ((void)number, 1), take_gpu(number)); }
+int amp_fork_take_gpu(int number) { return ON_SIDE(1, 1, take_gpu(number)); }
 
 amp_status amp_fork_sum_on_gpu(amp_backend *backend, amp_comm **comm, amp_error *error)
 {
-    return ON_SIDE(1, ((void)backend, (void)comm, (void)error, AMP_OK), sum_by_nccl(backend, comm, error));
+    return ON_SIDE(1, AMP_OK, sum_by_nccl(backend, comm, error));
 }
 
-int amp_host_on_gpu(const network *net) { return ON_SIDE(1, ((void)net, 0), net->gpu_index >= 0); }
+int amp_host_on_gpu(const network *net) { return ON_SIDE(1, 0, net->gpu_index >= 0); }
 
 amp_dtype amp_fork_default_dtype(void) { return ON_SIDE(1, AMP_BF16, AMP_FP16); }
 
@@ -217,8 +217,6 @@ static void free_indexes(layer *l, int on_gpu)
     if (!on_gpu || !l->indexes_gpu) return;
     gpu_free_array(l->indexes_gpu);
     l->indexes_gpu = NULL;
-#else
-    (void)on_gpu;
 #endif
 }
 

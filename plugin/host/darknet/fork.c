@@ -60,7 +60,6 @@ float *amp_fork_image(const struct network *net)
 /* Copies a layer's output from the GPU to l->output. */
 static amp_status download_output(const network *net, const layer *l, amp_backend *b, amp_error *error)
 {
-    (void)l, (void)b, (void)error;
     return ON_SIDE(amp_host_on_gpu(net), AMP_OK,
                    b->download(b, l->output, l->output_gpu,
                                (size_t)l->outputs * (size_t)net->batch * sizeof(float), error));

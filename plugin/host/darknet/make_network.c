@@ -18,7 +18,6 @@ static volatile sig_atomic_t making;
 
 static void end_with_message(int signal)
 {
-    (void)signal;
     ssize_t ignored = write(STDERR_FILENO, message, strlen(message));
     (void)ignored;
     _exit(1);

@@ -28,7 +28,7 @@
 #define SETTINGS(name, kind, ...) \
     static void name(const layer *l, amp_layer_desc *d) \
     { \
-        (void)l, d->kind = (struct amp_##kind##_settings){ __VA_ARGS__ }; \
+        d->kind = (struct amp_##kind##_settings){ __VA_ARGS__ }; \
     }
 SETTINGS(connected, convolution, .filters = l->outputs, .stride = 1, .groups = 1)
 SETTINGS(maxpool, maxpool, .size = l->size, .stride = l->stride, .pad = l->pad)

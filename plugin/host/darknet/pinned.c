@@ -29,8 +29,6 @@ void amp_host_pin(amp_host_pinned *p, const network *net)
     if (p->locked) return;
     cudaGetLastError(); /* or the next launch would return this error */
     warn_once(status);
-#else
-    (void)p, (void)net;
 #endif
 }
 
@@ -50,7 +48,6 @@ int amp_host_image_turns(amp_host_pinned *p, size_t bytes)
     p->in_second = p->second && !p->in_second;
     return p->second != NULL;
 #else
-    (void)p, (void)bytes;
     return 0;
 #endif
 }

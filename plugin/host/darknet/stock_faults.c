@@ -30,7 +30,6 @@ static int reads_its_output(const layer *l)
 
 static int is_dropped(const network *net, int i, int on_gpu)
 {
-    (void)on_gpu;
     return i + 1 < net->n && net->layers[i + 1].type == DROPOUT && reads_its_output(&net->layers[i]);
 }
 
@@ -70,7 +69,6 @@ static int norms_one_number(const network *net, int i, int on_gpu)
     const layer *l = &net->layers[i];
     amp_own_part parts[AMP_OWN_MOST_PARTS];
     int count = amp_host_parts(l, parts), single = 0;
-    (void)on_gpu;
     for (int k = 0; k < count; k++)
         single |= parts[k].part->batch_normalize
                   && parts[k].part->batch * parts[k].part->out_w * parts[k].part->out_h == 1;

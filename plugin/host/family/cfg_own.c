@@ -11,7 +11,6 @@ enum { LABEL_NUMBERS = 6 };
 /* A label has 6 numbers: a box, its class and its track. There are max= labels, whatever coords= is. */
 double cfg_own_truths(const cfg_walk *walk, double coords, int is_region)
 {
-    (void)coords, (void)is_region;
     return LABEL_NUMBERS * cfg_walk_number(walk, "max");
 }
 

@@ -7,7 +7,7 @@ SETTINGS(convolution, convolution, .filters = l->n, .size = l->size, .stride = l
 SETTINGS(shortcut, shortcut, .alpha = 1, .beta = 1)
 SETTINGS(route, route, .groups = l->groups > 0 ? l->groups : 1, .group_id = l->group_id)
 SETTINGS(reorg, reorg, .stride = l->stride, .reverse = l->reverse != 0, .flatten = l->flatten)
-static void linear(const layer *l, amp_layer_desc *d) { (void)l, d->activation = AMP_LINEAR; }
+static void linear(const layer *l, amp_layer_desc *d) { d->activation = AMP_LINEAR; }
 
 const amp_own_type amp_own_types[] = {
     TYPES_OF_BOTH_FORKS

@@ -127,7 +127,6 @@ int amp_own_is_frozen(const layer *l) { return l->onlyforward && !l->train; }
 /* Mish, swish and hard_mish keep their input for the backward pass. */
 size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu)
 {
-    (void)on_gpu;
     return l->activation_input ? (size_t)l->outputs * (size_t)batch : 0;
 }
 
@@ -221,14 +220,12 @@ void amp_own_free_internals(layer *l, int on_gpu)
     if (l->type == CONVOLUTIONAL || l->type == SHORTCUT) amp_host_free_array(&l->activation_input, 0);
 #ifdef GPU
     if (on_gpu) free_internals_gpu(l);
-#else
-    (void)on_gpu;
 #endif
 }
 
 int amp_own_borrows_buffers(const layer *l) { return l->type == DROPOUT || l->type == EMPTY; }
 
-int amp_own_resize(layer *l, int w, int h) { return (void)l, (void)w, (void)h, 0; }
+int amp_own_resize(layer *l, int w, int h) { return 0; }
 
 /* ---- counters: this Darknet's t is NULL, and it counts steps (cur_iteration) as well as images ---- */
 
@@ -488,7 +485,7 @@ void amp_own_fix_logistics(network *net)
     }
 }
 
-int amp_fork_snapshot_follows_backup(long step) { return (void)step, 0; } /* it saves snapshots first */
+int amp_fork_snapshot_follows_backup(long step) { return 0; } /* it saves snapshots first */
 int amp_fork_drops_returns(void) { return 1; }
 const char amp_fork_train_list[] = "data/train.txt";
 const char *const amp_fork_dont_show = "-dont_show";

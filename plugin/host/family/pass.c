@@ -52,7 +52,6 @@ static amp_status push(const network *net, amp_backend *b, amp_error *error)
 
 amp_status amp_fork_begin_forward(struct darknet_amp *amp, network *net, amp_error *error)
 {
-    (void)amp, (void)error;
     return ON_SIDE(amp_host_on_gpu(net), AMP_OK, push(net, amp_engine_backend(amp->engine), error));
 }
 
@@ -60,7 +59,7 @@ amp_status amp_fork_begin_forward(struct darknet_amp *amp, network *net, amp_err
 int amp_own_pulls_output(const layer *l) { return l->type == REGION; }
 
 /* Nothing to do: this Darknet reads outputs and costs from the layers, not from the network. */
-void amp_own_end_forward(network *net, int output_layer) { (void)net, (void)output_layer; }
+void amp_own_end_forward(network *net, int output_layer) {}
 
 /* ---- Darknet's own layers ---- */
 

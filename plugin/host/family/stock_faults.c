@@ -57,7 +57,6 @@ static int sam_overwrites(const network *net, int i, int on_gpu)
 static int shares_statistics(const network *net, int i, int on_gpu)
 {
     const layer *l = &net->layers[i];
-    (void)on_gpu;
     for (int k = i + 1; l->type == CONVOLUTIONAL && l->batch_normalize && k < net->n; k++) {
         const layer *later = &net->layers[k];
         if (later->type == CONVOLUTIONAL && later->rolling_mean == l->rolling_mean) return 1;

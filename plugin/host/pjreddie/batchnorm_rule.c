@@ -15,6 +15,5 @@ amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu)
                                             .rolling_factor = .01f };
     static const amp_batchnorm_rule cudnn = { .epsilon_inside_root = 1, .epsilon = .00001f,
                                               .backward_epsilon = .00001f, .rolling_factor = .01f };
-    (void)l;
     return on_gpu ? cudnn : cpu;
 }

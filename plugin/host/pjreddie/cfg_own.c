@@ -6,7 +6,6 @@ enum { YOLO_BOXES = 90, REGION_BOXES = 30 };
 
 double cfg_own_truths(const cfg_walk *walk, double coords, int is_region)
 {
-    (void)walk;
     return (is_region ? REGION_BOXES : YOLO_BOXES) * (coords + 1);
 }
 
@@ -23,19 +22,18 @@ void cfg_own_unlike_head(cfg_walk *walk, double reads, double loaded)
                                       loaded);
 }
 
-int cfg_own_lays_out_1x1(double stride_x, double dilation) { return (void)stride_x, (void)dilation, 0; }
+int cfg_own_lays_out_1x1(double stride_x, double dilation) { return 0; }
 
 /* As load_image_color reads them. */
-int amp_fork_loads_channels(int channels, int classifier) { return (void)classifier, channels == 3; }
+int amp_fork_loads_channels(int channels, int classifier) { return channels == 3; }
 
-void cfg_own_finish(cfg_walk *walk) { (void)walk; }
-void cfg_own_loader(cfg_walk *walk, int classifier) { (void)walk, (void)classifier; }
+void cfg_own_finish(cfg_walk *walk) {}
+void cfg_own_loader(cfg_walk *walk, int classifier) {}
 
 /* The sizes of examples/detector.c and classifier.c. */
 size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES][2])
 {
     int count = 0;
-    (void)walk, (void)random;
     for (int size = classifier ? 128 : 320; size <= (classifier ? 448 : 608); size += 32)
         sizes[count][0] = sizes[count][1] = size, count++;
     return (size_t)count;

@@ -45,8 +45,4 @@ const amp_own_option amp_own_options[] = {
 };
 const size_t amp_own_option_count = ROWS(amp_own_options);
 
-const char *amp_own_unfit(const layer *l)
-{
-    (void)l;
-    return NULL;
-}
+const char *amp_own_unfit(const layer *l) { return NULL; }

@@ -22,36 +22,33 @@ int amp_own_far_inputs(const layer *l, const int **layers)
     return l->type == ROUTE ? l->n : l->type == SHORTCUT;
 }
 
-void amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d)
-{
-    (void)net, (void)index, (void)out, (void)d;
-}
+void amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d) {}
 
 int amp_own_finds_boxes(const layer *l) { return l->type == YOLO || l->type == REGION; }
-int amp_own_label_numbers(const layer *l) { return (void)l, 5; }
+int amp_own_label_numbers(const layer *l) { return 5; }
 
 /* ---- what other forks have, and this one does not: see ../darknet/own.h and ../fork.h ---- */
 
-int amp_own_shares_weights(const layer *l) { return (void)l, 0; }
-int amp_own_is_frozen(const layer *l) { return (void)l, 0; }
+int amp_own_shares_weights(const layer *l) { return 0; }
+int amp_own_is_frozen(const layer *l) { return 0; }
 size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu)
 {
-    return (void)l, (void)batch, (void)on_gpu, 0;
+    return 0;
 }
-int amp_fork_frozen(const struct network *net) { return (void)net, 0; }
+int amp_fork_frozen(const struct network *net) { return 0; }
 int amp_fork_averages(const network *net, int only_begun, amp_average *averages)
 {
-    return (void)net, (void)only_begun, (void)averages, 0;
+    return 0;
 }
-const char *amp_fork_held(struct network *net) { return (void)net, NULL; }
-void amp_own_complete(network *net) { (void)net; }
-void amp_own_free_internals(layer *l, int on_gpu) { (void)l, (void)on_gpu; }
-void amp_own_end_loading(load_args *args) { (void)args; }
-void amp_own_fix_logistics(network *net) { (void)net; }
+const char *amp_fork_held(struct network *net) { return NULL; }
+void amp_own_complete(network *net) {}
+void amp_own_free_internals(layer *l, int on_gpu) {}
+void amp_own_end_loading(load_args *args) {}
+void amp_own_fix_logistics(network *net) {}
 
 /* ---- a network ---- */
 
-int amp_own_size_step(const network *net) { return (void)net, 32; }
+int amp_own_size_step(const network *net) { return 32; }
 
 /* train_detector resizes if the last layer has random=1, train_classifier if [net] has it. */
 void amp_own_largest_size(const network *net, int *w, int *h)
@@ -142,7 +139,7 @@ float amp_fork_cost(const network *net) { return *net->cost; }
 
 image amp_own_center_crop(image im, int w, int h) { return center_crop_image(im, w, h); }
 
-amp_image_fit amp_fork_detector_fit(const struct network *net) { return (void)net, AMP_FIT_LETTERBOX; }
+amp_image_fit amp_fork_detector_fit(const struct network *net) { return AMP_FIT_LETTERBOX; }
 
 detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, float suppression,
                          int *count)
@@ -187,11 +184,7 @@ amp_photo_use amp_fork_photo_use(const network *net, int classifier)
 /* ---- more of Darknet's functions ---- */
 
 int amp_fork_knows_map(void) { return 0; }
-const char *amp_fork_fault(const struct network *net, char text[256])
-{
-    (void)net, (void)text;
-    return NULL;
-}
+const char *amp_fork_fault(const struct network *net, char text[256]) { return NULL; }
 int amp_fork_snapshot_follows_backup(long step)
 {
     return step > 0 && (step % 10000 == 0 || (step < 1000 && step % 100 == 0));

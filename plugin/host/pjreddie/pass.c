@@ -40,11 +40,10 @@ amp_status amp_fork_begin_forward(struct darknet_amp *amp, network *net, amp_err
         if (net->truth && net->truths) return push_truth(net, b, error);
     }
 #endif
-    (void)amp, (void)net, (void)error;
     return AMP_OK;
 }
 
-int amp_own_pulls_output(const layer *l) { return (void)l, 0; }
+int amp_own_pulls_output(const layer *l) { return 0; }
 
 /* ---- Darknet's own layers ---- */
 
@@ -61,7 +60,6 @@ int amp_own_lends_products(const layer *l, int on_gpu)
 #ifdef CUDNN
     if (on_gpu && l->type == CRNN) return 0;
 #endif
-    (void)on_gpu;
     return l->type == RNN || l->type == GRU || l->type == LSTM || l->type == CRNN;
 }
 

@@ -1,4 +1,4 @@
-/* Statistics of what the commands measure: medians, and the interval in which a mean lies. */
+/* Statistics of what is measured: medians, and the interval in which a mean lies. */
 #pragma once
 
 #include <stddef.h>
