@@ -2,7 +2,7 @@
 #define _GNU_SOURCE /* memfd_create */
 #include "cfg_copy.h"
 
-#include "../host/program/documents.h"
+#include "../host/program/program.h"
 #include "../host/program/failure.h"
 #include "../host/program/request.h"
 #include "json.h"

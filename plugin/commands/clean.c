@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "../host/program/cfg_stream.h"
-#include "../host/program/documents.h"
+#include "../host/program/program.h"
 #include "../host/program/request.h"
 #include "arguments.h"
 #include "command.h"

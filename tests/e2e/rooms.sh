@@ -105,7 +105,7 @@ while read -r hook files; do
 done < hooks
 
 # Lines of .cfg and .data files are read by the document alone.
-! grep -rnE 'cfg_document_read *\(' "$plugin" --include='*.c' | grep -vE '/(cfg_document|documents)\.c:' ||
+! grep -rnE 'cfg_document_read *\(' "$plugin" --include='*.c' | grep -vE '/(cfg_document|program)\.c:' ||
     fail 'a .cfg or .data file is read beside the documents of this program'
 
 # Variables of the program, which outlive its networks, are those of the table in docs/design.md, and no

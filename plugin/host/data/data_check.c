@@ -31,8 +31,6 @@ static struct {
     double cache_scale;
 } checked;
 
-static int cache_option = -1; /* -cache; -1: not given */
-
 static const char *train_list(const amp_data_file *data, int classifier)
 {
     return data->train ? data->train : classifier ? TRAIN_UNLESS_GIVEN : amp_fork_train_list;
@@ -325,15 +323,6 @@ amp_status amp_check_cache_size(const char *data_file, const struct network *net
 
 /* ---- before a training ---- */
 
-void amp_check_request_cache(const char *word)
-{
-    char shown[64];
-    cache_option = word ? amp_cache_word(word) : -1;
-    if (!word || cache_option >= 0) return;
-    cfg_printable(shown, sizeof shown, word);
-    darknet_amp_refuse("command line: -cache %s: unknown; allowed: " AMP_CACHE_WORDS, shown);
-}
-
 int amp_checks_training(void) { return checked.read; }
 
 amp_status amp_check_cache(const struct network *net, size_t bytes, amp_error *error)
@@ -371,7 +360,8 @@ static void note_data(const amp_data_file *data, int classifier)
 static void ask_cache(amp_training_data *t)
 {
     char file[AMP_FORK_PATH];
-    amp_cache_kind kind = cache_option >= 0 ? (amp_cache_kind)cache_option : (amp_cache_kind)t->data->cache;
+    int asked = amp_this_program()->cache;
+    amp_cache_kind kind = (amp_cache_kind)(asked >= 0 ? asked : t->data->cache);
     checked.cache_scale = t->data->cache_scale;
     amp_ranks_note("decoded images reduced for %s, cache_scale = %g\n", kind ? "a cache" : "no cache",
                    kind ? checked.cache_scale : 0);
@@ -389,9 +379,9 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier)
         darknet_amp_refuse("command line: a .cfg file is missing; darknet %s train my.data my.cfg "
                            "[my.weights]", classifier ? "classifier" : "detector");
     if (!amp_host_cfg_uses_amp(cfg, classifier ? CFG_TRAINS_CLASSIFIER : CFG_TRAINS_DETECTOR, &summary)) {
-        if (cache_option > 0)
+        if (amp_this_program()->cache > 0)
             fprintf(stderr, "amp: -cache %s has no effect, since AMP is off\n",
-                    cache_option == AMP_CACHE_RAM ? "ram" : "disk");
+                    amp_this_program()->cache == AMP_CACHE_RAM ? "ram" : "disk");
         return;
     }
     amp_stopping_survive_writes();

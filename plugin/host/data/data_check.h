@@ -50,10 +50,6 @@ typedef struct amp_cache_estimate { size_t images, bytes; double scale; } amp_ca
 amp_status amp_check_cache_size(const char *data_file, const struct network *, int classifier,
                                 amp_cache_estimate *out, amp_error *error);
 
-/* Sets the value of -cache (one of AMP_CACHE_WORDS; NULL: not given), which overrides cache= of the .data
- * file. Any other word ends the program. */
-void amp_check_request_cache(const char *word);
-
 /* Called before `detector train` or `classifier train` makes anything. If the training is under AMP, checks
  * the .cfg (unless cfg is NULL), the .data file, its lists and the folder for backups; a mistake ends the
  * program. */

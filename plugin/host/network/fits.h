@@ -46,9 +46,5 @@ typedef struct amp_fitting {
  * amp_host_check_fits. All ranks call it, and get rank 0's choice. */
 amp_status amp_host_choose_fit(struct network *, int least, amp_fitting *, const char **what, amp_error *);
 
-/* fitting.c: -fit was given. */
-void amp_fitting_request(void);
-/* fitting.c: before Darknet reads the training's .cfg; ends the program if nothing can fit. */
+/* fitting.c: before Darknet reads the .cfg of a training with -fit; ends the program if nothing can fit. */
 void amp_fitting_choose(const char *cfg_file);
-/* fitting.c: whether the network being made serves only the choice: its memory is not checked. */
-int amp_fitting_looks(void);

@@ -6,18 +6,12 @@
 #include "../data/data_check.h"
 #include "../fork_commands.h"
 #include "../program/cfg_stream.h"
-#include "../program/documents.h"
+#include "../program/program.h"
 #include "../program/failure.h"
 #include "../program/memory.h"
 #include "../program/random.h"
 #include "../program/ranks.h"
 #include "../program/sharing.h"
-
-/* A program trains one network. */
-static enum { NOT_ASKED, ASKED, LOOKING, CHOSEN } stage;
-
-void amp_fitting_request(void) { stage = ASKED; }
-int amp_fitting_looks(void) { return stage == LOOKING; }
 
 /* images: per step; given: the .cfg's subdivisions. */
 static void print_choice(const amp_fitting *c, int images, int given, const char *what)
@@ -45,7 +39,7 @@ static void print_choice(const amp_fitting *c, int images, int given, const char
 
 /* For a training with -fit, before its network is made: makes a network with one image per pass, and chooses.
  * Ends the program if nothing can fit. */
-static void choose(const char *cfg_file)
+static void choose(amp_program *program, const char *cfg_file)
 {
     amp_error error;
     cfg_document *cfg;
@@ -61,22 +55,25 @@ static void choose(const char *cfg_file)
     /* Large blocks, also those of the network that is trained, are returned to the system when freed: by
      * default the C library learns from the first freed one to keep them. */
     mallopt(M_MMAP_THRESHOLD, 128 << 10);
-    amp_cfg_read_instead(&(amp_cfg_instead){ .subdivisions = images, .recompute = 1 });
+    program->chosen.subdivisions = images;
+    program->chosen.recompute = 1;
     int saved = amp_random_save(generator); /* the training must draw the same numbers as without -fit */
     struct network *net = amp_fork_make_network(cfg_file, cfg_file, 0);
     amp_host_check(amp_host_choose_fit(net, cut, &choice, &what, &error), &error);
     amp_fork_free_network(net);
     malloc_trim(0);
     if (saved) amp_random_restore(generator);
-    amp_cfg_read_instead(&(amp_cfg_instead){ choice.there ? choice.subdivisions : 0, choice.again > 0,
-                                             choice.limit });
+    program->chosen.subdivisions = choice.there ? choice.subdivisions : 0;
+    program->chosen.recompute = choice.again > 0;
+    program->chosen.memory = choice.limit;
     print_choice(&choice, images, cut, what);
 }
 
 void amp_fitting_choose(const char *cfg_file)
 {
-    if (stage != ASKED || !amp_checks_training()) return;
-    stage = LOOKING;
-    choose(cfg_file);
-    stage = CHOSEN;
+    amp_program *program = amp_program_to_set();
+    if (program->fit != AMP_FIT_ASKED || !amp_checks_training()) return;
+    program->fit = AMP_FIT_LOOKS;
+    choose(program, cfg_file);
+    program->fit = AMP_FIT_CHOSEN;
 }

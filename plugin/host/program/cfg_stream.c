@@ -1,32 +1,27 @@
 /* The .cfg as Darknet's parser reads it: without the lines that only AMP reads. See cfg_stream.h. */
 #include "cfg_stream.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #include "../../include/darknet_amp.h"
 #include "../fork.h"
-#include "documents.h"
 #include "failure.h"
 #include "request.h"
 #include "sharing.h"
 
 /* The settings of the .cfg that this thread's parser is reading, or NULL. */
 static _Thread_local amp_config *reading;
-static atomic_int any_asked; /* 1 once any thread has read a .cfg with AMP on */
-static amp_cfg_instead instead;
-
-void amp_cfg_read_instead(const amp_cfg_instead *settings) { instead = *settings; }
 
 static void read_options(const char *cfg_file)
 {
     amp_error error;
+    amp_program *program = amp_program_to_set();
     amp_config_free(reading);
-    amp_host_check(amp_host_read_config(cfg_file, amp_host_requested_dtype(), &reading, &error), &error);
-    if (reading->enabled) any_asked = 1;
-    if (instead.recompute && reading->checkpoint == AMP_CHECKPOINT_OFF)
+    amp_host_check(amp_host_read_config(cfg_file, program->dtype, &reading, &error), &error);
+    if (reading->enabled) program->uses_amp = 1;
+    if (program->chosen.recompute && reading->checkpoint == AMP_CHECKPOINT_OFF)
         reading->checkpoint = AMP_CHECKPOINT_AUTO;
-    if (instead.memory) reading->memory = (double)instead.memory;
+    if (program->chosen.memory) reading->memory = (double)program->chosen.memory;
     if (reading->enabled) amp_host_check(amp_host_check_cfg(cfg_file, CFG_FOR_ANYTHING, &error), &error);
 }
 
@@ -71,7 +66,7 @@ FILE *amp_cfg_open(const char *file)
     if (!file) darknet_amp_refuse("command line: a .cfg file is missing");
     read_options(file);
     amp_host_check(amp_cfg_document(file, &cfg, &error), &error);
-    int subdivisions = reading->enabled ? instead.subdivisions : 0;
+    int subdivisions = reading->enabled ? amp_this_program()->chosen.subdivisions : 0;
     if (reading->enabled && !subdivisions)
         subdivisions = amp_sharing_subdivisions(cfg, reading->sync_batchnorm);
     FILE *out = amp_allocated(fmemopen(NULL, cfg->size + ADDED, "w+"));
@@ -91,7 +86,7 @@ void amp_cfg_refuse(const char *reason)
 }
 
 int amp_host_parser_uses_amp(void) { return reading && reading->enabled; }
-int darknet_amp_default_stream(void) { return any_asked; }
+int darknet_amp_default_stream(void) { return amp_this_program()->uses_amp; }
 
 amp_config *amp_host_take_config(void)
 {

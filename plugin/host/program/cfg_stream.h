@@ -13,16 +13,6 @@ FILE *amp_cfg_open(const char *file);
  * line. */
 void amp_cfg_refuse(const char *reason);
 
-/* Overrides of the .cfg for networks under AMP (-fit); 0: the .cfg's own value. */
-typedef struct amp_cfg_instead {
-    int subdivisions; /* a number that all ranks can share */
-    int recompute;    /* checkpoint=auto, if the .cfg has checkpoint=off */
-    size_t memory;    /* memory= */
-} amp_cfg_instead;
-
-/* Applies to all .cfg files read from here on. */
-void amp_cfg_read_instead(const amp_cfg_instead *);
-
 /* Whether the network that this thread's parser is making will be under AMP. */
 int amp_host_parser_uses_amp(void);
 

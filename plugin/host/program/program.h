@@ -1,0 +1,72 @@
+/* What this program was asked to do. Darknet's hooks have no context argument: they find it here.
+ *
+ * darknet_amp_start sets it from the command line, the .cfg and the .data file, before Darknet reads an
+ * argument. From then on it is only read, except for what its last part lists, and except for dtype in
+ * commands that make their own networks. In a program that uses libdarknet nothing of it is set. */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "../../amp/cfg_document.h"
+#include "../../comm/comm.h"
+
+/* What was given with -map. */
+typedef struct amp_map_options {
+    long every;             /* iterations; 0: -map without a number */
+    long epochs;            /* of -map without a number: measure every this many (-mAP_epochs) */
+    long patience;          /* stop after this many measurements without a better mAP; 0: no -patience */
+    double iou, confidence; /* -iou_thresh, -thresh */
+} amp_map_options;
+
+typedef struct amp_program {
+    int is_darknet;           /* darknet_amp_start was called */
+
+    /* ---- the command line ---- */
+    const char *dtype;        /* -amp: "off", "fp32", "fp16", "bf16"; NULL: the .cfg's setting */
+    const char *refusal;      /* why the command cannot run a network under AMP, worded as the middle of a
+                                 message; NULL: it can */
+    int measures;             /* the command measures accuracy: valid and its variants, map, recall */
+    int maps;                 /* it is `detector map` */
+    int clear;                /* -clear: the sidecar of the weights is not read */
+    int is_seeded;            /* -seed; or several ranks, which all take rank 0's */
+    unsigned seed;
+    /* of `detector train` and `classifier train`: */
+    int is_detector;
+    const char *log;          /* -log; NULL: not given */
+    int cache;                /* -cache: an amp_cache_kind; -1: not given */
+    int has_map;              /* -map */
+    amp_map_options map;
+    /* in hank-ai's, where words may be in any order: */
+    const char *cfg_word, *weights_word; /* the words that end in .cfg, and in .weights or .backup */
+    const char *weights[2];   /* the words that may name weights; a training under AMP takes one */
+
+    /* ---- its files ---- */
+    cfg_document *cfg, *data; /* NULL: not read yet */
+
+    /* ---- what changes later ---- */
+    /* -fit; LOOKS: the network that is being made serves only the choice */
+    enum { AMP_NO_FIT, AMP_FIT_ASKED, AMP_FIT_LOOKS, AMP_FIT_CHOSEN } fit;
+    struct { /* that choice, for all .cfg files read from then on; 0: the .cfg's own value */
+        int subdivisions; /* a number that all ranks can share */
+        int recompute;    /* checkpoint=auto, if the .cfg has checkpoint=off */
+        size_t memory;    /* memory= */
+    } chosen;
+    atomic_int uses_amp;      /* a .cfg with AMP on was read; networks may be made in several threads */
+    int has_warned;           /* the warnings about a .cfg are printed; later ones are copies of it */
+} amp_program;
+
+const amp_program *amp_this_program(void);
+/* To set it: for darknet_amp_start, and for what changes later. */
+amp_program *amp_program_to_set(void);
+
+/* ---- its files ----
+ *
+ * A program that trains reads its .cfg and its .data file once: the first of each kind stays here, for the
+ * checks, the settings, Darknet's parser and the loaders. A program that uses libdarknet may load another
+ * network from a file of the same name, so for it nothing stays. */
+
+/* Reads a file as this Darknet does. The caller gives the document back. AMP_BAD_CONFIG: the file cannot be
+ * read. */
+amp_status amp_cfg_document(const char *file, cfg_document **out, amp_error *error);
+amp_status amp_data_document(const char *file, cfg_document **out, amp_error *error);
+void amp_document_give_back(cfg_document *); /* NULL is fine */
