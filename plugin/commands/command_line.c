@@ -94,9 +94,8 @@ int darknet_amp_start(int argc, char **argv)
     const char *words[6];
     char *given[argc + 1];
     open_standard_streams();
-    amp_ranks_await();
     memcpy(given, argv, sizeof given);
-    amp_program_to_set()->is_darknet = 1;
+    amp_program_to_set()->is_darknet = amp_program_to_set()->ranks.awaited = 1;
     amp_host_note_command(argc, argv);
     amp_host_request_dtype(amp_host_take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16"));
     take_seed(&argc, argv);

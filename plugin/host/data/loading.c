@@ -48,7 +48,7 @@ void amp_loading_watch(void)
 {
     watch.on = 1;
     amp_image_files_watch();
-    amp_loaders_watch(amp_checks_training());
+    amp_loaders_watch(amp_this_program()->trains);
 }
 
 /* ---- jobs ---- */

@@ -61,7 +61,7 @@ int darknet_amp_names_weights(const char *word)
 {
     const char *ending = strrchr(word, '.'), *weights = amp_this_program()->weights[0];
     if (ending && (!strcmp(ending, ".weights") || !strcmp(ending, ".backup"))) return 1;
-    return amp_checks_training() && weights && !strcmp(word, weights);
+    return amp_this_program()->trains && weights && !strcmp(word, weights);
 }
 
 int darknet_amp_means_it(const char *cfg)

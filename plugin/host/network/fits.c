@@ -65,24 +65,22 @@ static void wait_for_others(void)
     amp_exchange_outcome(AMP_OK, "asking whether the training fits into memory", &none);
 }
 
-/* Whether this program has planned a training before: then the library has allocated its own memory. */
-static int has_planned;
-
 /* Adds up the training's needs, and finds the most that it may take: the free memory plus the part of `needs`
  * that the program already holds. For RAM that part is the resident memory. For an address space or a GPU it
  * is calculated: the parameters, the input of a pass and, once there was a plan, the program with the memory
  * of the backend's library. Gradients count as allocated, although the first plan allocates them. */
 static amp_status measure(asked *a, amp_needs *needs, amp_error *error)
 {
+    int *has_planned = &amp_program_to_set()->has_planned;
     AMP_TRY(amp_host_needs(&a->training, a->view.batch / amp_time_steps(&a->view), needs, error));
     wait_for_others();
     amp_available_memory memory = amp_host_available_memory();
     wait_for_others();
     size_t has = memory.resident ? memory.resident : needs->parameters + needs->pass.input;
-    if (!memory.resident && (!a->roughly || has_planned)) has += needs->program - a->training.pictures;
+    if (!memory.resident && (!a->roughly || *has_planned)) has += needs->program - a->training.pictures;
     a->there = memory.all ? memory.bytes + has : 0;
     a->what = memory.what;
-    has_planned |= !a->roughly;
+    *has_planned |= !a->roughly;
     return AMP_OK;
 }
 
@@ -173,7 +171,7 @@ amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
         amp_needs needs;
         /* A network that may only predict gets no training plan: that would allocate gradients, and prevent
          * folding from then on (amp_engine_trains). */
-        status = make_plan(net, !amp_checks_training(), &a, error);
+        status = make_plan(net, !amp_this_program()->trains, &a, error);
         if (status == AMP_OK) status = measure(&a, &needs, error);
         if (status == AMP_OK) settings.budget = arena_budget(&needs, memory ? memory : a.there);
         settings.on = 1;

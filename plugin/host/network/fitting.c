@@ -72,7 +72,7 @@ static void choose(amp_program *program, const char *cfg_file)
 void amp_fitting_choose(const char *cfg_file)
 {
     amp_program *program = amp_program_to_set();
-    if (program->fit != AMP_FIT_ASKED || !amp_checks_training()) return;
+    if (program->fit != AMP_FIT_ASKED || !program->trains) return;
     program->fit = AMP_FIT_LOOKS;
     choose(program, cfg_file);
     program->fit = AMP_FIT_CHOSEN;

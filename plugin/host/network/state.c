@@ -67,7 +67,8 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
 {
     const amp_program *program = amp_this_program();
     amp_view view = amp_fork_view(net);
-    if (program->refusal) return amp_fail(error, AMP_UNSUPPORTED, "amp: %s; run with -amp off", program->refusal);
+    if (program->refusal)
+        return amp_fail(error, AMP_UNSUPPORTED, "amp: %s; run with -amp off", program->refusal);
     amp->net = net;
     amp->layer_count = view.layers;
     amp->batch = view.batch;
@@ -83,7 +84,7 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
                                                  .drop = amp->config->spike == AMP_SPIKE_SKIP } };
     AMP_TRY(scaler_of(amp->config, &settings.scaler, error));
     AMP_TRY(amp_fork_take_over(amp, net, error));
-    if (amp->config->debug || (amp->config->spike_factor > 0 && amp_checks_training())) amp_images_note();
+    if (amp->config->debug || (amp->config->spike_factor > 0 && program->trains)) amp_images_note();
 
     amp_backend *backend = amp_fork_backend(error);
     if (!backend) return error->status;
@@ -128,7 +129,7 @@ struct darknet_amp *amp_host_make(struct network *net)
 void amp_host_network_made(struct network *net)
 {
     amp_error error;
-    int trains = amp_checks_training();
+    int trains = amp_this_program()->trains;
     if (amp_this_program()->fit == AMP_FIT_LOOKS) return;
     malloc_trim(0); /* otherwise memory that Darknet's layers freed again would still count as used */
     if (trains) amp_host_check(amp_host_check_fits(net, 1, &error), &error);

@@ -5,7 +5,7 @@
 
 #include "../fork.h"
 
-static amp_program program = { .cache = -1 };
+static amp_program program = { .cache = -1, .ranks.networks = 1 };
 
 const amp_program *amp_this_program(void) { return &program; }
 amp_program *amp_program_to_set(void) { return &program; }

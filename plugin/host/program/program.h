@@ -18,6 +18,8 @@ typedef struct amp_map_options {
     double iou, confidence; /* -iou_thresh, -thresh */
 } amp_map_options;
 
+enum { AMP_IMAGES_MEASURED = 32, AMP_FACTS = 1024 };
+
 typedef struct amp_program {
     int is_darknet;           /* darknet_amp_start was called */
 
@@ -42,6 +44,25 @@ typedef struct amp_program {
 
     /* ---- its files ---- */
     cfg_document *cfg, *data; /* NULL: not read yet */
+    int trains;               /* a training under AMP: its .cfg, .data file and lists are checked */
+    struct amp_images_checked { /* of the training images: data/data_check.c */
+        int of_classifier;
+        size_t pixels;        /* of a typical image */
+        size_t measured;      /* images in `sizes` */
+        int sizes[AMP_IMAGES_MEASURED][2];
+        double cache_scale;
+    } images;
+
+    /* ---- other programs ---- */
+    struct {                  /* that train with it: ranks.h */
+        int awaited;          /* 1 until amp_ranks_start knows whether there are any */
+        amp_comm *comm;       /* NULL: it is alone, or each rank is a network of it */
+        amp_comm *launched;   /* all ranks, while comm is only a part of them; else NULL */
+        int networks;         /* of it that train together: -gpus */
+        char facts[AMP_FACTS]; /* noted since the last comparison: lines of text */
+        int over;             /* the training has ended normally */
+    } ranks;
+    struct amp_turns { int taken, in, out; double waited; } turns; /* that share the machine: turns.h */
 
     /* ---- what changes later ---- */
     /* -fit; LOOKS: the network that is being made serves only the choice */
@@ -53,6 +74,12 @@ typedef struct amp_program {
     } chosen;
     atomic_int uses_amp;      /* a .cfg with AMP on was read; networks may be made in several threads */
     int has_warned;           /* the warnings about a .cfg are printed; later ones are copies of it */
+    int has_planned;          /* a training's plan was made: the backend's library has its own memory */
+    struct amp_shared_job { int images, parts, first, last, rank, ranks; } job; /* sharing.c */
+    struct amp_backups {      /* data/backups.c */
+        char *folder, *base, *lock; /* lock: the file's name; NULL: none is held */
+        int has_warned;       /* that it cannot be locked */
+    } backups;
 } amp_program;
 
 const amp_program *amp_this_program(void);

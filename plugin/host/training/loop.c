@@ -379,7 +379,7 @@ int amp_training_end(struct network **nets)
     amp_loading_decide(1); /* the program may train again, or load for another reason */
     amp_log_file_close(&training.log);
     amp_stopping_unwatch();
-    amp_ranks_over();
+    amp_program_to_set()->ranks.over = 1;
     amp_backups_let_go();
     return amp ? amp_resume_loop_ended(amp) : 0;
 }
