@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "../host/network/state.h"
-#include "../host/program/program.h"
+#include "../host/program/cfg.h"
 #include "arguments.h"
 #include "command.h"
 #include "data_scan.h"

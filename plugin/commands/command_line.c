@@ -7,7 +7,7 @@
 #include "../files/safe_file.h"
 #include "../host/data/data_check.h"
 #include "../host/fork.h"
-#include "../host/program/program.h"
+#include "../host/program/cfg.h"
 #include "../host/program/failure.h"
 #include "../host/program/random.h"
 #include "../host/program/ranks.h"

@@ -9,7 +9,7 @@
 
 #include "../cfg_copy.h"
 #include "../../host/data/text_lines.h"
-#include "../../host/program/program.h"
+#include "../../host/program/cfg.h"
 
 #include <unistd.h>
 

@@ -7,6 +7,7 @@
 #include "../../amp/cfg_text.h"
 #include "../../files/safe_file.h"
 #include "../fork.h"
+#include "../program/cfg.h"
 #include "../program/failure.h"
 #include "../program/ranks.h"
 #include "../program/request.h"

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../program/request.h"
+#include "../program/cfg.h"
 #include "../program/failure.h"
 
 int amp_is_device(const char *path)

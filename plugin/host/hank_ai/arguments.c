@@ -7,6 +7,7 @@
 
 #include "../../files/safe_file.h"
 #include "../data/data_check.h"
+#include "../program/cfg.h"
 #include "../program/request.h"
 #include "../fork.h"
 #include "../program/turns.h"

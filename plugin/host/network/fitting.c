@@ -5,7 +5,7 @@
 
 #include "../data/data_check.h"
 #include "../fork_commands.h"
-#include "../program/cfg_stream.h"
+#include "../program/cfg.h"
 #include "../program/program.h"
 #include "../program/failure.h"
 #include "../program/memory.h"

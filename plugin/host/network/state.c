@@ -7,7 +7,7 @@
 #include "../data/data_check.h"
 #include "../data/images.h"
 #include "../data/loading.h"
-#include "../program/cfg_stream.h"
+#include "../program/cfg.h"
 #include "../program/ranks.h"
 #include "fits.h"
 #include "ranks_join.h"

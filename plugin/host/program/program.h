@@ -73,6 +73,7 @@ typedef struct amp_program {
         size_t memory;    /* memory= */
     } chosen;
     atomic_int uses_amp;      /* a .cfg with AMP on was read; networks may be made in several threads */
+    atomic_int watches_images; /* a network with AMP was made: the plugin reads all images */
     int has_warned;           /* the warnings about a .cfg are printed; later ones are copies of it */
     int has_planned;          /* a training's plan was made: the backend's library has its own memory */
     struct amp_shared_job { int images, parts, first, last, rank, ranks; } job; /* sharing.c */
@@ -86,14 +87,19 @@ const amp_program *amp_this_program(void);
 /* To set it: for darknet_amp_start, and for what changes later. */
 amp_program *amp_program_to_set(void);
 
-/* ---- its files ----
- *
- * A program that trains reads its .cfg and its .data file once: the first of each kind stays here, for the
- * checks, the settings, Darknet's parser and the loaders. A program that uses libdarknet may load another
- * network from a file of the same name, so for it nothing stays. */
+/* What a thread of this program is doing between one hook and a later one. */
+typedef struct amp_thread_state {
+    struct amp_config *reading; /* the settings of the .cfg that its parser reads; NULL: none */
+    enum { AMP_RESIZES_NOTHING, AMP_RESIZES_DARKNETS, AMP_RESIZES_OURS } resizing; /* in a network with AMP:
+                                   a layer of Darknet's own, or what follows the last layer; or a layer that
+                                   AMP computes */
+    const struct amp_node *layer; /* the one that it runs, if AMP computes its products; else NULL, */
+    struct amp_engine *engine;    /* and that layer's engine */
+    struct amp_watched *watched; /* a network whose layers a command watches; NULL: none */
+    int checks_prediction;      /* the caller of network_predict checks the result itself: it can return an
+                                   error, or it predicts with random weights, which may give anything */
+    int measures;               /* reads images to measure accuracy on them */
+    char unreadable[200];       /* why its reader rejected the last image */
+} amp_thread_state;
 
-/* Reads a file as this Darknet does. The caller gives the document back. AMP_BAD_CONFIG: the file cannot be
- * read. */
-amp_status amp_cfg_document(const char *file, cfg_document **out, amp_error *error);
-amp_status amp_data_document(const char *file, cfg_document **out, amp_error *error);
-void amp_document_give_back(cfg_document *); /* NULL is fine */
+amp_thread_state *amp_this_thread(void);

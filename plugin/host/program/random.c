@@ -1,7 +1,7 @@
 /* Random numbers that do not depend on thread scheduling.
  *
  * Darknet's loader threads share the C library's generator: even with one seed, each thread draws different
- * numbers in each program. With -seed N every part of every loading job gets its own stream, which depends only
+ * numbers in each run. With -seed N every part of every loading job gets its own stream, which depends only
  * on (N, job, part). The main thread has no stream and keeps rand(); since no other thread uses rand() any
  * more, that is reproducible too. Without -seed everything is the C library's, as in stock Darknet.
  *
@@ -132,9 +132,11 @@ void amp_random_set_next_job(unsigned long job) { atomic_store(&jobs, job - 1); 
 
 void amp_random_begin_job(unsigned long job, int part)
 {
-    if (!amp_this_program()->is_seeded) return;
+    const amp_program *program = amp_this_program();
+    if (!program->is_seeded) return;
     stream.begun = 1;
-    stream.counter = amp_random_mix(amp_random_mix(amp_random_mix(amp_this_program()->seed + 1u) + job) + (uint64_t)part);
+    stream.counter = amp_random_mix(amp_random_mix(amp_random_mix(program->seed + 1u) + job)
+                                    + (uint64_t)part);
 }
 
 int darknet_amp_rand(void)

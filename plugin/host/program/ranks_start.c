@@ -7,11 +7,12 @@
 #include "../../comm/launch.h"
 #include "../../include/darknet_amp.h"
 #include "../fork.h"
+#include "cfg.h"
 #include "exchange.h"
 #include "failure.h"
 #include "random.h"
 #include "ranks.h"
-#include "request.h"
+#include "program.h"
 #include "turns.h"
 #include "version.h"
 

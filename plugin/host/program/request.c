@@ -1,4 +1,4 @@
-/* What the command line asks of this program's networks: see request.h. */
+/* The words and options of the command line: see request.h. */
 #include "request.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "../fork.h"
 #include "failure.h"
 
-/* ---- the command line ---- */
+/* ---- words ---- */
 
 int amp_host_find_argument(int argc, char **argv, const char *name)
 {
@@ -245,7 +245,7 @@ void amp_host_take_options(int *argc, char **argv, int under_amp)
         darknet_amp_refuse("command line: -map: mAP is for detectors; use classifier valid for a classifier");
 }
 
-/* ---- requirements for networks ---- */
+/* ---- what the command asks of networks ---- */
 
 /* Darknet's commands that inspect a network or train through it in a way for which AMP has no buffers. */
 static const struct { const char *command[2], *why; } refused[] = {
@@ -274,58 +274,3 @@ void amp_host_note_command(int argc, char **argv)
 }
 
 void amp_host_request_dtype(const char *dtype) { amp_program_to_set()->dtype = dtype; }
-
-amp_status amp_host_read_config(const char *cfg, const char *dtype, amp_config **out, amp_error *error)
-{
-    cfg_document *document;
-    AMP_TRY(amp_cfg_document(cfg, &document, error));
-    amp_status status = amp_config_read(document, dtype, amp_fork_default_dtype(), out, error);
-    amp_document_give_back(document);
-    return status;
-}
-
-amp_status amp_host_is_on(const char *cfg, const char *dtype, int *on, amp_error *error)
-{
-    amp_config *config;
-    AMP_TRY(amp_host_read_config(cfg, dtype, &config, error));
-    *on = config->enabled;
-    amp_config_free(config);
-    return AMP_OK;
-}
-
-static void print_warning(void *context, int is_error, const char *line)
-{
-    (void)context;
-    (void)is_error;
-    fprintf(stderr, "warning: %s\n", line);
-}
-
-amp_status amp_host_look_at_cfg(const char *cfg, cfg_use use, cfg_summary *summary, amp_error *error)
-{
-    int *has_warned = &amp_program_to_set()->has_warned;
-    const cfg_listener printer = { print_warning, NULL };
-    cfg_document *document;
-    AMP_TRY(amp_cfg_document(cfg, &document, error));
-    cfg_check(document, &amp_cfg_fork, use, NULL, summary);
-    if (!summary->errors && summary->warnings && !*has_warned) {
-        *has_warned = 1;
-        cfg_check(document, &amp_cfg_fork, use, &printer, summary);
-    }
-    amp_document_give_back(document);
-    return summary->errors ? amp_fail(error, AMP_BAD_CONFIG, "%s", summary->first_error) : AMP_OK;
-}
-
-amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error)
-{
-    cfg_summary summary;
-    return amp_host_look_at_cfg(cfg, use, &summary, error);
-}
-
-int amp_host_cfg_uses_amp(const char *cfg, cfg_use use, cfg_summary *summary)
-{
-    amp_error error;
-    int wanted = 0;
-    amp_host_check(amp_host_is_on(cfg, amp_this_program()->dtype, &wanted, &error), &error);
-    if (wanted) amp_host_check(amp_host_look_at_cfg(cfg, use, summary, &error), &error);
-    return wanted;
-}

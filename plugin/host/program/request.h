@@ -1,4 +1,4 @@
-/* What the command line and the .cfg ask of this program's networks. */
+/* The words and options of the command line. */
 #pragma once
 
 #include "../fork.h"
@@ -37,25 +37,13 @@ void amp_host_note_command(int argc, char **argv);
  * other commands' arguments stay. A mistake ends the program. */
 void amp_host_take_options(int *argc, char **argv, int under_amp);
 
-/* Where decoded images are kept: the value of -cache, and of cache= in a .data file; -1 for any other word. */
+/* Where decoded images are kept: the value of -cache, and of cache= in a .data file. amp_cache_word: -1 for
+ * any other word. */
 typedef enum amp_cache_kind { AMP_CACHE_OFF, AMP_CACHE_RAM, AMP_CACHE_DISK } amp_cache_kind;
 #define AMP_CACHE_WORDS "ram, disk, off"
 #define AMP_CACHE_HELPS "cache=disk" /* against slow loading */
 int amp_cache_word(const char *word);
 
-/* The dtype of networks made from here on (amp_program.dtype). The string is not copied: it must live until those
- * networks are made. For commands that make their own networks; not thread-safe. */
+/* The dtype of networks made from here on (amp_program.dtype). The string is not copied: it must live until
+ * those networks are made. For commands that make their own networks; not thread-safe. */
 void amp_host_request_dtype(const char *dtype);
-
-/* The settings of a .cfg: amp_config_read. dtype: as in amp_program. */
-amp_status amp_host_read_config(const char *cfg, const char *dtype, amp_config **out, amp_error *error);
-/* Whether they turn AMP on. */
-amp_status amp_host_is_on(const char *cfg, const char *dtype, int *on, amp_error *error);
-/* Checks the whole .cfg (cfg_check.h). AMP_BAD_CONFIG: its first mistake. Warnings are printed only for the
- * first .cfg that has some: later ones are copies of it. */
-amp_status amp_host_look_at_cfg(const char *cfg, cfg_use use, cfg_summary *, amp_error *error);
-amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error);
-
-/* Whether a network of this .cfg would be under AMP, with this command line; if so, sets *summary. A broken
- * .cfg ends the program; use: the purpose for which it is checked. */
-int amp_host_cfg_uses_amp(const char *cfg, cfg_use use, cfg_summary *summary);
