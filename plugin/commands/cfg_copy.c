@@ -2,9 +2,8 @@
 #define _GNU_SOURCE /* memfd_create */
 #include "cfg_copy.h"
 
-#include "../host/program/documents.h"
+#include "../host/program/cfg.h"
 #include "../host/program/failure.h"
-#include "../host/program/request.h"
 #include "json.h"
 
 #include <errno.h>

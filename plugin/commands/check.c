@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "../host/network/state.h"
-#include "../host/program/documents.h"
+#include "../host/program/cfg.h"
 #include "arguments.h"
 #include "command.h"
 #include "data_scan.h"
@@ -81,7 +81,7 @@ amp_status amp_command_check(int argc, char **argv, amp_error *error)
     char given[sizeof config->given] = "";
     amp_error key_error;
     AMP_TRY(amp_cfg_document(cfg, &document, error));
-    amp_status keys = amp_config_read(document, amp_host_requested_dtype(), AMP_FP32, &config, &key_error);
+    amp_status keys = amp_config_read(document, amp_this_program()->dtype, AMP_FP32, &config, &key_error);
     if (keys == AMP_OK) {
         snprintf(given, sizeof given, "%s", config->given);
         amp_config_free(config);

@@ -1,9 +1,7 @@
 /* `darknet amp clean`: writes a .cfg without AMP's lines, for users of another program. */
 #include <string.h>
 
-#include "../host/program/cfg_stream.h"
-#include "../host/program/documents.h"
-#include "../host/program/request.h"
+#include "../host/program/cfg.h"
 #include "arguments.h"
 #include "command.h"
 #include "json.h"

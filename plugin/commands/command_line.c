@@ -7,7 +7,7 @@
 #include "../files/safe_file.h"
 #include "../host/data/data_check.h"
 #include "../host/fork.h"
-#include "../host/program/documents.h"
+#include "../host/program/cfg.h"
 #include "../host/program/failure.h"
 #include "../host/program/random.h"
 #include "../host/program/ranks.h"
@@ -38,7 +38,7 @@ static int is_long(const char *const *words, int count)
     int has_data = !strcmp(words[0], "detector") || !strcmp(words[0], "classifier");
     for (int i = has_data ? 3 : 2; i < count && !strcmp(words[1], "train"); i++) {
         int on;
-        if (amp_host_is_on(words[i], amp_host_requested_dtype(), &on, NULL) == AMP_OK) under_amp |= on;
+        if (amp_host_is_on(words[i], amp_this_program()->dtype, &on, NULL) == AMP_OK) under_amp |= on;
     }
     return under_amp;
 }
@@ -94,14 +94,13 @@ int darknet_amp_start(int argc, char **argv)
     const char *words[6];
     char *given[argc + 1];
     open_standard_streams();
-    amp_ranks_await();
     memcpy(given, argv, sizeof given);
-    amp_documents_keep();
+    amp_program_to_set()->is_darknet = amp_program_to_set()->ranks.awaited = 1;
     amp_host_note_command(argc, argv);
     amp_host_request_dtype(amp_host_take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16"));
     take_seed(&argc, argv);
     int takes_long = is_long(words, amp_host_command_words(argc, argv, words, 6));
-    amp_training_arguments(&argc, argv, takes_long);
+    amp_host_take_options(&argc, argv, takes_long);
     int count = amp_host_command_words(argc, argv, words, 5);
     int classifies = count > 1 && !strcmp(words[0], "classifier");
     int trains = count > 1 && !strcmp(words[1], "train") && (classifies || !strcmp(words[0], "detector"));

@@ -6,7 +6,7 @@
 #include "dark_cuda.h"
 #include "doubles/cuda_doubles.h"
 
-/* The hook, which the .cfg decides in a program (host/program/cfg_stream.c). */
+/* The hook, which the .cfg decides in a program (host/program/cfg.c). */
 static int under_amp;
 int darknet_amp_default_stream(void) { return under_amp; }
 

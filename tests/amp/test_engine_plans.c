@@ -536,10 +536,10 @@ TEST(commands_that_measure_accuracy_are_known)
         { "predict", 0 }, { "train", 0 } };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         amp_host_note_command(3, (char *[]){ "darknet", "detector", known[i].verb });
-        assert_int_equal(amp_host_command_measures(), known[i].measures);
+        assert_int_equal(amp_this_program()->measures, known[i].measures);
     }
     amp_host_note_command(1, (char *[]){ "darknet" }); /* a program that uses Darknet as a library */
-    assert_false(amp_host_command_measures());
+    assert_false(amp_this_program()->measures);
 }
 
 /* The copies, and the choice of layers to fold, follow the weights. */

@@ -21,7 +21,7 @@ static void becomes(const char *given, const char *expected)
     int argc = 0;
     snprintf(text, sizeof text, "%s", given);
     for (char *word = strtok(text, " "); word && argc < MOST; word = strtok(NULL, " ")) argv[argc++] = word;
-    weights = second = NULL;
+    amp_program_to_set()->weights[0] = amp_program_to_set()->weights[1] = NULL;
     darknet_amp_order(argc, argv);
     for (int i = 0; i < argc; i++) {
         if (i) strcat(joined, " ");
@@ -55,14 +55,14 @@ TEST(a_training_takes_one_file_of_weights_whatever_its_ending)
 {
     becomes("darknet detector train my.names first.conv.29 my.data my.cfg",
             "darknet detector train my.data my.cfg my.names first.conv.29");
-    assert_string_equal(weights, "first.conv.29");
-    assert_null(second);
+    assert_string_equal(amp_this_program()->weights[0], "first.conv.29");
+    assert_null(amp_this_program()->weights[1]);
     assert_false(darknet_amp_names_weights("first.conv.29")); /* without AMP Darknet decides */
     assert_true(darknet_amp_names_weights("my.backup"));
     becomes("darknet detector train my.data my.cfg first.conv.29 my.weights",
             "darknet detector train my.data my.cfg my.weights first.conv.29");
-    assert_string_equal(weights, "first.conv.29");
-    assert_string_equal(second, "my.weights");
+    assert_string_equal(amp_this_program()->weights[0], "first.conv.29");
+    assert_string_equal(amp_this_program()->weights[1], "my.weights");
 }
 
 TEST(options_may_be_spelled_otherwise)

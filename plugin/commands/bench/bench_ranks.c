@@ -130,11 +130,11 @@ static amp_status prepare(scaling *s, amp_error *error)
 {
     const amp_bench_request *r = s->request;
     amp_cfg_facts facts;
-    AMP_TRY(amp_cfg_look(r->cfg, amp_host_requested_dtype(), CFG_FOR_ANYTHING, &facts, error));
+    AMP_TRY(amp_cfg_look(r->cfg, amp_this_program()->dtype, CFG_FOR_ANYTHING, &facts, error));
     if (r->data)
         return amp_fail(error, AMP_BAD_CONFIG, "command line: %s: ranks are measured on synthetic images; "
                         "leave the .data file out", r->data);
-    if (r->dtypes || r->detect || (amp_host_requested_dtype() && !facts.under_amp))
+    if (r->dtypes || r->detect || (amp_this_program()->dtype && !facts.under_amp))
         return amp_fail(error, AMP_BAD_CONFIG, "command line: %s: ranks are measured in training steps, of "
                         "the dtype of the .cfg or of -amp fp32 (bf16, fp16)",
                         r->dtypes ? "-dtypes" : r->detect ? "-detect" : "-amp off");

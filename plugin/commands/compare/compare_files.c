@@ -18,7 +18,7 @@
 #include "../cfg_copy.h"
 #include "../../files/checksum.h"
 #include "../../host/data/text_lines.h"
-#include "../../host/program/documents.h"
+#include "../../host/program/cfg.h"
 
 #include <errno.h>
 #include <fcntl.h>

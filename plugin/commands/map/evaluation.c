@@ -5,7 +5,7 @@
 #include "../../host/network/state.h"
 #include "../../host/network/weights_check.h"
 #include "../../host/program/clock.h"
-#include "../../host/program/documents.h"
+#include "../../host/program/cfg.h"
 #include "../../host/program/failure.h"
 #include "../../host/program/turns.h"
 #include "../../host/training/loop.h"

@@ -7,6 +7,7 @@
 #include "../../host/program/exchange.h"
 #include "../../host/program/failure.h"
 #include "../../host/program/ranks.h"
+#include "../../host/program/program.h"
 #include "../../host/training/log_file.h"
 #include "../../host/training/loop.h"
 #include "map_measure.h"
@@ -98,9 +99,8 @@ static amp_status measure_at_cfg_size(amp_map_result *result, amp_error *error)
     amp_view now = amp_fork_view(map.net);
     int cfg_w, cfg_h;
     amp_map_request request = amp_map_usual_request();
-    const amp_map_options *options = amp_training_map();
-    request.iou = options->iou;
-    request.confidence = (float)options->confidence;
+    request.iou = amp_this_program()->map.iou;
+    request.confidence = (float)amp_this_program()->map.confidence;
     amp_training_input(&cfg_w, &cfg_h);
     int moved = now.w != cfg_w || now.h != cfg_h;
     if (moved) amp_fork_resize(map.net, cfg_w, cfg_h);
@@ -159,7 +159,7 @@ static amp_status begin(struct network *net, const char *data_file, const char *
                         amp_error *error)
 {
     char name[NAME_BYTES], what[64];
-    double iou = amp_training_map()->iou;
+    double iou = amp_this_program()->map.iou;
     size_t dropped;
     rows_so_far so_far = { .iteration = amp_fork_view(net).batch_number };
     amp_log_reader reader = { &so_far, see_row, rows_to_keep };
@@ -188,8 +188,8 @@ void amp_map_begin(struct network **nets, int count, const char *data_file, int 
     amp_error error, reason;
     amp_view net = amp_fork_view(nets[0]);
     long images = (long)net.batch * net.subdivisions * count;
-    const amp_map_options *options = amp_training_map();
-    if (!options) return;
+    const amp_map_options *options = &amp_this_program()->map;
+    if (!amp_this_program()->has_map) return;
     map.every = options->every;
     if (map.every == 0) map.every = options->epochs * train_images / images;
     if (map.every < LEAST_ITERATIONS && options->every == 0) map.every = LEAST_ITERATIONS;
@@ -225,7 +225,7 @@ long amp_map_next(void) { return map.net ? next_after(map.last) : 0; }
 
 int amp_map_stops(void)
 {
-    long patience = map.net ? amp_training_map()->patience : 0;
+    long patience = map.net ? amp_this_program()->map.patience : 0;
     if (!patience || map.age < patience || amp_fork_is_over(map.net)) return 0;
     if (!amp_ranks_leads()) return 1;
     fflush(stdout);

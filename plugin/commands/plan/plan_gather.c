@@ -238,7 +238,7 @@ static amp_status list_checkpoints(amp_plan_report *r, amp_error *error)
 static amp_status choose_dtype(amp_plan_report *r, const char *dtype, amp_error *error)
 {
     amp_cfg_facts requested, own;
-    const char *given = dtype ? dtype : amp_host_requested_dtype();
+    const char *given = dtype ? dtype : amp_this_program()->dtype;
     AMP_TRY(amp_cfg_look(r->cfg, given, CFG_FOR_ANYTHING, &requested, error));
     AMP_TRY(amp_cfg_look(r->cfg, NULL, CFG_FOR_ANYTHING, &own, error));
     r->off_in_cfg = !requested.under_amp || !own.under_amp;

@@ -460,7 +460,7 @@ amp_status amp_subject_time(amp_subject *s, const amp_probe_input *input, double
 /* Ignores the weights' sidecar, and puts `seen` at the beginning of a step. */
 static struct network *load(const char *cfg, const char *weights, const char *dtype, unsigned seed)
 {
-    const char *requested = amp_host_requested_dtype();
+    const char *requested = amp_this_program()->dtype;
     srand(seed);
     amp_fork_seed((unsigned)rand());
     amp_host_request_dtype(dtype);

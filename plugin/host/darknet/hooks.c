@@ -4,15 +4,12 @@
 #include <string.h>
 
 #include "../network/fits.h"
-#include "../program/cfg_stream.h"
-
-/* What this thread is resizing in a network with AMP: nothing; a layer of Darknet's own, or what follows the
- * last layer; or a layer that AMP computes. */
-static _Thread_local enum { NOTHING, OF_DARKNET, OF_AMP } resizing;
+#include "../program/cfg.h"
 
 void darknet_amp_resizes(struct network *net, const struct layer *l)
 {
-    if (net->amp) resizing = amp_host_is_native(l) ? OF_AMP : OF_DARKNET;
+    if (net->amp)
+        amp_this_thread()->resizing = amp_host_is_native(l) ? AMP_RESIZES_OURS : AMP_RESIZES_DARKNETS;
 }
 
 FILE *darknet_amp_open_cfg(const char *file)
@@ -25,7 +22,7 @@ static void layer_made(struct network *net, struct layer *made)
 {
     if (!net->amp && !amp_host_parser_uses_amp()) return;
     if (net->amp) { /* after its layers, resize_network frees net->input */
-        resizing = OF_DARKNET;
+        amp_this_thread()->resizing = AMP_RESIZES_DARKNETS;
         amp_fork_use_device(net);
         amp_host_unpin(&net->amp->memory->pinned);
     }
@@ -34,7 +31,7 @@ static void layer_made(struct network *net, struct layer *made)
 
 static void resized(struct network *net)
 {
-    resizing = NOTHING;
+    amp_this_thread()->resizing = AMP_RESIZES_NOTHING;
     amp_fork_use_device(net);
     amp_own_complete(net);
     amp_host_note_buffers(net->amp, net);
@@ -96,8 +93,9 @@ float *(cuda_make_array)(float *array, size_t count);
 
 float *darknet_amp_gpu_array(float *array, size_t count, const char *name)
 {
+    int resizing = amp_this_thread()->resizing;
     if ((!resizing && !amp_host_parser_uses_amp()) || !is_written_first(name))
         return (cuda_make_array)(array, count);
-    return resizing == OF_AMP ? NULL : (cuda_make_array)(NULL, count);
+    return resizing == AMP_RESIZES_OURS ? NULL : (cuda_make_array)(NULL, count);
 }
 #endif

@@ -45,35 +45,39 @@ void amp_fork_predict(struct network *net)
 
 typedef void layer_function(AMP_OWN_LAYER, amp_pass);
 
-/* Static, because Darknet calls a layer's functions without a context. */
-static struct {
+/* Of this thread, because Darknet calls a layer's functions without a context. */
+typedef struct amp_watched {
     const network *net;
-    layer_function **forward, **backward;
     amp_layer_watcher *watcher;
     void *context;
     int fills_gaps;
+    struct { layer_function *forward, *backward; } own[]; /* of each layer */
 } watched;
 
 /* A dropout uses the buffers of the layer before it: it has no gap, and no delta that its backward could add
  * to. */
-static int fills_gap(const layer *l) { return watched.fills_gaps && !amp_own_borrows_buffers(l); }
+static int fills_gap(const watched *w, const layer *l)
+{
+    return w->fills_gaps && !amp_own_borrows_buffers(l);
+}
 
 /* The code that fills a gap calls the layer's own function through the layer, so the pointer is restored
  * meanwhile. */
 static void run_watched(int is_forward, AMP_OWN_LAYER l, amp_pass pass)
 {
+    const watched *w = amp_this_thread()->watched;
     layer *called = AMP_OWN_LAYER_AT(l);
     layer_function **slot = is_forward ? &called->forward : &called->backward, *given = *slot;
-    layer_function *own = (is_forward ? watched.forward : watched.backward)[pass.index];
-    int has_gap = fills_gap(called);
+    layer_function *own = is_forward ? w->own[pass.index].forward : w->own[pass.index].backward;
+    int has_gap = fills_gap(w, called);
     if (has_gap) *slot = own;
-    amp_host_wait(watched.net);
-    watched.watcher(watched.context, pass.index, 1);
+    amp_host_wait(w->net);
+    w->watcher(w->context, pass.index, 1);
     if (!has_gap) own(l, pass);
     else if (is_forward) amp_gap_forward(*called, pass);
     else amp_gap_backward(*called, pass);
-    amp_host_wait(watched.net);
-    watched.watcher(watched.context, pass.index, 0);
+    amp_host_wait(w->net);
+    w->watcher(w->context, pass.index, 0);
     *slot = given;
 }
 
@@ -87,18 +91,15 @@ void amp_fork_watch_layers(struct network *net, amp_layer_watcher *watcher, void
                            int fills_gaps)
 {
     int on_gpu = amp_host_on_gpu(net);
-    watched.net = net;
-    watched.fills_gaps = fills_gaps && !on_gpu;
-    watched.forward = amp_allocated(calloc(2 * (size_t)net->n, sizeof *watched.forward));
-    watched.backward = watched.forward + net->n;
-    watched.watcher = watcher;
-    watched.context = context;
+    watched *w = amp_allocated(malloc(sizeof *w + (size_t)net->n * sizeof *w->own));
+    *w = (watched){ .net = net, .watcher = watcher, .context = context, .fills_gaps = fills_gaps && !on_gpu };
+    amp_this_thread()->watched = w;
     for (int i = 0; i < net->n; i++) {
-        if (watched.fills_gaps) amp_gap_prepare(&net->layers[i]);
+        if (w->fills_gaps) amp_gap_prepare(&net->layers[i]);
         layer_function **forward = forward_of(&net->layers[i], on_gpu);
         layer_function **backward = backward_of(&net->layers[i], on_gpu);
-        watched.forward[i] = *forward;
-        watched.backward[i] = *backward;
+        w->own[i].forward = *forward;
+        w->own[i].backward = *backward;
         if (*forward) *forward = watched_forward;
         if (*backward) *backward = watched_backward;
     }
@@ -106,11 +107,13 @@ void amp_fork_watch_layers(struct network *net, amp_layer_watcher *watcher, void
 
 void amp_fork_unwatch_layers(struct network *net)
 {
+    watched *w = amp_this_thread()->watched;
     for (int i = 0, on_gpu = amp_host_on_gpu(net); i < net->n; i++) {
-        *forward_of(&net->layers[i], on_gpu) = watched.forward[i];
-        *backward_of(&net->layers[i], on_gpu) = watched.backward[i];
+        *forward_of(&net->layers[i], on_gpu) = w->own[i].forward;
+        *backward_of(&net->layers[i], on_gpu) = w->own[i].backward;
     }
-    free(watched.forward);
+    amp_this_thread()->watched = NULL;
+    free(w);
 }
 
 amp_layer_arrays amp_fork_layer_arrays(struct network *net, int i)

@@ -3,10 +3,6 @@
 #include "../../tensor/half.h"
 #include "room.h"
 
-/* Set while a caller in this thread checks the prediction itself: it can return an error, which Darknet's
- * network_predict cannot, or it predicts with random weights, which may give anything. */
-static _Thread_local int caller_checks;
-
 int amp_host_gives_boxes(const layer *l) { return l->type == DETECTION || amp_own_finds_boxes(l); }
 
 /* Causes for the message. A file of the right size may still contain any numbers. text: room for the fork's
@@ -36,9 +32,9 @@ amp_status amp_host_check_predicted(const network *net, const float *output, con
 
 float *amp_host_predict(network *net, float *image)
 {
-    caller_checks = 1;
+    amp_this_thread()->checks_prediction = 1;
     float *output = amp_own_predict(net, image);
-    caller_checks = 0;
+    amp_this_thread()->checks_prediction = 0;
     return output;
 }
 
@@ -46,6 +42,6 @@ void darknet_amp_predicted(struct network *net, const float *output)
 {
     amp_error error;
     if (!net->amp) amp_own_fix_logistics(net);
-    if (!caller_checks)
+    if (!amp_this_thread()->checks_prediction)
         amp_host_check(amp_host_check_predicted(net, output, "amp: a prediction", &error), &error);
 }

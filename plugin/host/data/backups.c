@@ -16,16 +16,10 @@
 #include "../../amp/sidecar.h"
 #include "../fork.h"
 #include "../program/failure.h"
+#include "../program/program.h"
 
 static const char FOLDER_UNLESS_GIVEN[] = "/backup/"; /* train_detector, train_classifier */
 static const char LONGEST_END[] = "_2147483647.weights.amp.new"; /* after the .cfg's name */
-
-/* A program runs one such training. */
-static struct {
-    char *folder, *base;
-    char lock[AMP_FORK_PATH]; /* the file's name; "" if none is held */
-    int told;                 /* whether the warning that it cannot be locked was printed */
-} backups;
 
 /* ---- before the training ---- */
 
@@ -78,12 +72,13 @@ amp_status amp_backups_check(const amp_data_file *data, const char *cfg, amp_err
 
 amp_status amp_backups_take(const amp_data_file *data, const char *cfg, amp_error *error)
 {
+    struct amp_backups *b = &amp_program_to_set()->backups;
     AMP_TRY(amp_backups_check(data, cfg, error));
-    free(backups.folder);
-    free(backups.base);
-    backups.folder = amp_allocated(strdup(amp_backups_folder(data)));
-    backups.base = amp_fork_base_name(cfg);
-    return amp_backups_hold(backups.folder, backups.base, error);
+    free(b->folder);
+    free(b->base);
+    b->folder = amp_allocated(strdup(amp_backups_folder(data)));
+    b->base = amp_fork_base_name(cfg);
+    return amp_backups_hold(b->folder, b->base, error);
 }
 
 /* ---- one training per name ---- */
@@ -103,7 +98,8 @@ amp_status amp_backups_hold(const char *folder, const char *base, amp_error *err
 {
     char name[AMP_FORK_PATH], holder[HOLDER], shown[HOLDER], host[256] = "";
     int file = -2;
-    if (backups.lock[0]) return AMP_OK;
+    struct amp_backups *b = &amp_program_to_set()->backups;
+    if (b->lock) return AMP_OK;
     snprintf(name, sizeof name, "%s/.%s.lock", folder, base);
     int is_device = amp_is_device(name);
     for (int i = 0; !is_device && i < TRIES && (file = amp_open_locked(name, O_NOFOLLOW)) == -2; i++)
@@ -115,20 +111,20 @@ amp_status amp_backups_hold(const char *folder, const char *base, amp_error *err
                                               "own backup folder, or wait until that one has ended", shown,
                                               folder, base);
     }
-    if (file < 0 && !backups.told++)
+    if (file < 0 && !b->has_warned++)
         fprintf(stderr, "amp: %s cannot be locked: %s; make sure that no other training saves under this "
                 "name\n", name, is_device ? "not a regular file" : strerror(errno));
     if (file < 0) return AMP_OK;
     gethostname(host, sizeof host - 1);
     if (ftruncate(file, 0) == 0) dprintf(file, "process %ld on %s\n", (long)getpid(), host);
-    snprintf(backups.lock, sizeof backups.lock, "%s", name);
-    amp_host_remove_if_refused(backups.lock); /* the descriptor stays open, and the lock with it */
+    b->lock = amp_allocated(strdup(name));
+    amp_host_remove_if_refused(b->lock); /* the descriptor stays open, and the lock with it */
     return AMP_OK;
 }
 
 void amp_backups_let_go(void)
 {
-    if (backups.lock[0]) unlink(backups.lock);
+    if (amp_this_program()->backups.lock) unlink(amp_this_program()->backups.lock);
 }
 
 /* ---- what killed saves left ---- */
@@ -139,7 +135,8 @@ static const char LEFT_BEHIND[] = "^(\\.backup|(_([0-9]+|final|best))?\\.weights
 
 void amp_backups_settle(void)
 {
-    DIR *folder = backups.folder ? opendir(backups.folder) : NULL;
+    const struct amp_backups *b = &amp_this_program()->backups;
+    DIR *folder = b->folder ? opendir(b->folder) : NULL;
     regex_t pattern;
     if (!folder) return;
     if (regcomp(&pattern, LEFT_BEHIND, REG_EXTENDED)) amp_out_of_memory();
@@ -147,11 +144,10 @@ void amp_backups_settle(void)
         char name[AMP_FORK_PATH + NAME_MAX], note[256];
         regmatch_t parts[2];
         amp_error error;
-        size_t base = strlen(backups.base);
-        if (strncmp(entry->d_name, backups.base, base)
+        size_t base = strlen(b->base);
+        if (strncmp(entry->d_name, b->base, base)
             || regexec(&pattern, entry->d_name + base, 2, parts, 0)) continue;
-        snprintf(name, sizeof name, "%s/%.*s", backups.folder, (int)base + (int)parts[1].rm_eo,
-                 entry->d_name);
+        snprintf(name, sizeof name, "%s/%.*s", b->folder, (int)base + (int)parts[1].rm_eo, entry->d_name);
         int failed = amp_sidecar_recover(name, NULL, note, &error) != AMP_OK;
         if (failed || note[0]) fprintf(stderr, "amp: %s\n", failed ? error.message : note);
     }

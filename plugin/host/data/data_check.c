@@ -7,6 +7,7 @@
 #include "../../amp/cfg_text.h"
 #include "../../files/safe_file.h"
 #include "../fork.h"
+#include "../program/cfg.h"
 #include "../program/failure.h"
 #include "../program/ranks.h"
 #include "../program/request.h"
@@ -20,18 +21,6 @@ enum { CLASSES_UNLESS_GIVEN = 2 }; /* train_classifier */
 
 /* A classifier's files; a detector's list is amp_fork_train_list. */
 static const char TRAIN_UNLESS_GIVEN[] = "data/train.list", LABELS_UNLESS_GIVEN[] = "data/labels.list";
-
-enum { IMAGES_MEASURED = 32 };
-
-/* Of the training that this program runs. pixels: of a typical image; sizes: of some images. */
-static struct {
-    int read, classifier;
-    size_t pixels, measured;
-    int sizes[IMAGES_MEASURED][2];
-    double cache_scale;
-} checked;
-
-static int cache_option = -1; /* -cache; -1: not given */
 
 static const char *train_list(const amp_data_file *data, int classifier)
 {
@@ -55,25 +44,28 @@ static int compare_pixels(const void *a, const void *b)
  * since the first bytes of a damaged image may claim any size. */
 static size_t typical_pixels(const amp_photo_use *use)
 {
-    size_t pixels[IMAGES_MEASURED];
-    for (size_t i = 0; i < checked.measured; i++) {
-        int w = checked.sizes[i][0], h = checked.sizes[i][1];
-        int reduction = use ? amp_reduction(use, checked.cache_scale, w, h) : 1;
+    const struct amp_images_checked *images = &amp_this_program()->images;
+    size_t pixels[AMP_IMAGES_MEASURED];
+    for (size_t i = 0; i < images->measured; i++) {
+        int w = images->sizes[i][0], h = images->sizes[i][1];
+        int reduction = use ? amp_reduction(use, images->cache_scale, w, h) : 1;
         pixels[i] = (size_t)amp_reduced_length(w, reduction) * (size_t)amp_reduced_length(h, reduction);
     }
-    qsort(pixels, checked.measured, sizeof *pixels, compare_pixels);
-    return checked.measured ? pixels[(checked.measured - 1) / 2] : 0;
+    qsort(pixels, images->measured, sizeof *pixels, compare_pixels);
+    return images->measured ? pixels[(images->measured - 1) / 2] : 0;
 }
 
 /* Of most files only the first bytes are read (amp_fork_image_size). */
-static void measure_images(const amp_lines *list)
+static void measure_images(const amp_lines *list, double cache_scale)
 {
-    size_t tried = list->count < IMAGES_MEASURED ? list->count : IMAGES_MEASURED;
-    checked.measured = 0;
+    struct amp_images_checked *images = &amp_program_to_set()->images;
+    size_t tried = list->count < AMP_IMAGES_MEASURED ? list->count : AMP_IMAGES_MEASURED;
+    images->cache_scale = cache_scale;
+    images->measured = 0;
     for (size_t i = 0; i < tried; i++)
-        checked.measured += (size_t)amp_fork_image_size(list->line[i * list->count / tried],
-                                                        checked.sizes[checked.measured]);
-    checked.pixels = typical_pixels(NULL);
+        images->measured += (size_t)amp_fork_image_size(list->line[i * list->count / tried],
+                                                        images->sizes[images->measured]);
+    images->pixels = typical_pixels(NULL);
 }
 
 /* Why a line cannot be its file's name, as far as the line itself shows it; else NULL. */
@@ -313,8 +305,7 @@ amp_status amp_check_cache_size(const char *data_file, const struct network *net
     amp_status status = amp_data_file_read(data_file, &data, error);
     if (status == AMP_OK) status = read_list(&t, error);
     if (status == AMP_OK) {
-        measure_images(&t.list);
-        checked.cache_scale = data.cache_scale;
+        measure_images(&t.list, data.cache_scale);
         *out = (amp_cache_estimate){ t.list.count, t.list.count * typical_pixels(&use) * 3,
                                      data.cache_scale };
     }
@@ -325,31 +316,21 @@ amp_status amp_check_cache_size(const char *data_file, const struct network *net
 
 /* ---- before a training ---- */
 
-void amp_check_request_cache(const char *word)
-{
-    char shown[64];
-    cache_option = word ? amp_cache_word(word) : -1;
-    if (!word || cache_option >= 0) return;
-    cfg_printable(shown, sizeof shown, word);
-    darknet_amp_refuse("command line: -cache %s: unknown; allowed: " AMP_CACHE_WORDS, shown);
-}
-
-int amp_checks_training(void) { return checked.read; }
-
 amp_status amp_check_cache(const struct network *net, size_t bytes, amp_error *error)
 {
-    amp_photo_use use = amp_fork_photo_use(net, checked.classifier);
+    amp_photo_use use = amp_fork_photo_use(net, amp_this_program()->images.of_classifier);
     return amp_image_cache_open(&use, bytes, typical_pixels(&use), error);
 }
 
 size_t amp_checked_picture_bytes(int images, size_t inputs)
 {
-    int is_sampled = !checked.classifier && amp_fork_samples_bytes();
+    size_t pixels = amp_this_program()->images.pixels;
+    int is_sampled = !amp_this_program()->images.of_classifier && amp_fork_samples_bytes();
     int at_once = is_sampled ? amp_loaders_processors() : amp_loaders_at_once();
     /* The image's bytes, and about three bytes per pixel that the decoder of a progressive JPEG keeps; then
      * its floats, the part that is cropped, and that part resized. */
-    size_t bytes = is_sampled ? 3 * checked.pixels : (6 * checked.pixels + 2 * inputs) * sizeof(float);
-    return (size_t)(images < at_once ? images : at_once) * (3 * checked.pixels + bytes);
+    size_t bytes = is_sampled ? 3 * pixels : (6 * pixels + 2 * inputs) * sizeof(float);
+    return (size_t)(images < at_once ? images : at_once) * (3 * pixels + bytes);
 }
 
 /* What a training of several ranks takes from the .data file. */
@@ -371,13 +352,14 @@ static void note_data(const amp_data_file *data, int classifier)
 static void ask_cache(amp_training_data *t)
 {
     char file[AMP_FORK_PATH];
-    amp_cache_kind kind = cache_option >= 0 ? (amp_cache_kind)cache_option : (amp_cache_kind)t->data->cache;
-    checked.cache_scale = t->data->cache_scale;
+    int asked = amp_this_program()->cache;
+    amp_cache_kind kind = (amp_cache_kind)(asked >= 0 ? asked : t->data->cache);
+    double scale = t->data->cache_scale;
     amp_ranks_note("decoded images reduced for %s, cache_scale = %g\n", kind ? "a cache" : "no cache",
-                   kind ? checked.cache_scale : 0);
+                   kind ? scale : 0);
     if (!kind) return;
     snprintf(file, sizeof file, "%s/%s.images", amp_backups_folder(t->data), amp_file_name(t->file));
-    amp_image_cache_ask(&t->list, kind, checked.cache_scale, file);
+    amp_image_cache_ask(&t->list, kind, scale, file);
 }
 
 void amp_check_training(const char *data_file, const char *cfg, int classifier)
@@ -389,9 +371,9 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier)
         darknet_amp_refuse("command line: a .cfg file is missing; darknet %s train my.data my.cfg "
                            "[my.weights]", classifier ? "classifier" : "detector");
     if (!amp_host_cfg_uses_amp(cfg, classifier ? CFG_TRAINS_CLASSIFIER : CFG_TRAINS_DETECTOR, &summary)) {
-        if (cache_option > 0)
+        if (amp_this_program()->cache > 0)
             fprintf(stderr, "amp: -cache %s has no effect, since AMP is off\n",
-                    cache_option == AMP_CACHE_RAM ? "ram" : "disk");
+                    amp_this_program()->cache == AMP_CACHE_RAM ? "ram" : "disk");
         return;
     }
     amp_stopping_survive_writes();
@@ -402,15 +384,15 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier)
     if (data.note[0]) fprintf(stderr, "amp: %s\n", data.note);
     if (status == AMP_OK) status = amp_check_data(&training, NULL, NULL, &error);
     if (status == AMP_OK) status = amp_check_boxes(&training, &error);
-    if (status == AMP_OK) measure_images(&training.list);
+    if (status == AMP_OK) measure_images(&training.list, data.cache_scale);
     if (status == AMP_OK) ask_cache(&training);
     if (status == AMP_OK && amp_ranks_leads()) status = amp_backups_take(&data, cfg, &error);
     if (status == AMP_OK) note_data(&data, classifier);
     if (status == AMP_OK && !classifier && data.classes && data.classes != training.classes)
         fprintf(stderr, "amp: the .data file has classes = %d, but the network %d: it is trained with its "
                 "own number\n", data.classes, training.classes);
-    checked.read = 1;
-    checked.classifier = classifier;
+    amp_program_to_set()->trains = 1;
+    amp_program_to_set()->images.of_classifier = classifier;
     amp_training_data_free(&training);
     amp_data_file_free(&data);
     amp_host_check(status, &error);

@@ -50,17 +50,11 @@ typedef struct amp_cache_estimate { size_t images, bytes; double scale; } amp_ca
 amp_status amp_check_cache_size(const char *data_file, const struct network *, int classifier,
                                 amp_cache_estimate *out, amp_error *error);
 
-/* Sets the value of -cache (one of AMP_CACHE_WORDS; NULL: not given), which overrides cache= of the .data
- * file. Any other word ends the program. */
-void amp_check_request_cache(const char *word);
-
 /* Called before `detector train` or `classifier train` makes anything. If the training is under AMP, checks
- * the .cfg (unless cfg is NULL), the .data file, its lists and the folder for backups; a mistake ends the
- * program. */
+ * the .cfg (unless cfg is NULL), the .data file, its lists and the folder for backups, and notes that it
+ * trains (amp_program); a mistake ends the program. */
 void amp_check_training(const char *data_file, const char *cfg, int classifier);
 
-/* Whether this program is a training that amp_check_training has checked. */
-int amp_checks_training(void);
 /* Called when it is known how many bytes of RAM the training of net leaves free: opens the cache of images,
  * if one was requested. */
 amp_status amp_check_cache(const struct network *net, size_t bytes, amp_error *error);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../program/documents.h"
+#include "../program/cfg.h"
 #include "../program/failure.h"
 
 int amp_is_device(const char *path)
@@ -110,12 +110,6 @@ static amp_status keep_number(amp_data_file *data, int *where, const cfg_item *i
     if (*where >= 0) return note_second(data, item);
     *where = (int)value;
     return AMP_OK;
-}
-
-int amp_cache_word(const char *word)
-{
-    return !strcmp(word, "ram") ? AMP_CACHE_RAM : !strcmp(word, "disk") ? AMP_CACHE_DISK
-         : !strcmp(word, "off") ? AMP_CACHE_OFF : -1;
 }
 
 /* *where as in keep_number. */

@@ -1,7 +1,7 @@
 /* What a .data file names, read as Darknet reads it, but with errors that say what is wrong and where. */
 #pragma once
 
-#include "../../tensor/status.h"
+#include "../program/request.h"
 
 #include <stddef.h>
 
@@ -29,12 +29,6 @@ typedef struct amp_data_file {
     double cache_scale;                            /* the factor by which they are reduced: amp_reduction */
     char note[512];                                /* about keys given twice or misspelt; else empty */
 } amp_data_file;
-
-/* The value of cache= or -cache; -1 for any other word. */
-typedef enum amp_cache_kind { AMP_CACHE_OFF, AMP_CACHE_RAM, AMP_CACHE_DISK } amp_cache_kind;
-#define AMP_CACHE_WORDS "ram, disk, off"
-#define AMP_CACHE_HELPS "cache=disk" /* against slow loading */
-int amp_cache_word(const char *word);
 
 /* AMP_BAD_CONFIG: the file is missing or not a regular one, not text, has a line without '=', a path with
  * blanks where Darknet drops them, `classes` or cache_scale that is not a number, or an unknown word for

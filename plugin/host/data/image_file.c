@@ -4,38 +4,32 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "../../include/darknet_amp.h"
-
-static atomic_int all_are_read; /* set once; networks may be made in several threads */
-
-/* measures: the calling thread reads images to measure accuracy. why: why its reader rejected the last
- * one. */
-static _Thread_local struct { int measures; char why[200]; } reader;
+#include "../program/program.h"
 
 /* Pixels per side: OpenCV's limit, with which the product with a network's side fits into an int too. */
 enum { MOST_SIDE = 1 << 20 };
 
-void amp_image_files_watch(void) { all_are_read = 1; }
-void amp_image_file_measures(int begins) { reader.measures = begins; }
-int amp_image_file_is_measured(void) { return reader.measures; }
+void amp_image_file_measures(int begins) { amp_this_thread()->measures = begins; }
+int amp_image_file_is_measured(void) { return amp_this_thread()->measures; }
 void amp_image_file_begin(void)
 {
-    *reader.why = 0;
+    *amp_this_thread()->unreadable = 0;
     errno = 0;
 }
 
-int darknet_amp_reads(void) { return all_are_read || reader.measures; }
+int darknet_amp_reads(void) { return amp_this_program()->watches_images || amp_this_thread()->measures; }
 
 void darknet_amp_unreadable(const char *why, ...)
 {
+    amp_thread_state *reader = amp_this_thread();
     va_list args;
     va_start(args, why);
-    vsnprintf(reader.why, sizeof reader.why, why, args);
+    vsnprintf(reader->unreadable, sizeof reader->unreadable, why, args);
     va_end(args);
 }
 
@@ -58,6 +52,6 @@ const char *amp_image_file_failure(const char *file)
     if (S_ISDIR(status.st_mode)) return "it is a folder";
     if (!S_ISREG(status.st_mode)) return "it is not a regular file";
     if (status.st_size == 0) return "it is empty";
-    if (*reader.why) return reader.why;
+    if (*amp_this_thread()->unreadable) return amp_this_thread()->unreadable;
     return "it is damaged, too large, or not a JPEG, PNG, BMP or other image that Darknet reads";
 }

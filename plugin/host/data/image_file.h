@@ -4,9 +4,6 @@
  * darknet_amp_unreadable, which are implemented here too. */
 #pragma once
 
-/* From now on all images of the program are read by the plugin. Called before any loader is started. */
-void amp_image_files_watch(void);
-
 /* begins 1: from now on the calling thread reads images to measure accuracy on them; 0: it no longer does.
  * The plugin reads these too, and returns one that cannot be read without data. */
 void amp_image_file_measures(int begins);

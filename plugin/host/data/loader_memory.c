@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "../../include/darknet_amp.h"
-#include "../program/cfg_stream.h"
+#include "../program/cfg.h"
 #include "../program/memory.h"
 
 static struct {

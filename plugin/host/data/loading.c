@@ -33,7 +33,6 @@ static _Thread_local struct {
 } loader;
 
 static struct {
-    atomic_int on; /* set once; networks may be made in several threads */
     pthread_mutex_t mutex;
     names_seen images, boxes, small, crowded, paths;
     atomic_long replaced;
@@ -48,9 +47,8 @@ static struct {
 
 void amp_loading_watch(void)
 {
-    watch.on = 1;
-    amp_image_files_watch();
-    amp_loaders_watch(amp_checks_training());
+    amp_program_to_set()->watches_images = 1;
+    amp_loaders_watch(amp_this_program()->trains);
 }
 
 /* ---- jobs ---- */
@@ -66,7 +64,7 @@ double amp_loading_seconds(void) { return watch.ended - watch.began; }
 
 void amp_loading_begin(const amp_loading *from)
 {
-    if (!watch.on) return;
+    if (!amp_this_program()->watches_images) return;
     memset(&loader, 0, sizeof loader);
     loader.from = *from;
     amp_image_cache_begin(from->list != NULL);
@@ -162,7 +160,7 @@ int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job)
 
 FILE *darknet_amp_fopen(const char *file, const char *mode)
 {
-    if (!watch.on || !amp_is_device(file)) return fopen(file, mode);
+    if (!amp_this_program()->watches_images || !amp_is_device(file)) return fopen(file, mode);
     fail("%.700s: not a regular file, which lists and labels must be", file);
     return fopen("/dev/null", mode);
 }
@@ -275,10 +273,10 @@ void darknet_amp_another_image(char **paths, int i)
 
 int darknet_amp_not_augmented(int w, int h, const char *why)
 {
-    if (watch.on)
+    if (amp_this_program()->watches_images)
         fail("amp: OpenCV cannot make an image of %d x %d of a training image: %.*s", w, h,
              (int)strcspn(why, "\n"), why);
-    return watch.on;
+    return amp_this_program()->watches_images;
 }
 
 /* ---- labels ---- */
@@ -322,7 +320,7 @@ static amp_status add_box(void *context, const char *file, unsigned long line, c
 amp_label *amp_loading_labels(const char *file, int *count)
 {
     amp_error error;
-    if (!watch.on || !loader.from.classes) return NULL;
+    if (!amp_this_program()->watches_images || !loader.from.classes) return NULL;
     /* not NULL even without a box */
     boxes all = { .box = amp_allocated(malloc(sizeof *all.box)), .room = 1 };
     if (amp_labels_read(file, loader.from.classes, add_box, &all, &error) != AMP_OK) {
@@ -338,7 +336,7 @@ amp_label *amp_loading_labels(const char *file, int *count)
 
 int darknet_amp_mislabelled(const char *path, int count)
 {
-    if (!watch.on || !loader.from.list) return 0;
+    if (!amp_this_program()->watches_images || !loader.from.list) return 0;
     warn_once(&watch.paths, path, "such images", "image '",
               "': its path holds %d of the labels, but must hold one", count);
     return 1;

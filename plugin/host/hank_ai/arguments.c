@@ -7,6 +7,7 @@
 
 #include "../../files/safe_file.h"
 #include "../data/data_check.h"
+#include "../program/cfg.h"
 #include "../program/request.h"
 #include "../fork.h"
 #include "../program/turns.h"
@@ -47,43 +48,43 @@ static int place_of(const char *word)
 /* Darknet uses a file whose name ends in .weights as the weights, and ignores other words and the names of
  * missing files: it would train from random weights. Under AMP the first word that is no command and no
  * .data, .cfg or .names file names the weights, as in other forks (yolov4-tiny.conv.29); a second one is
- * rejected. NULL: there is none. */
-static const char *weights, *second;
-static const char *cfg_word, *weights_word; /* the words that end in .cfg, and in .weights or .backup */
-
+ * rejected. */
 static void note_weights(const char *word)
 {
     const char *ending = strrchr(word, '.');
+    const char **weights = amp_program_to_set()->weights;
     if (ending && !strcmp(ending, ".names")) return;
-    if (!weights) weights = word;
-    else if (!second) second = word;
+    if (!weights[0]) weights[0] = word;
+    else if (!weights[1]) weights[1] = word;
 }
 
 int darknet_amp_names_weights(const char *word)
 {
-    const char *ending = strrchr(word, '.');
+    const char *ending = strrchr(word, '.'), *weights = amp_this_program()->weights[0];
     if (ending && (!strcmp(ending, ".weights") || !strcmp(ending, ".backup"))) return 1;
-    return amp_checks_training() && weights && !strcmp(word, weights);
+    return amp_this_program()->trains && weights && !strcmp(word, weights);
 }
 
 int darknet_amp_means_it(const char *cfg)
 {
     cfg_summary summary;
+    const char *const *weights = amp_this_program()->weights;
     int under_amp = cfg && amp_host_cfg_uses_amp(cfg, CFG_FOR_ANYTHING, &summary);
-    if (under_amp && second)
-        darknet_amp_refuse("command line: %.300s and %.300s: a training takes one weights file", weights,
-                           second);
-    if (under_amp && weights && !amp_file_exists(weights))
-        darknet_amp_refuse("%.700s: this weights file does not exist", weights);
+    if (under_amp && weights[1])
+        darknet_amp_refuse("command line: %.300s and %.300s: a training takes one weights file", weights[0],
+                           weights[1]);
+    if (under_amp && weights[0] && !amp_file_exists(weights[0]))
+        darknet_amp_refuse("%.700s: this weights file does not exist", weights[0]);
     return under_amp || amp_turns_taken();
 }
 
 void darknet_amp_need_weights(void)
 {
     cfg_summary summary;
-    if (cfg_word && weights_word && !amp_file_exists(weights_word)
-        && amp_host_cfg_uses_amp(cfg_word, CFG_FOR_ANYTHING, &summary))
-        darknet_amp_refuse("%.700s: this weights file does not exist", weights_word);
+    const amp_program *program = amp_this_program();
+    if (program->cfg_word && program->weights_word && !amp_file_exists(program->weights_word)
+        && amp_host_cfg_uses_amp(program->cfg_word, CFG_FOR_ANYTHING, &summary))
+        darknet_amp_refuse("%.700s: this weights file does not exist", program->weights_word);
 }
 
 /* A number may follow -map. */
@@ -112,8 +113,8 @@ void darknet_amp_order(int argc, char **argv)
             options[option_count++] = argv[i];
         } else {
             of_detector |= place == 0;
-            if (place == 3) cfg_word = argv[i];
-            if (place == 4) weights_word = argv[i];
+            if (place == 3) amp_program_to_set()->cfg_word = argv[i];
+            if (place == 4) amp_program_to_set()->weights_word = argv[i];
             if (place >= 4) note_weights(argv[i]);
             places[word_count] = place;
             words[word_count++] = argv[i];

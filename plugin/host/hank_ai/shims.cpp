@@ -67,7 +67,7 @@ extern "C" pthread_t amp_shim_load_data(load_args args)
 
 static bool runs_ours; /* the program runs one of the plugin's commands */
 
-extern "C" void amp_cfg_refuse(const char *reason); /* ../program/cfg_stream.h, which is C */
+extern "C" void amp_cfg_refuse(const char *reason); /* ../program/cfg.h, which is C */
 
 static bool ends_with_a_line() { return runs_ours or darknet_amp_default_stream(); }
 

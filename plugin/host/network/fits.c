@@ -1,10 +1,16 @@
 /* See fits.h. */
 #include "fits.h"
 
+#include <malloc.h>
+
 #include "../data/data_check.h"
+#include "../fork_commands.h"
+#include "../program/cfg.h"
 #include "../program/exchange.h"
 #include "../program/memory.h"
+#include "../program/random.h"
 #include "../program/ranks.h"
+#include "../program/sharing.h"
 #include "state.h"
 
 amp_status amp_host_largest_pass(const amp_training *t, size_t there, int most, int stock, int *largest,
@@ -65,24 +71,22 @@ static void wait_for_others(void)
     amp_exchange_outcome(AMP_OK, "asking whether the training fits into memory", &none);
 }
 
-/* Whether this program has planned a training before: then the library has allocated its own memory. */
-static int has_planned;
-
 /* Adds up the training's needs, and finds the most that it may take: the free memory plus the part of `needs`
  * that the program already holds. For RAM that part is the resident memory. For an address space or a GPU it
  * is calculated: the parameters, the input of a pass and, once there was a plan, the program with the memory
  * of the backend's library. Gradients count as allocated, although the first plan allocates them. */
 static amp_status measure(asked *a, amp_needs *needs, amp_error *error)
 {
+    int *has_planned = &amp_program_to_set()->has_planned;
     AMP_TRY(amp_host_needs(&a->training, a->view.batch / amp_time_steps(&a->view), needs, error));
     wait_for_others();
     amp_available_memory memory = amp_host_available_memory();
     wait_for_others();
     size_t has = memory.resident ? memory.resident : needs->parameters + needs->pass.input;
-    if (!memory.resident && (!a->roughly || has_planned)) has += needs->program - a->training.pictures;
+    if (!memory.resident && (!a->roughly || *has_planned)) has += needs->program - a->training.pictures;
     a->there = memory.all ? memory.bytes + has : 0;
     a->what = memory.what;
-    has_planned |= !a->roughly;
+    *has_planned |= !a->roughly;
     return AMP_OK;
 }
 
@@ -173,7 +177,7 @@ amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
         amp_needs needs;
         /* A network that may only predict gets no training plan: that would allocate gradients, and prevent
          * folding from then on (amp_engine_trains). */
-        status = make_plan(net, !amp_checks_training(), &a, error);
+        status = make_plan(net, !amp_this_program()->trains, &a, error);
         if (status == AMP_OK) status = measure(&a, &needs, error);
         if (status == AMP_OK) settings.budget = arena_budget(&needs, memory ? memory : a.there);
         settings.on = 1;
@@ -185,6 +189,16 @@ amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
 }
 
 /* ---- -fit ---- */
+
+/* The choice for a training. In bytes. */
+typedef struct amp_fitting {
+    int subdivisions;
+    double again;        /* what checkpoint=auto repeats, as a share of a forward's arithmetic; 0: nothing */
+    size_t limit;        /* the limit that the choice was made for, which checkpoint=auto must keep; 0:
+                            unknown */
+    size_t needs, given; /* memory of the training with this choice, and as the .cfg has it */
+    size_t there;        /* the most that it may take; 0: unknown */
+} amp_fitting;
 
 /* The fixed cost of a pass, in operations per weight: reading it for forward and backward, and adding to its
  * gradient, takes the time of about this many operations. Measured on a CPU: yolov3-tiny, 416, bf16, takes 5
@@ -218,7 +232,7 @@ static amp_status needs_in(const asked *a, int subdivisions, size_t limit, amp_n
 }
 
 /* The cheapest choice that fits into `limit`. 0: none does. */
-static amp_status choose(const asked *a, int least, size_t limit, amp_fitting *out, amp_error *error)
+static amp_status choose_under(const asked *a, int least, size_t limit, amp_fitting *out, amp_error *error)
 {
     double cheapest = 0;
     out->subdivisions = 0;
@@ -254,8 +268,8 @@ static amp_status choose_of(asked *a, int least, amp_fitting *out, amp_error *er
     *out = (amp_fitting){ .subdivisions = least, .given = amp_needs_sum(&needs), .there = a->there };
     if (!a->there) return AMP_OK;
     /* Leaves a tenth free if possible: ask warns if less is free. */
-    AMP_TRY(choose(a, least, out->limit = certain / 10 * 9, out, error));
-    if (!out->subdivisions) AMP_TRY(choose(a, least, out->limit = certain, out, error));
+    AMP_TRY(choose_under(a, least, out->limit = certain / 10 * 9, out, error));
+    if (!out->subdivisions) AMP_TRY(choose_under(a, least, out->limit = certain, out, error));
     if (out->subdivisions) return AMP_OK;
     AMP_TRY(needs_in(a, a->images, 1, &needs, error));
     out->limit = a->there;
@@ -265,8 +279,12 @@ static amp_status choose_of(asked *a, int least, amp_fitting *out, amp_error *er
     return AMP_OK;
 }
 
-amp_status amp_host_choose_fit(struct network *net, int least, amp_fitting *out, const char **what,
-                               amp_error *error)
+/* For a network made with one image per pass, before its first pass: chooses the number of subdivisions, at
+ * least `least`, and the layers that backward recomputes, with which the training fits and is fastest by the
+ * planner's estimate. *what: the kind of memory, "RAM". AMP_NO_MEMORY: nothing fits; the error is that of
+ * amp_host_check_fits. All ranks call it, and get rank 0's choice. */
+static amp_status choose_fit(struct network *net, int least, amp_fitting *out, const char **what,
+                             amp_error *error)
 {
     asked a = { .training.net = net };
     amp_status status = amp_host_check_fits(net, 1, error);
@@ -277,4 +295,69 @@ amp_status amp_host_choose_fit(struct network *net, int least, amp_fitting *out,
     amp_exchange_broadcast(out, sizeof *out, "what fits");
     *what = a.what;
     return AMP_OK;
+}
+
+/* images: per step; given: the .cfg's subdivisions. */
+static void print_choice(const amp_fitting *c, int images, int given, const char *what)
+{
+    if (!c->there) {
+        fprintf(stderr, "amp: -fit: the amount of memory is unknown: nothing is changed\n");
+        return;
+    }
+    if (c->subdivisions == given && c->again == 0) {
+        fprintf(stderr, "amp: -fit: the training fits as the .cfg has it: it needs %.0f MiB, and there are "
+                "%.0f MiB of %s\n", amp_mib(c->needs), amp_mib(c->there), what);
+        return;
+    }
+    fprintf(stderr, "amp: -fit: as the .cfg has it the training needs %.0f MiB, but there are %.0f MiB of "
+                    "%s; it needs %.0f MiB with:\n", amp_mib(c->given), amp_mib(c->there), what,
+                    amp_mib(c->needs));
+    if (c->subdivisions != given)
+        fprintf(stderr, "amp: -fit: subdivisions=%d in [net], not %d: images of a pass, and so of each batch "
+                        "norm: %d, not %d\n", c->subdivisions, given, images / c->subdivisions,
+                images / given);
+    if (c->again > 0)
+        fprintf(stderr, "amp: -fit: checkpoint=auto in [amp]: %.1f %% of a forward's arithmetic is repeated, "
+                        "with the same results\n", 100 * c->again);
+}
+
+/* Before the training's network is made: makes one with one image per pass, and chooses. Ends the program if
+ * nothing can fit. */
+static void choose(amp_program *program, const char *cfg_file)
+{
+    amp_error error;
+    cfg_document *cfg;
+    const char *what = "";
+    unsigned char generator[AMP_HOST_RANDOM_BYTES];
+    amp_fitting choice;
+    amp_host_check(amp_cfg_document(cfg_file, &cfg, &error), &error);
+    int images = (int)cfg_net_number(cfg, "batch", 1);
+    int cut = (int)amp_sharing_cut(amp_ranks_of_step(), (int)cfg_net_number(cfg, "subdivisions", 1));
+    amp_document_give_back(cfg);
+    if (images % cut) return; /* an error, which is reported when the network is made */
+    fprintf(stderr, "amp: -fit: the network is made twice, first to find out what fits\n");
+    /* Large blocks, also those of the network that is trained, are returned to the system when freed: by
+     * default the C library learns from the first freed one to keep them. */
+    mallopt(M_MMAP_THRESHOLD, 128 << 10);
+    program->chosen.subdivisions = images;
+    program->chosen.recompute = 1;
+    int saved = amp_random_save(generator); /* the training must draw the same numbers as without -fit */
+    struct network *net = amp_fork_make_network(cfg_file, cfg_file, 0);
+    amp_host_check(choose_fit(net, cut, &choice, &what, &error), &error);
+    amp_fork_free_network(net);
+    malloc_trim(0);
+    if (saved) amp_random_restore(generator);
+    program->chosen.subdivisions = choice.there ? choice.subdivisions : 0;
+    program->chosen.recompute = choice.again > 0;
+    program->chosen.memory = choice.limit;
+    print_choice(&choice, images, cut, what);
+}
+
+void amp_fitting_choose(const char *cfg_file)
+{
+    amp_program *program = amp_program_to_set();
+    if (program->fit != AMP_FIT_ASKED || !program->trains) return;
+    program->fit = AMP_FIT_LOOKS;
+    choose(program, cfg_file);
+    program->fit = AMP_FIT_CHOSEN;
 }

@@ -30,25 +30,6 @@ amp_status amp_host_choose_recompute(struct network *, amp_error *);
  * is fastest by the planner's estimate. The batch of a step does not change, nor do any results, except those
  * of batch norm, whose statistics are of the images of one pass. */
 
-/* The choice for a training. In bytes. */
-typedef struct amp_fitting {
-    int subdivisions;
-    double again;        /* what checkpoint=auto repeats, as a share of a forward's arithmetic; 0: nothing */
-    size_t limit;        /* the limit that the choice was made for, which checkpoint=auto must keep; 0:
-                            unknown */
-    size_t needs, given; /* memory of the training with this choice, and as the .cfg has it */
-    size_t there;        /* the most that it may take; 0: unknown */
-} amp_fitting;
-
-/* For a network made with one image per pass, before its first pass: chooses the number of subdivisions, at
- * least `least`, and the layers that backward recomputes, with which the training fits and is fastest by the
- * planner's estimate. *what: the kind of memory, "RAM". AMP_NO_MEMORY: nothing fits; the error is that of
- * amp_host_check_fits. All ranks call it, and get rank 0's choice. */
-amp_status amp_host_choose_fit(struct network *, int least, amp_fitting *, const char **what, amp_error *);
-
-/* fitting.c: -fit was given. */
-void amp_fitting_request(void);
-/* fitting.c: before Darknet reads the training's .cfg; ends the program if nothing can fit. */
+/* Called before Darknet reads the .cfg of a training; does nothing without -fit. Ends the program if nothing
+ * can fit. */
 void amp_fitting_choose(const char *cfg_file);
-/* fitting.c: whether the network being made serves only the choice: its memory is not checked. */
-int amp_fitting_looks(void);

@@ -7,39 +7,37 @@
  * overwritten all the time. */
 #include "state.h"
 
-/* The layer that this thread runs; NULL: none, or one that computes its own products. */
-static _Thread_local struct { const amp_node *node; amp_engine *engine; } running;
-
 void amp_host_products_begin(struct darknet_amp *amp, int layer)
 {
     const amp_node *node = &amp_engine_plan(amp->engine)->nodes[layer];
     if (!node->desc.lends_products) return;
-    running.node = node;
-    running.engine = amp->engine;
+    amp_this_thread()->layer = node;
+    amp_this_thread()->engine = amp->engine;
 }
 
-void amp_host_products_end(void) { running.node = NULL; }
+void amp_host_products_end(void) { amp_this_thread()->layer = NULL; }
 
 static amp_factor factor_of(const float *data, int ld, int transposed)
 {
-    const amp_layer_desc *d = &running.node->desc;
+    const amp_layer_desc *d = &amp_this_thread()->layer->desc;
     amp_factor f = { data, ld, transposed, 0 };
     for (int k = 0; k < d->param_count; k++)
-        if (d->params[k].master == data) f.version = amp_engine_weights_version(running.engine);
+        if (d->params[k].master == data) f.version = amp_engine_weights_version(amp_this_thread()->engine);
     return f;
 }
 
 int darknet_amp_gemm(int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a,
                      int lda, const float *b, int ldb, float beta, float *c, int ldc)
 {
-    if (!running.node) return 0;
+    const amp_node *layer = amp_this_thread()->layer;
+    if (!layer) return 0;
     amp_error error;
-    amp_backend *backend = amp_engine_backend(running.engine);
+    amp_backend *backend = amp_engine_backend(amp_this_thread()->engine);
     const amp_gemm_desc product = { .m = m, .n = n, .k = k, .alpha = alpha, .beta = beta,
                                     .a = factor_of(a, lda, transpose_a),
                                     .b = factor_of(b, ldb, transpose_b), .c = c, .ldc = ldc,
-                                    .dtype = running.node->products };
+                                    .dtype = layer->products };
     if (backend->gemm(backend, &product, &error) == AMP_OK) return 1;
     /* Darknet's functions cannot return an error */
-    darknet_amp_refuse("layer %d [%s]: %s", running.node->index, running.node->desc.type, error.message);
+    darknet_amp_refuse("layer %d [%s]: %s", layer->index, layer->desc.type, error.message);
 }

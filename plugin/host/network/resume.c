@@ -264,7 +264,7 @@ static void begin_training(struct network *net, int in_loop, int *ended)
     if (resume->phase >= AMP_TRAINING) return;
     if (resume->phase == AMP_LOADED) {
         char *sidecar = amp_sidecar_name(resume->last_file);
-        if (!amp_host_has_clear())
+        if (!amp_this_program()->clear)
             amp_host_check(begin(net, resume->last_file, sidecar, in_loop, ended, &error), &error);
         else if (amp_name_is_taken(sidecar))
             print_note(net, "amp: -clear: %s is not read; momentum and loss scale are reset\n", sidecar);

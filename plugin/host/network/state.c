@@ -7,7 +7,7 @@
 #include "../data/data_check.h"
 #include "../data/images.h"
 #include "../data/loading.h"
-#include "../program/cfg_stream.h"
+#include "../program/cfg.h"
 #include "../program/ranks.h"
 #include "fits.h"
 #include "ranks_join.h"
@@ -65,13 +65,14 @@ static amp_status make_engine(struct darknet_amp *amp, struct network *net,
 
 static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *error)
 {
+    const amp_program *program = amp_this_program();
     amp_view view = amp_fork_view(net);
-    if (amp_host_refusal())
-        return amp_fail(error, AMP_UNSUPPORTED, "amp: %s; run with -amp off", amp_host_refusal());
+    if (program->refusal)
+        return amp_fail(error, AMP_UNSUPPORTED, "amp: %s; run with -amp off", program->refusal);
     amp->net = net;
     amp->layer_count = view.layers;
     amp->batch = view.batch;
-    amp->measures = amp_host_command_measures();
+    amp->measures = program->measures;
     amp->w = view.w;
     amp->h = view.h;
     amp->resume = amp_resume_create(view.layers);
@@ -83,7 +84,7 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
                                                  .drop = amp->config->spike == AMP_SPIKE_SKIP } };
     AMP_TRY(scaler_of(amp->config, &settings.scaler, error));
     AMP_TRY(amp_fork_take_over(amp, net, error));
-    if (amp->config->debug || (amp->config->spike_factor > 0 && amp_checks_training())) amp_images_note();
+    if (amp->config->debug || (amp->config->spike_factor > 0 && program->trains)) amp_images_note();
 
     amp_backend *backend = amp_fork_backend(error);
     if (!backend) return error->status;
@@ -99,7 +100,7 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
     if (view.on_gpu)
         fprintf(stderr, "amp: the authors have not run this release on a GPU: compare a short training with "
                 "-amp off before a long one\n");
-    if (amp_host_command_maps() && amp_fork_knows_map())
+    if (program->maps && amp_fork_knows_map())
         fprintf(stderr, "amp: detector map is this Darknet's own: it uses -points 0 by default and does not "
                         "clip boxes to the image; amp valid and -map use -points 101 and clip them\n");
     return make_engine(amp, net, &settings, backend, error);
@@ -120,7 +121,7 @@ struct darknet_amp *amp_host_make(struct network *net)
     amp->config = config;
     /* Set allocator limits before AMP allocates large blocks, but after Darknet's temporary ones, which are
      * freed again while the network is made and would leave holes. */
-    if (!amp_fitting_looks()) amp_loading_watch();
+    if (amp_this_program()->fit != AMP_FIT_LOOKS) amp_loading_watch();
     amp_host_check(make(amp, net, &error), &error);
     return amp;
 }
@@ -128,8 +129,8 @@ struct darknet_amp *amp_host_make(struct network *net)
 void amp_host_network_made(struct network *net)
 {
     amp_error error;
-    int trains = amp_checks_training();
-    if (amp_fitting_looks()) return;
+    int trains = amp_this_program()->trains;
+    if (amp_this_program()->fit == AMP_FIT_LOOKS) return;
     malloc_trim(0); /* otherwise memory that Darknet's layers freed again would still count as used */
     if (trains) amp_host_check(amp_host_check_fits(net, 1, &error), &error);
     amp_host_check(amp_host_choose_recompute(net, &error), &error);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "../../comm/launch.h"
+#include "program.h"
 #include "ranks.h"
 
 static int error_stream = STDERR_FILENO;
@@ -19,7 +20,7 @@ void amp_host_keep_error_stream(void) { error_stream = dup(STDERR_FILENO); }
 static int prints_error(void)
 {
     amp_comm *comm = amp_ranks();
-    if (!comm) return !amp_ranks_is_awaited() || amp_comm_launched_rank() == 0;
+    if (!comm) return !amp_this_program()->ranks.awaited || amp_comm_launched_rank() == 0;
     return !comm->prints_error || comm->prints_error(comm);
 }
 
@@ -34,7 +35,7 @@ void darknet_amp_refuse(const char *format, ...)
     pthread_mutex_lock(&ending); /* print one line, from the first thread: the others wait here */
     fflush(stdout);
     int prints = prints_error(), rank = amp_ranks() ? amp_ranks()->rank
-        : amp_ranks_is_awaited() ? amp_comm_launched_rank() : 0;
+        : amp_this_program()->ranks.awaited ? amp_comm_launched_rank() : 0;
     if (!prints) amp_ranks_await_end();
     prints |= !amp_ranks(); /* no other rank has ended this one, so only this rank has the error */
     if (prints && rank) dprintf(error_stream, "rank %d: %s\n", rank, error.message);

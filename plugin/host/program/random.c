@@ -22,12 +22,7 @@
 #include <time.h>
 
 #include "../../include/darknet_amp.h"
-
-/* From -seed. Set once, while the program has one thread, and read by all. */
-static struct {
-    int set;
-    unsigned value;
-} seed;
+#include "program.h"
 
 static atomic_ulong jobs; /* number of image loading jobs begun */
 
@@ -76,8 +71,9 @@ int amp_random_restore(const unsigned char state[AMP_HOST_RANDOM_BYTES])
 
 void amp_random_set_seed(unsigned value)
 {
-    seed.value = value;
-    seed.set = 1;
+    amp_program *program = amp_program_to_set();
+    program->seed = value;
+    program->is_seeded = 1;
     if (!generator.ours)
         generator.ours = initstate(1, (char *)generator.words, sizeof generator.words) != NULL;
 }
@@ -121,11 +117,11 @@ int darknet_amp_draws_nothing;
 
 /* ---- jobs and their streams ---- */
 
-int darknet_amp_is_seeded(void) { return seed.set; }
+int darknet_amp_is_seeded(void) { return amp_this_program()->is_seeded; }
 
 unsigned darknet_amp_seed(void)
 {
-    return seed.set ? seed.value : (unsigned)time(0);
+    return amp_this_program()->is_seeded ? amp_this_program()->seed : (unsigned)time(0);
 }
 
 /* Numbers start at 1: 0 means a job without a number. */
@@ -136,9 +132,11 @@ void amp_random_set_next_job(unsigned long job) { atomic_store(&jobs, job - 1); 
 
 void amp_random_begin_job(unsigned long job, int part)
 {
-    if (!seed.set) return;
+    const amp_program *program = amp_this_program();
+    if (!program->is_seeded) return;
     stream.begun = 1;
-    stream.counter = amp_random_mix(amp_random_mix(amp_random_mix(seed.value + 1u) + job) + (uint64_t)part);
+    stream.counter = amp_random_mix(amp_random_mix(amp_random_mix(program->seed + 1u) + job)
+                                    + (uint64_t)part);
 }
 
 int darknet_amp_rand(void)

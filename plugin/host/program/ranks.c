@@ -3,45 +3,42 @@
 
 #include <unistd.h>
 
-static amp_comm *comm;
-static int networks = 1; /* of this program that train together: -gpus */
-static int awaited;      /* 1 until amp_ranks_start knows whether there are other ranks */
+#include "program.h"
 
-amp_comm *amp_ranks(void) { return comm; }
-int amp_ranks_count(void) { return comm ? comm->size : 1; }
-int amp_ranks_leads(void) { return !comm || comm->rank == 0; }
-int amp_ranks_of_step(void) { return comm ? comm->size : networks; }
+amp_comm *amp_ranks(void) { return amp_this_program()->ranks.comm; }
+int amp_ranks_count(void) { return amp_ranks() ? amp_ranks()->size : 1; }
+int amp_ranks_leads(void) { return !amp_ranks() || amp_ranks()->rank == 0; }
+int amp_ranks_of_step(void) { return amp_ranks() ? amp_ranks()->size : amp_this_program()->ranks.networks; }
 
 void amp_ranks_phase(const char *format, ...)
 {
     va_list args;
+    amp_comm *comm = amp_ranks();
     if (!comm) return;
     va_start(args, format);
     vsnprintf(comm->phase, sizeof comm->phase, format, args);
     va_end(args);
 }
 
-void amp_ranks_await(void) { awaited = 1; }
-int amp_ranks_is_awaited(void) { return awaited; }
-
-void amp_ranks_set(amp_comm *now, int networks_now)
+void amp_ranks_set(amp_comm *comm, int networks)
 {
-    comm = now;
-    networks = networks_now;
-    awaited = 0;
+    amp_program *program = amp_program_to_set();
+    program->ranks.comm = comm;
+    program->ranks.networks = networks;
+    program->ranks.awaited = 0;
 }
 
 void amp_ranks_leave(void)
 {
-    amp_comm *left = comm;
+    amp_comm *left = amp_ranks();
     if (!left) return;
     amp_ranks_phase("the end");
-    comm = NULL; /* loaders may still be running, and print an error */
+    amp_program_to_set()->ranks.comm = NULL; /* loaders may still be running, and print an error */
     left->destroy(left);
 }
 
 void amp_ranks_await_end(void)
 {
-    unsigned left = comm ? 10 : 3; /* seconds */
+    unsigned left = amp_ranks() ? 10 : 3; /* seconds */
     while ((left = sleep(left))) { /* interrupted by a signal */ }
 }

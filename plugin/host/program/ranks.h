@@ -10,11 +10,6 @@
 
 #include "../../comm/comm.h"
 
-/* Called before the arguments are read, if amp_ranks_start will follow. amp_ranks_is_awaited returns 1 from
- * then until amp_ranks_start has joined the others, or has found that there are none. */
-void amp_ranks_await(void);
-int amp_ranks_is_awaited(void);
-
 /* Joins the other programs, if a launcher has started several. Called at program start, while it has no other
  * threads. Ends the program unless the command is a training under AMP and all ranks have the same command
  * line. words: of the command line; gpus: the argument of -gpus, or "". From here on all ranks except 0 print
@@ -47,9 +42,9 @@ void amp_ranks_gather(void);
 /* Sets the purpose of the following collective calls (amp_comm.phase), for a time limit's message. */
 __attribute__((format(printf, 1, 2))) void amp_ranks_phase(const char *format, ...);
 
-/* Checks what must be the same on all ranks. note: adds a line such as "-seed 7\n", which a message quotes
- * after "rank 0 has". note_file: adds a file's checksum. agree: compares the lines added since its last call
- * with the other ranks' lines, and ends the program if they differ. */
+/* exchange.c checks what must be the same on all ranks. note: adds a line such as "-seed 7\n", which a
+ * message quotes after "rank 0 has". note_file: adds a file's checksum. agree: compares the lines added since
+ * its last call with the other ranks' lines, and ends the program if they differ. */
 __attribute__((format(printf, 1, 2))) void amp_ranks_note(const char *format, ...);
 void amp_ranks_note_file(const char *what, const char *name);
 void amp_ranks_agree(void);
@@ -58,8 +53,6 @@ void amp_ranks_agree(void);
 #define amp_ranks_refuse(...) \
     do { if (!amp_ranks_leads()) amp_ranks_await_end(); darknet_amp_refuse(__VA_ARGS__); } while (0)
 
-/* Called when the training has ended normally. A program that ends without it ends all ranks. */
-void amp_ranks_over(void);
 /* Waits until the others have ended too, and leaves the communicator. For a program that ends with _exit,
  * which runs no handlers. */
 void amp_ranks_leave(void);

@@ -7,27 +7,23 @@
 #include "../../comm/launch.h"
 #include "../../include/darknet_amp.h"
 #include "../fork.h"
+#include "cfg.h"
 #include "exchange.h"
 #include "failure.h"
 #include "random.h"
 #include "ranks.h"
-#include "request.h"
+#include "program.h"
 #include "turns.h"
 #include "version.h"
 
-static amp_comm *launched; /* all ranks, while amp_ranks() is only a part of them; else NULL */
-static int over;           /* the training has ended normally */
-
 /* ---- the end ---- */
-
-void amp_ranks_over(void) { over = 1; }
 
 /* Runs at every exit. Darknet ends the program in some places by itself, and only rank 0 shows what Darknet
  * prints: another rank prints where to look for it. */
 static void leave_or_end(void)
 {
     amp_comm *comm = amp_ranks();
-    if (!comm || over) {
+    if (!comm || amp_this_program()->ranks.over) {
         amp_ranks_leave();
         return;
     }
@@ -88,10 +84,11 @@ void amp_ranks_take_gpu(void)
 
 void amp_ranks_gather(void)
 {
+    amp_comm *launched = amp_this_program()->ranks.launched;
     if (!launched) return;
     if (amp_ranks()) amp_ranks()->destroy(amp_ranks());
     amp_ranks_set(launched, 1);
-    launched = NULL;
+    amp_program_to_set()->ranks.launched = NULL;
 }
 
 int amp_ranks_part(int count)
@@ -100,7 +97,7 @@ int amp_ranks_part(int count)
     amp_comm *part;
     amp_ranks_gather();
     amp_ranks_phase("measuring %d of the ranks", count);
-    launched = amp_ranks();
+    amp_comm *launched = amp_program_to_set()->ranks.launched = amp_ranks();
     amp_host_check(launched->part(launched, count, &part, &error), &error);
     amp_ranks_set(part, 1);
     return launched->rank < count;

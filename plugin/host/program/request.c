@@ -1,4 +1,4 @@
-/* What the command line asks of this program's networks: see request.h. */
+/* The words and options of the command line: see request.h. */
 #include "request.h"
 
 #include <string.h>
@@ -6,10 +6,9 @@
 #include "../../amp/cfg_text.h"
 #include "../../files/safe_file.h"
 #include "../fork.h"
-#include "documents.h"
 #include "failure.h"
 
-/* ---- the command line ---- */
+/* ---- words ---- */
 
 int amp_host_find_argument(int argc, char **argv, const char *name)
 {
@@ -135,11 +134,118 @@ void amp_host_check_options(int argc, char **argv, int classifier, int refuses)
     }
 }
 
-/* ---- requirements for networks ---- */
+/* ---- the options of a training ---- */
 
-/* What the command asks of the networks. Set before the first network is made: at program start, or by a verb
- * of `darknet amp`. */
-static struct { const char *amp, *refusal; int clear, measures, maps; } request;
+/* A count that is an option's value; 0: the word is not one. */
+static long count_of(const char *word)
+{
+    char *end;
+    long count = strtol(word, &end, 10);
+    return *word && !*end && count >= 1 && count <= 1000000000 ? count : 0;
+}
+
+/* -map alone, or followed by a number. */
+static void take_map(amp_program *program, int *argc, char **argv)
+{
+    int i = amp_host_take_flag(argc, argv, "-map");
+    const char *value = i && argv[i] ? argv[i] : "";
+    program->has_map = i > 0;
+    if (!*value || strspn(value, "-0123456789") != strlen(value)) return;
+    if (!(program->map.every = count_of(value)))
+        darknet_amp_refuse("command line: -map: expected nothing or a number of iterations from 1");
+    amp_host_remove_arguments(argc, argv, i, 1);
+}
+
+/* The value of an option of Darknet's own -map, in forks that have one. The option stays in argv. */
+static const char *map_option(int argc, char **argv, const char *name)
+{
+    const amp_fork_option *option = amp_fork_options;
+    while (option->name && strcmp(option->name, name)) option++;
+    int i = option->name && option->of_detector ? amp_host_find_argument(argc, argv, name) : 0;
+    return i && i + 1 < argc ? argv[i + 1] : NULL;
+}
+
+static double fraction_option(int argc, char **argv, const char *name, double least, double usual)
+{
+    char *end;
+    const char *value = map_option(argc, argv, name);
+    double number = value ? strtod(value, &end) : usual;
+    if (value && (!*value || *end || !(number >= least) || !(number < 1)))
+        darknet_amp_refuse("command line: %s %s: -map expects a number from %g to below 1", name, value,
+                           least);
+    return number;
+}
+
+static void read_map_options(amp_program *program, int argc, char **argv)
+{
+    const char *epochs = map_option(argc, argv, "-mAP_epochs"), *points = map_option(argc, argv, "-points");
+    program->map.epochs = epochs ? count_of(epochs) : 4;
+    if (!program->map.epochs)
+        darknet_amp_refuse("command line: -mAP_epochs %s: expected a number of epochs from 1", epochs);
+    if (epochs && program->map.every)
+        darknet_amp_refuse("command line: -mAP_epochs: -map %ld already says when to measure; give one of "
+                           "the two", program->map.every);
+    if (points && strcmp(points, "101"))
+        darknet_amp_refuse("command line: -points %s: under AMP -map measures with 101 points; leave it out",
+                           points);
+    program->map.iou = fraction_option(argc, argv, "-iou_thresh", .01, .5);
+    program->map.confidence = fraction_option(argc, argv, "-thresh", 0, .25);
+}
+
+static void take_patience(amp_program *program, int *argc, char **argv, int under_amp)
+{
+    const char *value = amp_host_take_argument(argc, argv, "-patience", "a number of measurements");
+    if (!value) return;
+    if (!(program->map.patience = count_of(value)))
+        darknet_amp_refuse("command line: -patience %s: expected a number of measurements from 1", value);
+    if (!program->has_map)
+        darknet_amp_refuse("command line: -patience: it counts what -map measures; add -map [N]%s",
+                           under_amp || !amp_fork_knows_map() ? "" : ", and -amp");
+}
+
+static void take_fit(amp_program *program, int *argc, char **argv, int under_amp)
+{
+    if (!amp_host_take_flag(argc, argv, "-fit")) return;
+    if (!under_amp)
+        darknet_amp_refuse("command line: -fit: it only plans trainings under AMP; add -amp, or [amp] to the "
+                           ".cfg");
+    program->fit = AMP_FIT_ASKED;
+}
+
+int amp_cache_word(const char *word)
+{
+    return !strcmp(word, "ram") ? AMP_CACHE_RAM : !strcmp(word, "disk") ? AMP_CACHE_DISK
+         : !strcmp(word, "off") ? AMP_CACHE_OFF : -1;
+}
+
+static void take_cache(amp_program *program, int *argc, char **argv)
+{
+    char shown[64];
+    const char *word = amp_host_take_argument(argc, argv, "-cache", AMP_CACHE_WORDS);
+    program->cache = word ? amp_cache_word(word) : -1;
+    if (!word || program->cache >= 0) return;
+    cfg_printable(shown, sizeof shown, word);
+    darknet_amp_refuse("command line: -cache %s: unknown; allowed: " AMP_CACHE_WORDS, shown);
+}
+
+void amp_host_take_options(int *argc, char **argv, int under_amp)
+{
+    const char *command[2];
+    amp_program *program = amp_program_to_set();
+    if (amp_host_command_words(*argc, argv, command, 2) < 2 || strcmp(command[1], "train")) return;
+    program->is_detector = !strcmp(command[0], "detector");
+    if (!program->is_detector && strcmp(command[0], "classifier")) return;
+    program->log = amp_host_take_argument(argc, argv, amp_fork_log_option, "a file's name");
+    take_cache(program, argc, argv);
+    if (under_amp || !amp_fork_knows_map()) take_map(program, argc, argv);
+    if (program->has_map) read_map_options(program, *argc, argv);
+    take_patience(program, argc, argv, under_amp);
+    take_fit(program, argc, argv, under_amp);
+    if (program->has_map && !program->is_detector)
+        darknet_amp_refuse("command line: -map: mAP is for detectors; use classifier valid for a classifier");
+}
+
+/* ---- what the command asks of networks ---- */
 
 /* Darknet's commands that inspect a network or train through it in a way for which AMP has no buffers. */
 static const struct { const char *command[2], *why; } refused[] = {
@@ -153,78 +259,18 @@ static const struct { const char *command[2], *why; } refused[] = {
 void amp_host_note_command(int argc, char **argv)
 {
     const char *command[2];
-    request.refusal = NULL;
-    request.clear = amp_host_find_argument(argc, argv, "-clear") > 0;
-    request.measures = request.maps = 0;
+    amp_program *program = amp_program_to_set();
+    program->refusal = NULL;
+    program->clear = amp_host_find_argument(argc, argv, "-clear") > 0;
+    program->measures = program->maps = 0;
     if (amp_host_command_words(argc, argv, command, 2) < 2) return;
-    request.maps = !strcmp(command[1], "map");
-    request.measures = request.maps || !strncmp(command[1], "valid", 5) || !strcmp(command[1], "recall");
+    program->maps = !strcmp(command[1], "map");
+    program->measures = program->maps || !strncmp(command[1], "valid", 5) || !strcmp(command[1], "recall");
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         const char *const *r = refused[i].command;
         if (!strcmp(r[0], command[0]) && (!r[1] || !strcmp(r[1], command[1])))
-            request.refusal = refused[i].why;
+            program->refusal = refused[i].why;
     }
 }
 
-int amp_host_has_clear(void) { return request.clear; }
-int amp_host_command_measures(void) { return request.measures; }
-int amp_host_command_maps(void) { return request.maps; }
-const char *amp_host_refusal(void) { return request.refusal; }
-
-void amp_host_request_dtype(const char *dtype) { request.amp = dtype; }
-const char *amp_host_requested_dtype(void) { return request.amp; }
-
-amp_status amp_host_read_config(const char *cfg, const char *dtype, amp_config **out, amp_error *error)
-{
-    cfg_document *document;
-    AMP_TRY(amp_cfg_document(cfg, &document, error));
-    amp_status status = amp_config_read(document, dtype, amp_fork_default_dtype(), out, error);
-    amp_document_give_back(document);
-    return status;
-}
-
-amp_status amp_host_is_on(const char *cfg, const char *dtype, int *on, amp_error *error)
-{
-    amp_config *config;
-    AMP_TRY(amp_host_read_config(cfg, dtype, &config, error));
-    *on = config->enabled;
-    amp_config_free(config);
-    return AMP_OK;
-}
-
-static void print_warning(void *context, int is_error, const char *line)
-{
-    (void)context;
-    (void)is_error;
-    fprintf(stderr, "warning: %s\n", line);
-}
-
-amp_status amp_host_look_at_cfg(const char *cfg, cfg_use use, cfg_summary *summary, amp_error *error)
-{
-    static int has_warned;
-    const cfg_listener printer = { print_warning, NULL };
-    cfg_document *document;
-    AMP_TRY(amp_cfg_document(cfg, &document, error));
-    cfg_check(document, &amp_cfg_fork, use, NULL, summary);
-    if (!summary->errors && summary->warnings && !has_warned) {
-        has_warned = 1;
-        cfg_check(document, &amp_cfg_fork, use, &printer, summary);
-    }
-    amp_document_give_back(document);
-    return summary->errors ? amp_fail(error, AMP_BAD_CONFIG, "%s", summary->first_error) : AMP_OK;
-}
-
-amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error)
-{
-    cfg_summary summary;
-    return amp_host_look_at_cfg(cfg, use, &summary, error);
-}
-
-int amp_host_cfg_uses_amp(const char *cfg, cfg_use use, cfg_summary *summary)
-{
-    amp_error error;
-    int wanted = 0;
-    amp_host_check(amp_host_is_on(cfg, request.amp, &wanted, &error), &error);
-    if (wanted) amp_host_check(amp_host_look_at_cfg(cfg, use, summary, &error), &error);
-    return wanted;
-}
+void amp_host_request_dtype(const char *dtype) { amp_program_to_set()->dtype = dtype; }

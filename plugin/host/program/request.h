@@ -1,7 +1,8 @@
-/* What the command line and the .cfg ask of this program's networks. */
+/* The words and options of the command line. */
 #pragma once
 
 #include "../fork.h"
+#include "program.h"
 
 /* The position of a word in argv; 0: it is not there. */
 int amp_host_find_argument(int argc, char **argv, const char *name);
@@ -29,33 +30,20 @@ void amp_host_check_options(int argc, char **argv, int classifier, int refuses);
  * most `most`. Returns their number. Options may be anywhere, also before the command. */
 int amp_host_command_words(int argc, char **argv, const char **words, int most);
 
-/* The dtype of networks made from here on, as for `-amp` on the command line: "off", "fp32", "fp16", "bf16",
- * or NULL for the .cfg's setting. The string is not copied: it must live until those networks are made. For
- * commands that make their own networks; not thread-safe. */
-void amp_host_request_dtype(const char *dtype);
-const char *amp_host_requested_dtype(void);
-
-/* Called before Darknet runs its command: records whether this command can run networks under AMP, whether it
- * measures accuracy, and whether -clear was given. */
+/* Sets what amp_program says of the command: refusal, measures, maps, clear. */
 void amp_host_note_command(int argc, char **argv);
-/* Whether -clear was given: then the sidecar (NAME.amp) of the weights is not read. */
-int amp_host_has_clear(void);
-/* Whether the command measures accuracy: valid and its variants, map, recall. */
-int amp_host_command_measures(void);
-int amp_host_command_maps(void); /* `detector map` */
-/* NULL, or the reason why the program's command cannot run a network under AMP, worded as the middle of a
- * message. */
-const char *amp_host_refusal(void);
 
-/* The settings of a .cfg: amp_config_read. dtype: as in amp_host_request_dtype. */
-amp_status amp_host_read_config(const char *cfg, const char *dtype, amp_config **out, amp_error *error);
-/* Whether they turn AMP on. */
-amp_status amp_host_is_on(const char *cfg, const char *dtype, int *on, amp_error *error);
-/* Checks the whole .cfg (cfg_check.h). AMP_BAD_CONFIG: its first mistake. Warnings are printed only for the
- * first .cfg that has some: later ones are copies of it. */
-amp_status amp_host_look_at_cfg(const char *cfg, cfg_use use, cfg_summary *, amp_error *error);
-amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error);
+/* Sets amp_program's options of `detector train` and `classifier train`, and removes them from the arguments;
+ * other commands' arguments stay. A mistake ends the program. */
+void amp_host_take_options(int *argc, char **argv, int under_amp);
 
-/* Whether a network of this .cfg would be under AMP, with this command line; if so, sets *summary. A broken
- * .cfg ends the program; use: the purpose for which it is checked. */
-int amp_host_cfg_uses_amp(const char *cfg, cfg_use use, cfg_summary *summary);
+/* Where decoded images are kept: the value of -cache, and of cache= in a .data file. amp_cache_word: -1 for
+ * any other word. */
+typedef enum amp_cache_kind { AMP_CACHE_OFF, AMP_CACHE_RAM, AMP_CACHE_DISK } amp_cache_kind;
+#define AMP_CACHE_WORDS "ram, disk, off"
+#define AMP_CACHE_HELPS "cache=disk" /* against slow loading */
+int amp_cache_word(const char *word);
+
+/* The dtype of networks made from here on (amp_program.dtype). The string is not copied: it must live until
+ * those networks are made. For commands that make their own networks; not thread-safe. */
+void amp_host_request_dtype(const char *dtype);

@@ -2,6 +2,7 @@
 #include "sharing.h"
 
 #include "failure.h"
+#include "program.h"
 #include "ranks.h"
 
 /* ---- subdivisions ---- */
@@ -34,39 +35,41 @@ int amp_sharing_subdivisions(const cfg_document *cfg, int sync_batchnorm)
 
 /* ---- images ---- */
 
-/* Of the current job; all jobs of a training are the same. Set by the thread that starts jobs, before its
- * loaders: they continue when the training has stopped, and the main thread leaves the other ranks. first to
- * last: the parts with images of this rank. */
-static struct { int images, parts, first, last, rank, ranks; } job;
+/* The thread that starts jobs sets it, before its loaders; all jobs of a training are the same. first, last:
+ * the parts with images of this rank. rank and ranks are copies: loaders continue when the training has
+ * stopped and the main thread leaves the other ranks. */
+typedef struct amp_shared_job job;
 
 /* Where part i's images begin in the step; the last part's come first. */
-static int begin_of(int i) { return job.images - (int)((long)(i + 1) * job.images / job.parts); }
+static int begin_of(const job *j, int i)
+{
+    return j->images - (int)((long)(i + 1) * j->images / j->parts);
+}
 
 /* This rank's images of the step. */
-static int own_begin(void) { return job.rank * (job.images / job.ranks); }
-static int own_end(void) { return own_begin() + job.images / job.ranks; }
+static int own_begin(const job *j) { return j->rank * (j->images / j->ranks); }
+static int own_end(const job *j) { return own_begin(j) + j->images / j->ranks; }
 
 void amp_sharing_begin_job(int images, int parts)
 {
+    job *j = &amp_program_to_set()->job;
     if (amp_ranks_count() < 2) return;
-    job.rank = amp_ranks()->rank;
-    job.ranks = amp_ranks_count();
-    job.images = images;
-    job.parts = parts < 1 ? 1 : parts;
-    job.first = 0;
-    job.last = job.parts - 1;
-    while (begin_of(job.first) >= own_end()) job.first++;
-    while (begin_of(job.last - 1) <= own_begin()) job.last--;
+    *j = (job){ .rank = amp_ranks()->rank, .ranks = amp_ranks_count(), .images = images,
+                .parts = parts < 1 ? 1 : parts };
+    j->last = j->parts - 1;
+    while (begin_of(j, j->first) >= own_end(j)) j->first++;
+    while (begin_of(j, j->last - 1) <= own_begin(j)) j->last--;
 }
 
 amp_shared_part amp_sharing_part(int thread)
 {
-    int idle = job.parts - (job.last - job.first + 1);
-    amp_shared_part part = { .number = job.first + thread - idle };
+    const job *j = &amp_this_program()->job;
+    int idle = j->parts - (j->last - j->first + 1);
+    amp_shared_part part = { .number = j->first + thread - idle };
     if (thread < idle) return (amp_shared_part){ 0 };
-    int begin = begin_of(part.number), end = begin_of(part.number - 1);
+    int begin = begin_of(j, part.number), end = begin_of(j, part.number - 1);
     part.images = end - begin;
-    part.first = begin < own_begin() ? own_begin() - begin : 0;
-    part.kept = (end < own_end() ? end : own_end()) - begin - part.first;
+    part.first = begin < own_begin(j) ? own_begin(j) - begin : 0;
+    part.kept = (end < own_end(j) ? end : own_end(j)) - begin - part.first;
     return part;
 }

@@ -9,14 +9,9 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "program.h"
 
 enum { LONGEST_LINE = 4096 };
-
-/* Set once by main; used by the thread that runs the training's loop. */
-static struct {
-    int taken, in, out;
-    double waited;
-} turns = { .in = -1, .out = -1 };
 
 amp_status amp_turns_take(amp_error *error)
 {
@@ -30,18 +25,16 @@ amp_status amp_turns_take(amp_error *error)
                         "`darknet amp compare` and `bench` start programs with it; unset it", descriptors);
     unsetenv(AMP_TURNS); /* only for this program */
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* if the other side is killed, so is this program */
-    turns.in = (int)in;
-    turns.out = (int)out;
-    turns.taken = 1;
-    fcntl(turns.in, F_SETFD, FD_CLOEXEC);
-    fcntl(turns.out, F_SETFD, FD_CLOEXEC);
+    amp_program_to_set()->turns = (struct amp_turns){ .taken = 1, .in = (int)in, .out = (int)out };
+    fcntl((int)in, F_SETFD, FD_CLOEXEC);
+    fcntl((int)out, F_SETFD, FD_CLOEXEC);
     setvbuf(stdout, NULL, _IOLBF, 0); /* keeps the lines of both streams in order in the log that takes
                                          them */
     return AMP_OK;
 }
 
-int amp_turns_taken(void) { return turns.taken; }
-double amp_turns_waited(void) { return turns.waited; }
+int amp_turns_taken(void) { return amp_this_program()->turns.taken; }
+double amp_turns_waited(void) { return amp_this_program()->turns.waited; }
 
 /* Sends a line that begins with `before`, which is "" or " ". Returns 0 if the other side is gone: then the
  * write fails, since the program ignores SIGPIPE. */
@@ -53,7 +46,7 @@ static int send_line(const char *before, const char *format, va_list args)
     length += printed < (int)(sizeof text - 1 - length) ? (size_t)printed : sizeof text - 2 - length;
     text[length++] = '\n';
     while (sent < length) {
-        ssize_t written = write(turns.out, text + sent, length - sent);
+        ssize_t written = write(amp_this_program()->turns.out, text + sent, length - sent);
         if (written < 0 && errno != EINTR) return 0;
         if (written > 0) sent += (size_t)written;
     }
@@ -63,7 +56,7 @@ static int send_line(const char *before, const char *format, va_list args)
 static int wait_for_byte(char *byte)
 {
     ssize_t got;
-    do got = read(turns.in, byte, 1); while (got < 0 && errno == EINTR);
+    do got = read(amp_this_program()->turns.in, byte, 1); while (got < 0 && errno == EINTR);
     return got == 1;
 }
 
@@ -71,12 +64,12 @@ int amp_turns_yield(const char *format, ...)
 {
     char answer = 's';
     va_list args;
-    if (!turns.taken) return 0;
+    if (!amp_turns_taken()) return 0;
     double began = amp_clock_seconds();
     va_start(args, format);
     int stop = !send_line("", format, args) || !wait_for_byte(&answer) || answer != 'g';
     va_end(args);
-    turns.waited += amp_clock_seconds() - began;
+    amp_program_to_set()->turns.waited += amp_clock_seconds() - began;
     return stop;
 }
 
@@ -86,6 +79,6 @@ void amp_turns_send(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    if (turns.taken) send_line(" ", format, args);
+    if (amp_turns_taken()) send_line(" ", format, args);
     va_end(args);
 }

@@ -36,9 +36,6 @@ enum { ENDING = 128, LINE = 1024, PATH_BYTES = 4096 };
 
 /* A program runs one of these loops, in its main thread. */
 static struct {
-    const char *log_name;
-    int detector, map_given;
-    amp_map_options map;
     struct network **nets; /* of the current call, and of the step before it; NULL: no loop runs */
     int count;            /* of networks that take their own steps: with -gpus and without AMP, else 1 */
     int w, h;             /* as in the .cfg */
@@ -57,103 +54,6 @@ static struct {
     char row[AMP_LOG_TEXT]; /* the step's row of the log */
     int fault_told;         /* printed why the loss of a training without AMP is not finite */
 } training = { .log = { .descriptor = -1 } };
-
-/* ---- command line ---- */
-
-/* A count that is an option's value; 0: the word is not one. */
-static long count_of(const char *word)
-{
-    char *end;
-    long count = strtol(word, &end, 10);
-    return *word && !*end && count >= 1 && count <= 1000000000 ? count : 0;
-}
-
-/* -map alone, or followed by a number. */
-static void take_map(int *argc, char **argv)
-{
-    int i = amp_host_take_flag(argc, argv, "-map");
-    const char *value = i && argv[i] ? argv[i] : "";
-    training.map_given = i > 0;
-    if (!*value || strspn(value, "-0123456789") != strlen(value)) return;
-    if (!(training.map.every = count_of(value)))
-        darknet_amp_refuse("command line: -map: expected nothing or a number of iterations from 1");
-    amp_host_remove_arguments(argc, argv, i, 1);
-}
-
-/* The value of an option of Darknet's own -map, in forks that have one. The option stays in argv. */
-static const char *map_option(int argc, char **argv, const char *name)
-{
-    const amp_fork_option *option = amp_fork_options;
-    while (option->name && strcmp(option->name, name)) option++;
-    int i = option->name && option->of_detector ? amp_host_find_argument(argc, argv, name) : 0;
-    return i && i + 1 < argc ? argv[i + 1] : NULL;
-}
-
-static double fraction_option(int argc, char **argv, const char *name, double least, double usual)
-{
-    char *end;
-    const char *value = map_option(argc, argv, name);
-    double number = value ? strtod(value, &end) : usual;
-    if (value && (!*value || *end || !(number >= least) || !(number < 1)))
-        darknet_amp_refuse("command line: %s %s: -map expects a number from %g to below 1", name, value,
-                           least);
-    return number;
-}
-
-static void read_map_options(int argc, char **argv)
-{
-    const char *epochs = map_option(argc, argv, "-mAP_epochs"), *points = map_option(argc, argv, "-points");
-    training.map.epochs = epochs ? count_of(epochs) : 4;
-    if (!training.map.epochs)
-        darknet_amp_refuse("command line: -mAP_epochs %s: expected a number of epochs from 1", epochs);
-    if (epochs && training.map.every)
-        darknet_amp_refuse("command line: -mAP_epochs: -map %ld already says when to measure; give one of "
-                           "the two", training.map.every);
-    if (points && strcmp(points, "101"))
-        darknet_amp_refuse("command line: -points %s: under AMP -map measures with 101 points; leave it out",
-                           points);
-    training.map.iou = fraction_option(argc, argv, "-iou_thresh", .01, .5);
-    training.map.confidence = fraction_option(argc, argv, "-thresh", 0, .25);
-}
-
-static void take_patience(int *argc, char **argv, int under_amp)
-{
-    const char *value = amp_host_take_argument(argc, argv, "-patience", "a number of measurements");
-    if (!value) return;
-    if (!(training.map.patience = count_of(value)))
-        darknet_amp_refuse("command line: -patience %s: expected a number of measurements from 1", value);
-    if (!training.map_given)
-        darknet_amp_refuse("command line: -patience: it counts what -map measures; add -map [N]%s",
-                           under_amp || !amp_fork_knows_map() ? "" : ", and -amp");
-}
-
-static void take_fit(int *argc, char **argv, int under_amp)
-{
-    if (!amp_host_take_flag(argc, argv, "-fit")) return;
-    if (!under_amp)
-        darknet_amp_refuse("command line: -fit: it only plans trainings under AMP; add -amp, or [amp] to the "
-                           ".cfg");
-    amp_fitting_request();
-}
-
-void amp_training_arguments(int *argc, char **argv, int under_amp)
-{
-    const char *command[2];
-    if (amp_host_command_words(*argc, argv, command, 2) < 2 || strcmp(command[1], "train")) return;
-    int detector = !strcmp(command[0], "detector");
-    if (!detector && strcmp(command[0], "classifier")) return;
-    training.detector = detector;
-    training.log_name = amp_host_take_argument(argc, argv, amp_fork_log_option, "a file's name");
-    amp_check_request_cache(amp_host_take_argument(argc, argv, "-cache", AMP_CACHE_WORDS));
-    if (under_amp || !amp_fork_knows_map()) take_map(argc, argv);
-    if (training.map_given) read_map_options(*argc, argv);
-    take_patience(argc, argv, under_amp);
-    take_fit(argc, argv, under_amp);
-    if (training.map_given && !detector)
-        darknet_amp_refuse("command line: -map: mAP is for detectors; use classifier valid for a classifier");
-}
-
-const amp_map_options *amp_training_map(void) { return training.map_given ? &training.map : NULL; }
 
 void amp_training_input(int *w, int *h)
 {
@@ -179,7 +79,7 @@ static void begin_step(void)
 static void tell_nothing_left(const struct network *net)
 {
     amp_view view = amp_fork_view(net);
-    int endless = !training.detector && !view.max_batches;
+    int endless = !amp_this_program()->is_detector && !view.max_batches;
     if (!amp_ranks_leads() || endless || view.batch_number < view.max_batches) return;
     fflush(stdout);
     if (!view.max_batches)
@@ -205,8 +105,8 @@ void amp_training_begin(struct network **nets, int count, float *average_loss, i
     training.first_iteration = view.batch_number;
     if (amp) amp_resume_loop(amp, average_loss, loop_count);
     if (amp) tell_nothing_left(nets[0]);
-    if (training.log_name && amp_ranks_leads())
-        amp_log_resume(&training.log, training.log_name, training.first_iteration, amp ? amp->steps : 0,
+    if (amp_this_program()->log && amp_ranks_leads())
+        amp_log_resume(&training.log, amp_this_program()->log, training.first_iteration, amp ? amp->steps : 0,
                        amp ? amp->skipped : 0);
     if (amp) amp_stopping_watch();
 }
@@ -246,7 +146,7 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
     double load = fmax(training.loaded - training.began, 0);
     double train = fmax(amp_clock_seconds() - training.loaded, 0);
     /* asking a GPU takes time */
-    double memory = training.log_name || amp_turns_taken() ? amp_host_memory_mb(net) : 0;
+    double memory = amp_this_program()->log || amp_turns_taken() ? amp_host_memory_mb(net) : 0;
     int images = images_of_step(net);
     if (memory > training.peak_memory_mb) training.peak_memory_mb = memory;
     return (amp_log_row){ .iteration = view.batch_number, .loss = loss, .avg_loss = average_loss,
@@ -283,7 +183,7 @@ static void log_step(float loss, float average_loss)
     if (!training.nets) return;
     const struct network *net = training.nets[0];
     const struct darknet_amp *amp = amp_fork_state(net);
-    if (!amp && !training.log_name && !amp_turns_taken()) return;
+    if (!amp && !amp_this_program()->log && !amp_turns_taken()) return;
     amp_log_row row = row_of(net, loss, average_loss);
     amp_log_row_text(&row, training.row);
     amp_log_file_add(&training.log, training.row);
@@ -370,7 +270,7 @@ static int lacks_snapshot(const char *backup, const char *snapshot)
     const struct network *net = training.nets[0];
     const struct amp_resume *resume = amp_fork_state(net)->resume;
     const amp_run_state *run = &resume->went_on;
-    return training.detector && run->looped && !run->window
+    return amp_this_program()->is_detector && run->looped && !run->window
         && amp_fork_snapshot_follows_backup(amp_fork_view(net).batch_number)
         && amp_is_same_file(backup, resume->last_file)
         && (!amp_file_exists(snapshot) || amp_is_younger(backup, snapshot));
@@ -479,7 +379,7 @@ int amp_training_end(struct network **nets)
     amp_loading_decide(1); /* the program may train again, or load for another reason */
     amp_log_file_close(&training.log);
     amp_stopping_unwatch();
-    amp_ranks_over();
+    amp_program_to_set()->ranks.over = 1;
     amp_backups_let_go();
     return amp ? amp_resume_loop_ended(amp) : 0;
 }

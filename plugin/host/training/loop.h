@@ -23,19 +23,6 @@ void amp_training_step(float loss, float average_loss, const char *format, va_li
 /* The loop has ended. Returns 1 if the last save failed. */
 int amp_training_end(struct network **nets);
 
-/* Removes `-log FILE` and, for the detector, `-map [N]` and `-patience N` from the arguments of these two
- * commands. Other commands' arguments stay. A mistake ends the program. */
-void amp_training_arguments(int *argc, char **argv, int under_amp);
-
-/* What was given with -map. */
-typedef struct amp_map_options {
-    long every;             /* iterations; 0: -map without a number */
-    long epochs;            /* of -map without a number: measure every this many (-mAP_epochs) */
-    long patience;          /* stop after this many measurements without a better mAP; 0: no -patience */
-    double iou, confidence; /* -iou_thresh, -thresh */
-} amp_map_options;
-const amp_map_options *amp_training_map(void); /* NULL: -map was not given */
-
 /* The size of the network's input in its .cfg, even while random=1 has resized it. */
 void amp_training_input(int *w, int *h);
 

@@ -1,0 +1,53 @@
+/* The .cfg and .data files of this program: read once, checked, and the .cfg as Darknet's parser reads it.
+ *
+ * A program that trains reads its own once: the first of each kind stays in amp_program, for the checks, the
+ * settings, Darknet's parser and the loaders. A program that uses libdarknet may load another network from a
+ * file of the same name, so for it nothing stays. */
+#pragma once
+
+#include "../../amp/cfg_check.h"
+#include "../../amp/config.h"
+
+/* Reads a file as this Darknet does. The caller gives the document back. AMP_BAD_CONFIG: the file cannot be
+ * read. */
+amp_status amp_cfg_document(const char *file, cfg_document **out, amp_error *error);
+amp_status amp_data_document(const char *file, cfg_document **out, amp_error *error);
+void amp_document_give_back(cfg_document *); /* NULL is fine */
+
+/* ---- settings and mistakes ---- */
+
+/* The settings of a .cfg: amp_config_read. dtype: as in amp_program. */
+amp_status amp_host_read_config(const char *cfg, const char *dtype, amp_config **out, amp_error *error);
+/* Whether they turn AMP on. */
+amp_status amp_host_is_on(const char *cfg, const char *dtype, int *on, amp_error *error);
+/* Checks the whole .cfg (cfg_check.h). AMP_BAD_CONFIG: its first mistake. Warnings are printed only for the
+ * first .cfg that has some: later ones are copies of it. */
+amp_status amp_host_look_at_cfg(const char *cfg, cfg_use use, cfg_summary *, amp_error *error);
+amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error);
+
+/* Whether a network of this .cfg would be under AMP, with this command line; if so, sets *summary. A broken
+ * .cfg ends the program; use: the purpose for which it is checked. */
+int amp_host_cfg_uses_amp(const char *cfg, cfg_use use, cfg_summary *summary);
+
+/* ---- as Darknet's parser reads it ---- */
+
+/* For darknet_amp_open_cfg: reads the settings for the network whose layers this thread's parser makes, and
+ * opens a stream in which AMP's own lines are blank, so that line numbers do not change. */
+FILE *amp_cfg_open(const char *file);
+/* Whether that network will be under AMP. */
+int amp_host_parser_uses_amp(void);
+/* Its settings, now owned by the caller; NULL: there are none. */
+amp_config *amp_host_take_config(void);
+
+/* Ends the program with Darknet's own words for why it ends. While this thread's parser makes a network, the
+ * .cfg's name is put before them, and after them the first mistake that `amp check` finds in it, with its
+ * line. */
+void amp_cfg_refuse(const char *reason);
+
+/* In a walk over a .cfg's lines: the kind of the current section. */
+typedef enum amp_cfg_part { AMP_PART_LAYER, AMP_PART_NET, AMP_PART_AMP } amp_cfg_part;
+
+/* Whether only AMP reads a line: every line of [amp], and AMP's keys under [net] and in a layer. If AMP is
+ * off, a key of [net] that Darknet reads too is left to Darknet. *part is the previous line's on entry and
+ * this line's on return. */
+int amp_cfg_line_is_ours(const cfg_item *line, amp_cfg_part *part, int enabled);
