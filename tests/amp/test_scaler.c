@@ -111,8 +111,8 @@ TEST(inverse_is_divided_in_double_and_rounded_once)
 TEST(init_refuses_what_cannot_train)
 {
     amp_scaler bad[3] = { amp_scaler_defaults(), amp_scaler_defaults(), amp_scaler_defaults() };
-    bad[0].scale = 0x1p127f, bad[0].max_scale = INFINITY, bad[0].min_scale = 0x1p-149; /* no inverse in fp32 */
-    bad[1].dynamic = 0, bad[1].scale = 1e-39f; /* nor here */
+    bad[0].scale = 0x1p127f, bad[0].max_scale = INFINITY, bad[0].min_scale = 0x1p-149;
+    bad[1].dynamic = 0, bad[1].scale = 1e-39f; /* neither has an inverse in fp32 */
     bad[2].min_scale = 65537;
     for (size_t i = 0; i < COUNT(bad); i++) {
         amp_scaler scaler = { .scale = 42 };
@@ -419,7 +419,7 @@ TEST(resume_with_other_settings_is_sound_and_keeps_them)
     }
 }
 
-/* What is carried into other settings is in test_sidecar.c, but for this: an inf that was tolerated stays so. */
+/* What else is carried into other settings is in test_sidecar.c. */
 TEST(a_tolerated_inf_is_carried_into_another_hysteresis)
 {
     amp_scaler saved = tolerant(3, 1024, 1), longer = tolerant(5, 1024, 1), shorter = tolerant(1, 1024, 1);

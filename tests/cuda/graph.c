@@ -377,7 +377,8 @@ static int spoil(cudnnBackendAttributeType_t type, int64_t count, int64_t values
     if (type == CUDNN_TYPE_INT64 && spoilt.what == LESS_BY_1) *value -= 1;
     else if (type == CUDNN_TYPE_VOID_PTR && spoilt.what == NO_MEMORY) *value = 0;
     else if (type == CUDNN_TYPE_VOID_PTR && spoilt.what == NOT_ALIGNED) *value += 4;
-    else if (type == CUDNN_TYPE_VOID_PTR && spoilt.what == OF_THE_HOST) *value = (int64_t)(intptr_t)host_memory;
+    else if (type == CUDNN_TYPE_VOID_PTR && spoilt.what == OF_THE_HOST)
+        *value = (int64_t)(intptr_t)host_memory;
     else if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR && spoilt.what >= NOT_FINALIZED)
         *value = (int64_t)(intptr_t)bad_descriptor();
     else return 0;

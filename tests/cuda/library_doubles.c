@@ -83,7 +83,8 @@ static int begin(void **state)
     (void)state;
     srand(1);
     cublas_double_reset();
-    return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) || cublasCreate(&blas) || cublasSetStream(blas, stream) ||
+    return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) || cublasCreate(&blas) ||
+        cublasSetStream(blas, stream) ||
         cublasSetMathMode(blas, (cublasMath_t)(CUBLAS_DEFAULT_MATH |
                                                CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION));
 }

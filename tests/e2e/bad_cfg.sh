@@ -50,7 +50,8 @@ tests=0
 { cat tiny.cfg; printf '[amp]\n%%s%%n=%%n%%n\n'; } > cases/printf_directives.cfg
 refused printf_directives "cases/printf_directives.cfg:$((lines + 2)): [amp] %s%n = %n%n: "
 edit by_option 's/^\[maxpool\]/[maxpol]/'
-refused by_option "cases/by_option.cfg:$(grep -n maxpol cases/by_option.cfg | cut -d: -f1): [maxpol]: " -amp bf16
+refused by_option "cases/by_option.cfg:$(grep -n maxpol cases/by_option.cfg | cut -d: -f1): [maxpol]: " \
+    -amp bf16
 edit batch 's/^batch=4/batch=0/; $a [amp]'
 refused batch 'cases/batch.cfg:2: [net] batch = 0: '
 head -c 65536 "$DARKNET" > cases/program.cfg

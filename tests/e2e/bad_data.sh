@@ -1,8 +1,8 @@
 # Bad input of a training under AMP: files, lists, images, labels and weights. Either one line that says what
 # and where, status 1 and no file changed; or the training continues, and what was left out is named once and
 # counted. Never a signal. What lines of labels, lists, .data files and .weights files are refused for, and in
-# which words, is test_bad_data.c's, and what a .cfg is refused for test_cfg_check.c's; here is the program that
-# must end properly.
+# which words, is test_bad_data.c's, and what a .cfg is refused for test_cfg_check.c's; here is the program
+# that must end properly.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 shopt -s nullglob
