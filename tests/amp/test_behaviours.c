@@ -1,7 +1,7 @@
 /* How the loss scale gets into the gradients (docs/behaviours.md): the .cfg's settings reach the scaler; the
- * same scale for all subdivisions of a batch, all heads of a network, and every kind of loss layer. Scales are
- * powers of two and the precision is fp32, so that a gradient under loss scale S is exactly S times the one
- * under 1: scaling twice, or not at all, shows in every bit. */
+ * same scale for all subdivisions of a batch, all heads of a network, and every kind of loss layer. Scales
+ * are powers of two and the precision is fp32, so that a gradient under loss scale S is exactly S times the
+ * one under 1: scaling twice, or not at all, shows in every bit. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 

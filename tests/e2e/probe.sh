@@ -1,7 +1,7 @@
 # `darknet amp probe`: AMP's fp32 is found to be Darknet's own, in both forks and with the CUDA
 # backend on the doubles; a backend that computes one thing wrong is refused, by the layer's name (each
-# operation's fault is e2e_selftest's, which has the same engine and verdict); what layers in fp32 bring is what
-# a training then shows; bad input is a line each.
+# operation's fault is e2e_selftest's, which has the same engine and verdict); what layers in fp32 bring is
+# what a training then shows; bad input is a line each.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
 . "$SOURCE_DIR/tests/e2e/lib/noise_images.bash"
