@@ -365,39 +365,7 @@ TEST(debug_names_the_first_bad_tensor)
     release(net);
 }
 
-/* ---- shapes and inference ---- */
-
-#ifndef DARKNET_AMP_ALEXEYAB /* its stock loses gradients where layers branch */
-TEST(inference_resize_and_batch_follow_stock)
-{
-    static const struct {
-        const char *dtype; double tolerance;
-    } table[] = { { "fp32", 1e-4 }, { "bf16", 3e-2 }, { "fp16", 4e-3 } };
-    for (int i = 0; i < 3; i++) {
-        network *stock = parse_branched("", "", "off"),
-            *ours = parse_branched("init_scale=64\namp=1\n", "", table[i].dtype);
-        for (unsigned k = 0; k < 3; k++) {
-            train_step(stock, 50 * k);
-            train_step(ours, 50 * k);
-        }
-        assert_int_equal(ours->amp->skipped, 0);
-        assert_true(predicted_distance(ours, stock, 3) < table[i].tolerance);
-        resize_network(stock, 24, 20);
-        resize_network(ours, 24, 20);
-        assert_true(predicted_distance(ours, stock, 4) < table[i].tolerance);
-        resize_network(stock, 16, 16);
-        resize_network(ours, 16, 16);
-        train_step(stock, 500);
-        train_step(ours, 500);
-        assert_int_equal(ours->amp->skipped, 0);
-        set_batch_network(stock, 1);
-        set_batch_network(ours, 1);
-        assert_true(predicted_distance(ours, stock, 5) < table[i].tolerance);
-        release(stock);
-        release(ours);
-    }
-}
-#endif
+/* ---- inference ---- */
 
 TEST(behaviour_30_repeated_inference_makes_no_new_half_copies)
 {

@@ -80,33 +80,10 @@ done
 paste off.losses fp32.losses | awk '{ d = $4 / $2 - 1 } d > 1e-4 || d < -1e-4 { exit 1 }' ||
     fail "yolov2-tiny-voc: the losses are $(paste off.losses fp32.losses)"
 
-# ---- a training, and its continuation ----
+# ---- a training, and its continuation (with a cache: e2e_seed) ----
 kind=detector data=tiny.data
 goes_on tiny.cfg -amp bf16
 cp whole/tiny_final.weights trained.weights
-# ... and with images that are kept in memory.
-train cached tiny.cfg -amp bf16 -cache ram
-cmp trained.weights cached/tiny_final.weights || fail 'with -cache ram: other weights'
-grep -q '^amp: cache=ram: [1-8] of 8 images were kept, .* [1-9][0-9]* were there already' cached.err ||
-    fail "with -cache ram: $(grep cache cached.err)"
-# ... and with photos that a cache reduces: cold, gone on with, in memory and warm.
-cp tiny.data small.data
-large_photos
-mv tiny.data photos.data
-mv small.data tiny.data
-data=photos.data
-train unreduced tiny.cfg -amp bf16
-goes_on tiny.cfg -amp bf16 -cache disk
-train cached tiny.cfg -amp bf16 -cache ram
-rm -f backup/*
-cp whole/photos.txt.images backup
-succeeds "$ALEXEYAB" detector train photos.data tiny.cfg -amp bf16 -cache disk -dont_show -seed 3
-grep -q '^amp: cache=disk: 0 of 8 .*; of \([0-9]*\) that were loaded, \1 were there already' err ||
-    fail "a warm cache: $(grep cache= err)"
-cmp whole/tiny_final.weights backup/tiny_final.weights || fail 'a warm cache: other weights'
-cmp whole/tiny_final.weights cached/tiny_final.weights || fail 'reduced photos in memory: other weights'
-! cmp -s whole/tiny_final.weights unreduced/tiny_final.weights || fail 'photos were not reduced'
-data=tiny.data
 sed 's/^momentum=.*/adam=1\nadamw=1/' tiny.cfg > adam.cfg
 goes_on adam.cfg -amp fp16
 sed 's/^random=0/random=1/; s/^momentum=.*/&\nresize_step=8/; 0,/^filters=8/s//&\nxnor=1/' tiny.cfg \

@@ -7,8 +7,8 @@ needs_alexeyab() {
         skip "no tree of AlexeyAB's Darknet in alexeyab/ of the folders that DARKNET_AMP_TREES lists"
 }
 
-# As tiny_training, for this Darknet: it looks for labels beside the images, wants 8 images a step, and trains
-# with its own rules of yolo, which diverge sooner.
+# As tiny_training, for this Darknet and hank-ai's: they look for labels beside the images, want 8 images a
+# step, and train with their own rules of yolo, which diverge sooner.
 tiny_alexeyab() {
     tiny_training
     mv labels/* images/
@@ -95,10 +95,10 @@ averages_go_on() {
         fail '2 ranks, continued: another sidecar'
 }
 
-# tiny.cfg for ranks, without the dropout, whose numbers they draw otherwise; shared.cfg, in which layers 2 and 3
-# have the same weights and move the same rolling statistics; synced.cfg, with sync_batchnorm; and track.cfg.
+# tiny.cfg for ranks, without the dropout, whose numbers they draw otherwise; shared.cfg, in which layers 2
+# and 3 have the same weights and move the same rolling statistics; synced.cfg, with sync_batchnorm; track.cfg.
 rank_networks() {
-    local block='[convolutional]\nbatch_normalize=1\nfilters=8\nsize=3\nstride=1\npad=1\nactivation=leaky\n'
+    local block='[convolutional]\nbatch_normalize=1\nfilters=8\nsize=3\npad=1\nactivation=leaky\n'
     sed -i -e '/^\[dropout\]/,/^probability/d' -e 's/^layers=-3/layers=-2/' tiny.cfg
     awk -v block="$block" '{ print } /^\[maxpool\]/ { maxpool = 1 }
         maxpool && /^$/ { printf "%s\n%sshare_index=2\n\n", block, block; maxpool = 0 }' tiny.cfg > shared.cfg
