@@ -5,7 +5,7 @@
 #   test_cuda_shim             the doubles themselves: each fault that they are there for is made, and seen
 #   test_cuda_races            they see races, whether or not a result is right
 #   test_cuda_library_doubles  that of cuBLAS sees misuse
-#   test_cuda_graph            what the backend says to cuDNN, each call of cuDNN's failing, and that its double
+#   test_cuda_graph            what the backend says to cuDNN, each call of its failing, and that its double
 #                              sees a mistake in each attribute
 #   test_cuda_double_*         the conformance tests, and the layers over the backend
 #   test_cuda_contracted_*     of these the tests of kernels, with fma as nvcc makes it

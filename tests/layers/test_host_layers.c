@@ -7,6 +7,7 @@
 
 #include "engine_testing.h"
 #include "child.h"
+#include "listening.h"
 
 /* ---- errors that end the process: each in its own, since OpenMP's threads do not survive a fork ---- */
 
@@ -247,24 +248,16 @@ TEST(amps_keys_are_not_called_unused)
     static const char text[] = NET("amp=1\ndtype=fp16\nloss_scale=dynamic\ninit_scale=512\n")
         CONV(4, "amp=0\nnonsense=3\n") TAIL
         "[amp]\namp=1\ndtype=bf16\ngrowth_interval=7\nclip_norm=3\n";
-    char name[] = "/tmp/stderr-XXXXXX", said[16384];
-    int file = mkstemp(name), own = dup(2);
-    assert_true(file >= 0 && own >= 0);
-    unlink(name);
-    dup2(file, 2);
+    heard h = listen_to(2);
     network *net = parse(text, NULL);
-    dup2(own, 2);
-    close(own);
-    ssize_t length = pread(file, said, sizeof said - 1, 0);
-    assert_true(length > 0);
-    said[length] = 0;
-    close(file);
+    char *said = end_listening(h);
     const char *unused = strstr(said, "Unused field");
     assert_non_null(unused);
     assert_int_equal(strncmp(unused, "Unused field: 'nonsense = 3'", 28), 0);
     if (strstr(unused + 1, "Unused field")) fail_msg("a key of AMP's is called unused: %s", said);
     assert_int_equal(net->n, 3); /* [amp] is not a layer */
     assert_non_null(net->amp);
+    free(said);
     release(net);
 }
 
