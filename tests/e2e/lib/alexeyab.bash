@@ -96,7 +96,8 @@ averages_go_on() {
 }
 
 # tiny.cfg for ranks, without the dropout, whose numbers they draw otherwise; shared.cfg, in which layers
-# 2 and 3 have the same weights and move the same rolling statistics; synced.cfg, with sync_batchnorm; track.cfg.
+# 2 and 3 have the same weights and move the same rolling statistics; synced.cfg, with sync_batchnorm; and
+# track.cfg.
 rank_networks() {
     local block='[convolutional]\nbatch_normalize=1\nfilters=8\nsize=3\npad=1\nactivation=leaky\n'
     sed -i -e '/^\[dropout\]/,/^probability/d' -e 's/^layers=-3/layers=-2/' tiny.cfg
