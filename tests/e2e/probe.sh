@@ -267,7 +267,6 @@ refuses() { # refuses <expression> <arguments...>
     [ ! -s out ] && [ ! -e bad.json ] && [ ! -e bad.html ] || fail "${*:2}: something was written"
 }
 refuses 'there.data: cannot read the .data file' there.data tiny.cfg
-refuses 'there.cfg' tiny.data there.cfg
 refuses 'there.weights: cannot read the weights' tiny.data tiny.cfg there.weights
 sed '/^\[yolo\]/,$d' tiny.cfg > headless.cfg
 refuses 'no layer has a loss' tiny.data headless.cfg
