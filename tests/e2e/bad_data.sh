@@ -347,12 +347,8 @@ weights() { # weights <name> <what is said>
     refused "$2" bad.weights
     [ ! -f case/bad.weights ] || refused "$2" bad.weights -clear
 }
-mkdir bad.weights
-weights 'a folder' 'amp: bad.weights: '
 head -c $((size - 4)) good.weights > bad.weights
 weights 'cut at the end' 'amp: bad.weights: '
-cp detector/tiny.cfg bad.weights
-weights 'a text' 'amp: bad.weights: '
 for edit in 'classes=4 27' 'classes=1 18'; do # of the same network, but for other classes
     fresh detector "training with $edit"
     sed -i "s/classes=2/${edit% *}/; s/filters=21/filters=${edit#* }/" case/tiny.cfg
