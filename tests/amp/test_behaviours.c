@@ -1,7 +1,7 @@
-/* How the loss scale gets into the gradients (docs/behaviours.md): the same scale for all subdivisions of a
- * batch, all heads of a network, and every kind of loss layer. Scales are powers of two and the precision is
- * fp32, so that a gradient under loss scale S is exactly S times the one under 1: scaling twice, or not at
- * all, shows in every bit. */
+/* How the loss scale gets into the gradients (docs/behaviours.md): the .cfg's settings reach the scaler; the
+ * same scale for all subdivisions of a batch, all heads of a network, and every kind of loss layer. Scales
+ * are powers of two and the precision is fp32, so that a gradient under loss scale S is exactly S times the
+ * one under 1: scaling twice, or not at all, shows in every bit. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -43,6 +43,43 @@ static size_t assert_gradients_scaled(network *scaled, network *plain, float sca
             moved += b[i].grad[e] != 0;
         }
     return moved;
+}
+
+/* ---- settings ---- */
+
+TEST(every_key_of_the_cfg_reaches_the_scaler)
+{
+    network *net = parse_branched("init_scale=64\ngrowth_factor=1.5\nbackoff_factor=0.25\ngrowth_interval=7\n"
+                                  "min_scale=2\nmax_scale=1024\nhysteresis=3\n", "", "fp16");
+    const amp_scaler *scaler = amp_engine_scaler(net->amp->engine);
+    assert_true(scaler->enabled && scaler->dynamic);
+    assert_true(scaler->scale == 64 && scaler->growth_factor == 1.5 && scaler->backoff_factor == .25);
+    assert_true(scaler->min_scale == 2 && scaler->max_scale == 1024);
+    assert_int_equal(scaler->growth_interval, 7);
+    assert_int_equal(scaler->hysteresis, 3);
+    release(net);
+}
+
+TEST(behaviour_08_static_scale_still_checks)
+{
+    for (int i = 0; i < 3; i++) {
+        network *net = parse_branched("loss_scale=64\n", "", dtype_names[i]);
+        const amp_scaler *scaler = amp_engine_scaler(net->amp->engine);
+        assert_true(scaler->enabled && !scaler->dynamic);
+        for (int bad = 0; bad < 2; bad++) {
+            train_step(net, 1);
+            kept_state before = snapshot(net);
+            for (unsigned s = 0; s < 2; s++) {
+                feed(net, 77 + s);
+                if (s) net->input[100] = bad ? NAN : INFINITY;
+                train_network_datum(net);
+            }
+            assert_int_equal(scaler->skipped, bad + 1);
+            assert_true(is_as_before(net, before));
+            assert_true(scaler->scale == 64);
+        }
+        release(net);
+    }
 }
 
 /* ---- subdivisions ---- */

@@ -169,7 +169,7 @@ TEST(every_key_keeps_its_row_of_the_table)
     assert_true(keys > 100);
 }
 
-/* ---- whole rows: the exact messages, and errors that a single key does not show ---- */
+/* ---- whole rows: the exact messages, of each form once, and errors that a single key does not show ---- */
 
 typedef struct bad_case { const char *text, *line; } bad_case;
 
@@ -178,8 +178,6 @@ TEST(keys_of_net)
     static const bad_case cases[] = {
         { "batch=0", ":2: [net] batch = 0: below 1" TO_A_MILLION },
         { "batch=abc", ":2: [net] batch = abc: not a whole number" TO_A_MILLION },
-        { "batch=4294967300", ":2: [net] batch = 4294967300: too large" TO_A_MILLION },
-        { "batch", ":2: [net] batch: has no value" TO_A_MILLION },
         { "batch=", ":2: [net] batch = : has no value" TO_A_MILLION },
         { "subdivisions=2",
           ":2: [net] subdivisions = 2: batch = 1 cannot be split into 2 parts; subdivisions must be at most "
@@ -187,21 +185,16 @@ TEST(keys_of_net)
         { "batch=4\nsubdivisions=8",
           ":3: [net] subdivisions = 8: batch = 4 cannot be split into 8 parts; subdivisions must be at most "
           "batch" },
-        { "width=0", ":2: [net] width = 0: below 1" FROM_1 },
         { "width=60000\nheight=60000", ":1: [net]: 10800000000 numbers of input for a batch" TOO_MANY },
         { "width=1000\nheight=1000\nbatch=1000",
           ":1: [net]: 3000000000 numbers of input for a batch" TOO_MANY },
         { "inputs=100", ":2: [net] inputs = 100: width, height and channels make 192; leave inputs out" },
         { "learning_rate=0,001",
           ":2: [net] learning_rate = 0,001: not a decimal number: the decimal point is a '.'" NOT_NEGATIVE },
-        { "learning_rate=-0.1", ":2: [net] learning_rate = -0.1: below 0" NOT_NEGATIVE },
         { "momentum=2", ":2: [net] momentum = 2: above 1" TO_1 },
-        { "adam=yes", ":2: [net] adam = yes: not a whole number" FLAG },
         { "adam=1\nB1=1", ":3: [net] B1 = 1: not below 1" FRACTION },
         { "angle=400", ":2: [net] angle = 400: above 360; allowed: a number from -360 to 360" },
-        { "hue=2", ":2: [net] hue = 2: above 1; allowed: a number from -1 to 1" },
         { "max_crop=0", ":2: [net] max_crop = 0: below 1" TO_65536 },
-        { "min_crop=0", ":2: [net] min_crop = 0: below 1" TO_65536 },
         { "max_ratio=0", ":2: [net] max_ratio = 0: not above 0" POSITIVE },
         { "policy=stepz", ":2: [net] policy = stepz: unknown word, did you mean step?" POLICIES },
         { "policy=steps", ":2: [net] policy = steps: needs steps and scales, but there is no steps" },
@@ -224,7 +217,6 @@ TEST(keys_of_net)
         { "policy=poly\nmax_batches=0",
           ":2: [net] policy = poly: divides by max_batches, which is 0; set max_batches" },
         { "burn_in=-1", ":2: [net] burn_in = -1: below 0" FROM_0 },
-        { "policy=", ":2: [net] policy = : has no value" POLICIES },
         { "policy=step#x", ":2: [net] policy = step#x: a comment needs a line of its own" POLICIES },
     };
     char text[1000];
@@ -237,17 +229,12 @@ TEST(keys_of_net)
 TEST(layers)
 {
     static const bad_case cases[] = {
-        { CONV "filters=0", ":6: [convolutional] filters = 0: below 1" FROM_1 },
-        { CONV "filters", ":6: [convolutional] filters: has no value" FROM_1 },
         { CONV "filters=2000000000", ":5: [convolutional]: 6000000000 weights" TOO_MANY },
         { CONV "size=9", ":6: [convolutional] size = 9: larger than the padded image of 8x8" },
-        { CONV "size=65537", ":6: [convolutional] size = 65537: above 65536" TO_65536 },
         { CONV "size=46341\npadding=30000",
           ":5: [convolutional]: 1203544070292326912 numbers in the matrix of im2col" TOO_MANY },
         { CONV "padding=-1",
           ":6: [convolutional] padding = -1: below 0; allowed: a whole number from 0 to 65536" },
-        { CONV "padding=70000",
-          ":6: [convolutional] padding = 70000: above 65536; allowed: a whole number from 0 to 65536" },
         { CONV "groups=2",
           ":6: [convolutional] groups = 2: does not divide both the 3 input channels and the 1 filters" },
         { FOUR "groups=3",
@@ -255,19 +242,11 @@ TEST(layers)
         { CONV "size=1\npadding=8\nxnor=1", ":8: [convolutional] xnor = 1" OWN_WINDOW },
         { CONV "size=1\nstride=2\nbinary=1", ":8: [convolutional] binary = 1" OWN_WINDOW },
         { CONV "padding=1\ndot=.1", ":7: [convolutional] dot = .1" OWN_WINDOW },
-        { CONV "filters=3\ngroups=3\nsize=9",
-          ":8: [convolutional] size = 9: larger than the padded image of 8x8" },
         { CONV "numload=5", ":6: [convolutional] numload = 5: more than the 1 filters of this layer" },
-        { CONV "smooth=2", ":6: [convolutional] smooth = 2: above 1" TO_1 },
-        { CONV "filters=8\n[convolutional]\nsize=9",
-          ":8: [convolutional] size = 9: larger than the padded image of 8x8" },
-        { CONV "size=9\npad=0", ":6: [convolutional] size = 9: larger than the padded image of 8x8" },
         { FOUR "[maxpool]\nsize=9\npadding=0",
           ":7: [maxpool]: its input is 8x8x4 and its output would be 0x0x4; sizes must be at least 1" },
         { FOUR "[maxpool]\nsize=46341\nstride=2",
           ":8: [maxpool] size = 46341: more than twice the image of 8x8" },
-        { FOUR "[maxpool]\npadding=-1",
-          ":8: [maxpool] padding = -1: below 0; allowed: a whole number from 0 to 65536" },
         { FOUR "[maxpool]\nsize=2\npadding=4",
           ":9: [maxpool] padding = 4: some windows of 2x2 lie outside of the image of 8x8" },
         { FOUR "[upsample]\nstride=0",
@@ -284,8 +263,6 @@ TEST(layers)
           ":8: [crop] crop_width = 9: larger than the image of 8x8" },
         { FOUR "[crop]\ncrop_width=8\ncrop_height=9",
           ":9: [crop] crop_height = 9: larger than the image of 8x8" },
-        { FOUR "[crop]\nangle=nan",
-          ":8: [crop] angle = nan: not a decimal number; allowed: a number from -360 to 360" },
         { FOUR "[local]\nsize=9", ":7: [local]: its input is 8x8x4 and its output would be 0x0x1; sizes must "
                                   "be at least 1" },
         { FOUR "[local]\nsize=5\npad=1",
@@ -295,16 +272,12 @@ TEST(layers)
           ":7: [deconvolutional]: its input is 8x8x4 and its output would be -8x-8x1; sizes must be at least "
           "1" },
         { FOUR "[connected]\noutput=2000000000", ":7: [connected]: 512000000000 weights" TOO_MANY },
-        { FOUR "[dropout]\nprobability=1", ":8: [dropout] probability = 1: not below 1" FRACTION },
         { FOUR "[rnn]\noutput=50000", ":7: [rnn]: 2500000000 weights" TOO_MANY },
         { FOUR "[lstm]\noutput=50000", ":7: [lstm]: 2500000000 weights" TOO_MANY },
         { FOUR "[crnn]\nhidden_filters=20000", ":7: [crnn]: 3600000000 weights" TOO_MANY },
         { FOUR "[softmax]\ngroups=7",
           ":8: [softmax] groups = 7: does not divide the 256 input numbers" },
-        { FOUR "[softmax]\ntree=nowhere.tree",
-          ":8: [softmax] tree = nowhere.tree: No such file or directory" A_FILE },
         { FOUR "[softmax]\ntree=.", ":8: [softmax] tree = .: not a regular file" A_FILE },
-        { FOUR "[softmax]\ntree=", ":8: [softmax] tree = : has no value" A_FILE },
         { FOUR "[softmax]\ntree=loop.tree", ":8: [softmax] tree = loop.tree: line 2 of the file: the parent "
                                             "1 is neither -1 nor a line before (from 0)" },
         { FOUR "[softmax]\ntree=long.tree", ":8: [softmax] tree = long.tree: line 1 of the file is not a "
@@ -315,12 +288,9 @@ TEST(layers)
           "them" },
         { FOUR "[cost]\ntype=l2",
           ":8: [cost] type = l2: unknown word; allowed: sse, seg, masked, smooth, L1, wgan" },
-        { FOUR "[cost]\nratio=2", ":8: [cost] ratio = 2: above 1" TO_1 },
         { FOUR "[iseg]\nclasses=2\nids=3",
           ":7: [iseg]: its classes and ids need filters=5 in the layer before it, which has 4" },
         { FOUR "[route]", ":7: [route]: layers is missing" LAYERS },
-        { FOUR "[route]\nlayers=64",
-          ":8: [route] layers = 64: layer 64 is not before this one, which is layer 1" LAYERS },
         { FOUR "[route]\nlayers=1", ":8: [route] layers = 1: this is layer 1 itself" LAYERS },
         { FOUR "[route]\nlayers=2",
           ":8: [route] layers = 2: layer 2 is not before this one, which is layer 1" LAYERS },
@@ -331,12 +301,9 @@ TEST(layers)
           ":8: [route] layers = -1,-1,9: layer 9 is not before this one, which is layer 1" LAYERS },
         { FOUR "[route]\nlayers=0.5", ":8: [route] layers = 0.5: not a whole number" LAYERS },
         { FOUR "[shortcut]", ":7: [shortcut]: from is missing" A_LAYER },
-        { FOUR "[shortcut]\nfrom=x", ":8: [shortcut] from = x: not a whole number" A_LAYER },
         { FOUR "[shortcut]\nfrom=-9",
           ":8: [shortcut] from = -9: there is no layer -8: only 1 layers are before this one" A_LAYER },
         { FOUR "[shortcut]\nfrom=1", ":8: [shortcut] from = 1: this is layer 1 itself" A_LAYER },
-        { FOUR "[shortcut]\nfrom=7",
-          ":8: [shortcut] from = 7: layer 7 is not before this one, which is layer 1" A_LAYER },
         { FOUR "[shortcut]\nfrom=-1,-2", ":8: [shortcut] from = -1,-2: not a whole number" A_LAYER },
         { FOUR "[shortcut]\nfrom=-1\nactivation=relu6",
           ":9: [shortcut] activation = relu6: unknown word, did you mean relu?" ACTIVATIONS },
@@ -376,10 +343,6 @@ TEST(layers)
         { REGION "classes=2\nnum=2", ":7: [region]: anchors is missing" ANCHORS },
         { YOLO "classes=2\nnum=2\nanchors=1,2",
           ":10: [yolo] anchors = 1,2: anchors has 2 numbers, but num=2 needs 4" },
-        { YOLO "classes=2\nnum=2\nanchors=1,2,3",
-          ":10: [yolo] anchors = 1,2,3: anchors has 3 numbers, but num=2 needs 4" },
-        { YOLO "classes=2\nnum=2\nanchors=1,2,3,4,5",
-          ":10: [yolo] anchors = 1,2,3,4,5: anchors has 5 numbers, but num=2 needs 4" },
         { YOLO "classes=2\nnum=2\nanchors=1,,2,3",
           ":10: [yolo] anchors = 1,,2,3: a number in the list is missing" ANCHORS },
         { YOLO "classes=2\nnum=2\nanchors=a,b,c,d",
@@ -393,7 +356,6 @@ TEST(layers)
           ":7: [region]: 3 boxes of 2 classes need filters=21 in the layer before it, which has 14" },
         { YOLO "classes=2\nnum=2000000000\nanchors=1,2",
           ":10: [yolo] anchors = 1,2: anchors has 2 numbers, but num=2000000000 needs 4000000000" },
-        { YOLO ANCHORED "jitter=1", ":11: [yolo] jitter = 1: not below 1" FRACTION },
         { YOLO ANCHORED "max=30", ":11: [yolo] max = 30: below 90; allowed: 90" },
         { YOLO ANCHORED "map=empty", ":11: [yolo] map = empty: the file is empty" },
         { YOLO ANCHORED "map=bad.map",
@@ -406,14 +368,8 @@ TEST(layers)
           "commas" },
         { YOLO ANCHORED "mask=0",
           ":7: [yolo]: 1 boxes of 2 classes need filters=7 in the layer before it, which has 14" },
-        { REGION ANCHORED "coords=3",
-          ":11: [region] coords = 3: below 4; allowed: a whole number from 4 to 65536" },
         { REGION ANCHORED "coords=5",
           ":7: [region]: 2 boxes of 2 classes need filters=16 in the layer before it, which has 14" },
-        { REGION ANCHORED "coords=-4",
-          ":11: [region] coords = -4: below 4; allowed: a whole number from 4 to 65536" },
-        { REGION ANCHORED "max=31",
-          ":11: [region] max = 31: above 30; allowed: 30" },
         { REGION ANCHORED "tree=many.tree",
           ":11: [region] tree = many.tree: the tree has 300 nodes, but the layer has only 2 numbers for "
           "them" },
@@ -422,9 +378,6 @@ TEST(layers)
         { DETECTION "coords=4\nclasses=2\nside=2\nnum=1",
           ":7: [detection]: side, num, classes and coords need output=28 in the layer before it, which has "
           "48" },
-        { DETECTION "coords=1\nclasses=2\nside=2\nnum=2", ":8: [detection] coords = 1: below 4; allowed: 4" },
-        { DETECTION "coords=4\nclasses=2\nside=2\nnum=2\njitter=7",
-          ":12: [detection] jitter = 7: not below 1" FRACTION },
     };
     char text[1000];
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -486,8 +439,6 @@ TEST(what_it_is_trained_for)
         { CFG_TRAINS_DETECTOR, TRAINED("1") SEVEN BOXES,
           ":4: [net] channels = 1: detector train makes images of 3 channels; allowed: 3" },
         { CFG_TRAINS_BOXES, TRAINED("4") SEVEN BOXES,
-          ":4: [net] channels = 4: detector train makes images of 3 channels; allowed: 3" },
-        { CFG_TRAINS_DATA, TRAINED("4") SEVEN BOXES,
           ":4: [net] channels = 4: detector train makes images of 3 channels; allowed: 3" },
         { CFG_TRAINS_DATA, TRAINED("1") "[avgpool]\n[softmax]\n",
           ":4: [net] channels = 1: classifier train makes images of 3 channels; allowed: 3" },

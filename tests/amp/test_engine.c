@@ -101,22 +101,7 @@ TEST(a_value_is_cast_once_per_form)
     release(net);
 }
 
-/* ---- autocast ---- */
-
-TEST(forms_follow_autocast_rules)
-{
-    network *net = parse_branched("", "amp=0\n", "fp16");
-    feed(net, 1);
-    amp_host_predict(net, net->input);
-    assert_int_equal(form_of(net, 0), AMP_FORM_HALF);
-    assert_int_equal(form_of(net, 1), AMP_FORM_WIDE); /* kept in fp32 */
-    assert_int_equal(form_of(net, 2), AMP_FORM_WIDE); /* shortcut of fp32 and fp16 promotes */
-    assert_int_equal(form_of(net, 3), AMP_FORM_WIDE); /* max pooling follows */
-    assert_int_equal(form_of(net, 4), AMP_FORM_WIDE); /* route promotes */
-    assert_int_equal(form_of(net, 5), AMP_FORM_HALF);
-    assert_int_equal(form_of(net, 6), AMP_FORM_PLAIN); /* cost */
-    release(net);
-}
+/* ---- memory ---- */
 
 TEST(half_resident_layers_give_their_buffers_back)
 {
@@ -187,33 +172,6 @@ TEST(weights_that_are_not_finite_end_training_at_once)
 }
 
 /* ---- losses ---- */
-
-/* A bias of 300 before the softmax: the probabilities of the other classes are 0 in fp32, and -log of that is
- * inf, whereas the gradient is a probability minus 1. */
-TEST(a_true_class_of_probability_0_has_a_finite_loss)
-{
-    static const char cfg[] =
-        "[net]\nbatch=4\nsubdivisions=2\nwidth=8\nheight=8\nchannels=3\nlearning_rate=.001\n"
-        "amp=1\ninit_scale=64\n"
-        "[convolutional]\nbatch_normalize=1\nfilters=8\nsize=3\nstride=2\npad=1\nactivation=leaky\n"
-        "[convolutional]\nfilters=4\nsize=1\nstride=1\nactivation=linear\n[avgpool]\n[softmax]\n";
-    for (int d = 0; d < 3; d++) {
-        network *net = parse(cfg, dtype_names[d]);
-        const layer *last = &net->layers[3];
-        net->layers[1].biases[0] = 300;
-        darknet_amp_weights_changed(net);
-        for (int s = 0; s < net->subdivisions; s++) {
-            feed(net, 5);
-            for (int i = 0; i < net->truths * net->batch; i++) net->truth[i] = i % net->truths == 2;
-            train_network_datum(net);
-            assert_float_equal(*last->cost, 300 * net->batch, 20);
-            for (int b = 0; b < net->batch; b++) assert_float_equal(last->loss[4 * b + 2], 300, 10);
-        }
-        assert_int_equal(net->amp->skipped, 0);
-        assert_int_equal(net->amp->steps, 1);
-        release(net);
-    }
-}
 
 /* In bf16 an output within 2^-9 of its limit is rounded to that limit. Its gradient is not 0, because it is
  * computed from the sums. The last layer of each network has one number, whose gradient is the cost's times
@@ -365,39 +323,7 @@ TEST(debug_names_the_first_bad_tensor)
     release(net);
 }
 
-/* ---- shapes and inference ---- */
-
-#ifndef DARKNET_AMP_ALEXEYAB /* its stock loses gradients where layers branch */
-TEST(inference_resize_and_batch_follow_stock)
-{
-    static const struct {
-        const char *dtype; double tolerance;
-    } table[] = { { "fp32", 1e-4 }, { "bf16", 3e-2 }, { "fp16", 4e-3 } };
-    for (int i = 0; i < 3; i++) {
-        network *stock = parse_branched("", "", "off"),
-            *ours = parse_branched("init_scale=64\namp=1\n", "", table[i].dtype);
-        for (unsigned k = 0; k < 3; k++) {
-            train_step(stock, 50 * k);
-            train_step(ours, 50 * k);
-        }
-        assert_int_equal(ours->amp->skipped, 0);
-        assert_true(predicted_distance(ours, stock, 3) < table[i].tolerance);
-        resize_network(stock, 24, 20);
-        resize_network(ours, 24, 20);
-        assert_true(predicted_distance(ours, stock, 4) < table[i].tolerance);
-        resize_network(stock, 16, 16);
-        resize_network(ours, 16, 16);
-        train_step(stock, 500);
-        train_step(ours, 500);
-        assert_int_equal(ours->amp->skipped, 0);
-        set_batch_network(stock, 1);
-        set_batch_network(ours, 1);
-        assert_true(predicted_distance(ours, stock, 5) < table[i].tolerance);
-        release(stock);
-        release(ours);
-    }
-}
-#endif
+/* ---- inference ---- */
 
 TEST(behaviour_30_repeated_inference_makes_no_new_half_copies)
 {

@@ -240,23 +240,6 @@ TEST(every_input_of_a_long_route_counts)
     release(net);
 }
 
-/* Only a shortcut reads layer 1; a shortcut and a route read layer 3. */
-TEST(a_shortcut_hands_its_delta_on)
-{
-    static const char text[] = NET("") CONV(8, "") CONV(8, "") "[shortcut]\nfrom=-2\nactivation=leaky\n"
-        CONV(8, "")
-        "[shortcut]\nfrom=-2\nactivation=linear\n[route]\nlayers=-1,-2\n" TAIL;
-    network *stock = parse(text, "off"), *ours = parse(text, "fp32");
-    for (unsigned seed = 1; seed < 4; seed++) train_both(stock, ours, 10 * seed);
-    const amp_value *values = amp_engine_plan(ours->amp->engine)->values;
-    assert_non_null(values[1].delta[AMP_FORM_WIDE]);
-    assert_ptr_equal(values[1].delta[AMP_FORM_WIDE], values[2].delta[AMP_FORM_WIDE]);
-    assert_ptr_not_equal(values[3].delta[AMP_FORM_WIDE], values[4].delta[AMP_FORM_WIDE]);
-    assert_masters_near(ours, stock, 1e-4);
-    release(stock);
-    release(ours);
-}
-
 /* ---- shared deltas ---- */
 
 #define SUM(from) "[shortcut]\nfrom=" #from "\nactivation=linear\n"

@@ -9,9 +9,8 @@
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
-#include <fcntl.h>
-
 #include "engine_testing.h"
+#include "listening.h"
 #include "kernel_numbers.h"
 #include "host/darknet/device.h"
 #include "layer_networks.h"
@@ -19,29 +18,21 @@
 enum { SHOWN = 512 };
 
 /* Darknet prints each layer and loss, and AMP each skipped step: thousands of lines. */
-static struct { int on, out, error; } quiet = { 0, -1, -1 };
+static struct { int on; heard out, error; } quiet;
 
 static void be_quiet(void)
 {
-    int nowhere = open("/dev/null", O_WRONLY);
-    fflush(NULL);
+    quiet.out = listen_to(1);
+    quiet.error = listen_to(2);
     quiet.on = 1;
-    quiet.out = dup(1);
-    quiet.error = dup(2);
-    dup2(nowhere, 1);
-    dup2(nowhere, 2);
-    close(nowhere);
 }
 
 static void be_loud(void)
 {
     if (!quiet.on) return;
-    fflush(NULL);
     quiet.on = 0;
-    dup2(quiet.out, 1);
-    dup2(quiet.error, 2);
-    close(quiet.out);
-    close(quiet.error);
+    free(end_listening(quiet.error));
+    free(end_listening(quiet.out));
 }
 
 #define CHECK(condition, ...) do { if (!(condition)) { be_loud(); fail_msg(__VA_ARGS__); } } while (0)

@@ -1,5 +1,5 @@
 /* What a sidecar saves is restored bit for bit; a sidecar of another network is rejected with a reason before
- * anything is changed. */
+ * anything is changed. That a training continues with it to the same bits is test_resume.c's. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -9,42 +9,6 @@
 #define SCALED "growth_interval=5\ninit_scale=1024\n"
 
 /* ---- round trips ---- */
-
-/* After `steps` steps and a window, saves and resumes in the middle of a batch; both networks must continue
- * with equal bits. */
-static void goes_on_bitwise(const char *net_keys, const char *dtype, int steps, int window)
-{
-    network *a = make(net_keys, dtype), *b = make(net_keys, dtype);
-    for (int i = 0; i < steps; i++) train_step(a, (unsigned)(10 * i));
-    if (window) {
-        feed(a, 500);
-        train_network_datum(a);
-    }
-    save(a, window);
-    train_step(b, 77); /* state to be overwritten */
-    resume(b, NULL);
-    assert_same_state(a, b);
-    for (int i = 0; i < 2 * steps; i++) {
-        feed(a, 600u + (unsigned)i);
-        feed(b, 600u + (unsigned)i);
-        train_network_datum(a);
-        train_network_datum(b);
-        assert_same_state(a, b);
-    }
-    release(a);
-    release(b);
-}
-
-TEST(sgd_comes_back_bit_for_bit)
-{
-    goes_on_bitwise("", "fp32", 3, 0);
-    goes_on_bitwise("", "bf16", 3, 0);
-}
-
-TEST(adam_comes_back_bit_for_bit)
-{
-    goes_on_bitwise("adam=1\n", "fp32", 3, 0);
-}
 
 /* Arrays go to and from the file in parts. */
 TEST(an_array_of_several_parts_comes_back_bit_for_bit)
@@ -60,12 +24,6 @@ TEST(an_array_of_several_parts_comes_back_bit_for_bit)
     assert_same_state(a, b);
     release(a);
     release(b);
-}
-
-TEST(a_half_done_batch_comes_back_bit_for_bit)
-{
-    goes_on_bitwise("", "fp32", 3, 1);
-    goes_on_bitwise("adam=1\n" SCALED, "fp16", 2, 1);
 }
 
 /* 3 of 5 clean steps are saved: the scale grows after 2 more, not after 5. */

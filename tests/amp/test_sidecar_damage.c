@@ -230,6 +230,12 @@ TEST(files_that_are_no_sidecars_are_refused)
     assert_int_equal(mkfifo(path, 0600), 0);
     refused_file(path, AMP_IO_FAILED, "not a regular file");
     unlink(path);
+    assert_int_equal(symlink("nowhere", path), 0);
+    refused_file(path, AMP_IO_FAILED, "it is a symbolic link to a missing file");
+    unlink(path);
+    assert_int_equal(symlink(path, path), 0);
+    refused_file(path, AMP_IO_FAILED, "Too many levels of symbolic links");
+    unlink(path);
 }
 
 /* ---- writing ---- */

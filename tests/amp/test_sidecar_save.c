@@ -1,22 +1,12 @@
 /* Weights and sidecar are saved as a pair: wherever a save is killed, there is a matching pair, old or new.
- * Each point is a state of the folder, constructed here; test_sidecar_kill.c really kills. */
+ * Each point is a state of the folder, constructed here; test_sidecar_kill.c really kills, and reads what is
+ * left. */
 #define _DEFAULT_SOURCE /* mkstemps, mkdtemp */
 #include "testing.h"
 
 #include <time.h>
 
 #include "sidecar_pairs.h"
-
-TEST(a_save_killed_at_any_point_leaves_the_old_pair_or_the_new)
-{
-    for (int old = OLD_NONE; old < OLD_KINDS; old++)
-        for (int point = 0; point < POINTS; point++) {
-            int before = old == OLD_PAIR ? 0 : -1, lasting = point >= 5 || is_ended(old, point);
-            make_killed(old, point);
-            recovers_to(lasting ? 1 : before, old, is_ended(old, point));
-            recovers_to(lasting ? 1 : before, old, 0); /* nothing is left to do */
-        }
-}
 
 /* The next save starts in this folder, and is itself killed or cancelled before it has renamed anything. */
 TEST(a_save_that_begins_after_a_killed_one_loses_nothing)

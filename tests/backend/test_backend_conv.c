@@ -388,22 +388,6 @@ TEST(uses_new_weights_after_loading_again)
     }
 }
 
-TEST(gives_the_same_bits_twice)
-{
-    NEEDS(conv_create);
-    for (size_t t = 0; t < COUNT(all_dtypes); t++) {
-        fixture f;
-        begin(&f, &small, all_dtypes[t]);
-        size_t bytes = f.y_count * amp_dtype_size(all_dtypes[t]);
-        void *first = tensor_memory(bytes);
-        ASSERT_OK(CALL(conv_forward, f.conv, f.x, f.bias, first, e));
-        ASSERT_OK(CALL(conv_forward, f.conv, f.x, f.bias, f.y, e));
-        assert_memory_equal(first, f.y, bytes);
-        machine.release_tensor(backend, first);
-        end(&f);
-    }
-}
-
 static void *forward_into_y(void *argument)
 {
     fixture *f = argument;

@@ -28,6 +28,17 @@ static void destroy(amp_param params[PARAMS])
     }
 }
 
+/* But for the gradients. */
+static void assert_alike(const amp_param a[PARAMS], const amp_param b[PARAMS])
+{
+    for (int i = 0; i < PARAMS; i++) {
+        assert_memory_equal(a[i].master, b[i].master, counts[i] * sizeof(float));
+        assert_memory_equal(a[i].momentum, b[i].momentum, counts[i] * sizeof(float));
+        assert_memory_equal(a[i].m, b[i].m, counts[i] * sizeof(float));
+        assert_memory_equal(a[i].v, b[i].v, counts[i] * sizeof(float));
+    }
+}
+
 /* The end of a step that is taken. */
 static amp_status updated(const amp_param *params, const amp_update_args *args, amp_error *error)
 {
@@ -72,14 +83,12 @@ TEST(behaviour_11_fused_sgd_equals_unscale_decay_axpy_scal_bit_for_bit)
             stock[i].momentum[k] = update * args.momentum;
         }
         ASSERT_OK(updated(mine, &args, e));
-        for (int i = 0; i < PARAMS; i++) {
-            assert_memory_equal(mine[i].master, stock[i].master, counts[i] * sizeof(float));
-            assert_memory_equal(mine[i].momentum, stock[i].momentum, counts[i] * sizeof(float));
+        assert_alike(mine, stock);
+        for (int i = 0; i < PARAMS; i++)
             for (size_t k = 0; k < counts[i]; k++) {
                 assert_int_equal(amp_float_bits(mine[i].grad[k]), 0);
                 stock[i].grad[k] = mine[i].grad[k] = (float)(k % 17) - 5;
             }
-        }
     }
     destroy(mine);
     destroy(stock);
@@ -120,12 +129,9 @@ TEST(behaviour_11_fused_adam_equals_darknets_calls_bit_for_bit)
             stock[i].v[k] = v;
         }
         ASSERT_OK(updated(mine, &args, e));
-        for (int i = 0; i < PARAMS; i++) {
-            assert_memory_equal(mine[i].master, stock[i].master, counts[i] * sizeof(float));
-            assert_memory_equal(mine[i].m, stock[i].m, counts[i] * sizeof(float));
-            assert_memory_equal(mine[i].v, stock[i].v, counts[i] * sizeof(float));
+        assert_alike(mine, stock);
+        for (int i = 0; i < PARAMS; i++)
             for (size_t k = 0; k < counts[i]; k++) stock[i].grad[k] = mine[i].grad[k] = (float)(k % 17) - 5;
-        }
     }
     destroy(mine);
     destroy(stock);
@@ -178,12 +184,7 @@ TEST(behaviour_12_weight_decay_acts_on_unscaled_values)
         ASSERT_OK(updated(scaled, &args, e));
         args.inverse_scale = 1;
         ASSERT_OK(updated(plain, &args, e));
-        for (int i = 0; i < PARAMS; i++) {
-            assert_memory_equal(scaled[i].master, plain[i].master, counts[i] * sizeof(float));
-            assert_memory_equal(scaled[i].momentum, plain[i].momentum, counts[i] * sizeof(float));
-            assert_memory_equal(scaled[i].m, plain[i].m, counts[i] * sizeof(float));
-            assert_memory_equal(scaled[i].v, plain[i].v, counts[i] * sizeof(float));
-        }
+        assert_alike(scaled, plain);
         destroy(scaled);
         destroy(plain);
     }
@@ -315,10 +316,7 @@ TEST(update_is_the_same_for_any_count_of_processors_and_variant)
         ASSERT_OK(updated(b, &args, e));
         machine.select(variant);
         assert_memory_equal(&squares_a, &squares_b, sizeof squares_a);
-        for (int i = 0; i < PARAMS; i++) {
-            assert_memory_equal(a[i].master, b[i].master, counts[i] * sizeof(float));
-            assert_memory_equal(a[i].momentum, b[i].momentum, counts[i] * sizeof(float));
-        }
+        assert_alike(a, b);
         destroy(a);
         destroy(b);
     }

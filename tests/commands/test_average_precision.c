@@ -40,22 +40,6 @@ TEST(iou_of_boxes_is_shared_area_over_all_area)
     assert_near(amp_box_iou((amp_box){0, 0, 4, 4}, (amp_box){0, 0, 2, 2}), .25);
 }
 
-TEST(a_perfect_detector_scores_one)
-{
-    const amp_detected detected[] = {{0, 0, .9f, at(0)}, {0, 1, .6f, at(1)}, {1, 0, .3f, at(0)}};
-    const amp_truth truths[] = {{0, 0, at(0), 0}, {0, 1, at(1), 0}, {1, 0, at(0), 0}};
-    const amp_ap_points ways[] = {AMP_AP_AREA, AMP_AP_VOC2007, AMP_AP_COCO};
-    for (size_t i = 0; i < COUNT(ways); i++) {
-        outcome o = run(detected, COUNT(detected), truths, COUNT(truths), 2, ways[i], .25f);
-        assert_near(o.total.map50, 1);
-        assert_near(o.total.map50_95, 1);
-        assert_near(o.total.precision, 1);
-        assert_near(o.total.recall, 1);
-        assert_near(o.total.f1, 1);
-        assert_near(o.total.average_iou, 1);
-    }
-}
-
 /* One box is .625 of the other, so that .5, .55 and .6 are reached. */
 TEST(any_overlap_can_be_asked_for)
 {

@@ -185,54 +185,6 @@ TEST(csv_has_a_line_per_run)
     free_comparison(m);
 }
 
-TEST(json_holds_the_same)
-{
-    made *m = unpleasant_names();
-    m->runs[0].score[0] = .5;
-    m->summaries[2].difference[0].error = (double)NAN;
-    char *text = written(amp_report_json, m);
-    assert_holds(text, "\"map_50\": 0.5,");
-    assert_holds(text, "\"standard_error\": null");
-    assert_holds(text, "\"state\": \"failed\"");
-    assert_holds(text, "\"iterations\": 1200");
-    assert_holds(text, "\"steps_per_loss\": 12");
-    free(text);
-    free_comparison(m);
-}
-
-TEST(the_table_has_a_line_per_dtype)
-{
-    made *m = typical();
-    FILE *stream = fopen(page_file, "w");
-    assert_non_null(stream);
-    m->summaries[2].speedup.ratio = .9734;
-    amp_report_table(&m->c, stream);
-    fclose(stream);
-    char *text = content(page_file);
-    assert_holds(text, "\nbf16 ");
-    assert_holds(text, "0.97x");
-    assert_holds(text, "\nagainst fp32: 95 % intervals of the differences in points;");
-    assert_holds(text, "\ndtype  accuracy  ");
-    assert_holds(text, "  faster       ");
-    assert_holds(text, "\nfp16: this machine stores it");
-    assert_lacks(text, "nan");
-    free(text);
-    free_comparison(m);
-}
-
-TEST(a_folder_that_is_missing_is_one_line)
-{
-    made *m = typical();
-    amp_error error;
-    static amp_output_writer *const writers[] = { amp_report_html, amp_report_json, amp_report_csv };
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(amp_output_write("/no/such/folder/report", writers[i], &m->c, &error),
-                         AMP_IO_FAILED);
-        assert_holds(error.message, "/no/such/folder/report");
-    }
-    free_comparison(m);
-}
-
 /* Values that e2e/report_browser.sh looks for. */
 static made *known(void)
 {

@@ -4,8 +4,9 @@
 #
 #   test_cuda_shim             the doubles themselves: each fault that they are there for is made, and seen
 #   test_cuda_races            they see races, whether or not a result is right
-#   test_cuda_library_doubles  those of cuDNN and cuBLAS see misuse
-#   test_cuda_graph            what the backend says to cuDNN, and each call of cuDNN's failing
+#   test_cuda_library_doubles  that of cuBLAS sees misuse
+#   test_cuda_graph            what the backend says to cuDNN, each call of its failing, and that its double
+#                              sees a mistake in each attribute
 #   test_cuda_double_*         the conformance tests, and the layers over the backend
 #   test_cuda_contracted_*     of these the tests of kernels, with fma as nvcc makes it
 #   test_cuda_double_partial   that a backend of one kernel links, as docs/extending.md promises
@@ -179,6 +180,7 @@ cuda_double_test(test_cuda_races cuda/race_check.c cuda/faults.cu cuda/races.cu)
 if(cuda_double_whole)
     cuda_double_test(test_cuda_library_doubles cuda/library_doubles.c)
     cuda_double_test(test_cuda_graph cuda/graph.c)
+    target_link_options(test_cuda_graph PRIVATE -Wl,--wrap=cudnnBackendSetAttribute)
     cuda_double_test(test_cuda_backend cuda/backend.c)
     cuda_double_machine_test(test_cuda_large gpu/large.c)
     cuda_double_machine_test(test_cuda_engines gpu/engines.c)

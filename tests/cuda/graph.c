@@ -1,5 +1,6 @@
 /* What backend/cuda/cudnn_graph.c says to cuDNN when it runs on a device, and what it does when
- * cuDNN fails: against the library's double, which checks what it is told and can fail at any call.
+ * cuDNN fails: against the library's double, which checks what it is told and can fail at any call; and that
+ * the double does check it, by putting a mistake into each attribute that the backend sets.
  * The real library judges the same descriptors in plans.c; that the numbers are right is seen
  * by the conformance tests. */
 #include "testing.h"
@@ -7,6 +8,7 @@
 #include "backend/cuda/cudnn_graph.h"
 #include "doubles/cuda_doubles.h"
 #include "doubles/cudnn_double.h"
+#include "kernel_numbers.h"
 
 static cudaStream_t stream;
 static amp_cudnn *library;
@@ -295,22 +297,28 @@ TEST_WITH(a_library_older_than_its_headers_is_refused, begin, end)
     amp_cudnn_destroy(library);
 }
 
-/* All of a convolution's life, with one call of cuDNN's failing; the status that came of it. */
-static amp_status live_with_failure(int call)
+/* All of a convolution's life; the status that came of it. */
+static amp_status live(const amp_conv_problem *problem)
 {
     amp_conv_plan *plan;
     library = NULL;
     plans = NULL;
+    amp_status status = create();
+    if (status == AMP_OK) status = amp_conv_plans_get(plans, problem, &plan, &error);
+    if (status == AMP_OK) status = run_on(plan, &buffers);
+    cudaStreamSynchronize(stream); /* the double is about to forget all */
+    destroy();
+    return status;
+}
+
+static amp_status live_with_failure(int call)
+{
     some_engines();
     cudnn_double.fail_at = call;
     cudnn_double.failure = CUDNN_STATUS_ALLOC_FAILED;
-    amp_status status = create();
-    if (status == AMP_OK) status = amp_conv_plans_get(plans, &grouped, &plan, &error);
-    if (status == AMP_OK) status = run_on(plan, &buffers);
+    amp_status status = live(&grouped);
     if (status == AMP_OK)
         assert_int_equal(cudnn_double.engine[0].executed + cudnn_double.engine[1].executed, 1);
-    cudaStreamSynchronize(stream); /* the double is about to forget all */
-    destroy();
     return status;
 }
 
@@ -333,6 +341,136 @@ TEST_WITH(any_call_may_fail, begin, end)
         assert_non_null(strstr(error.message, "use a smaller batch"));
     }
     assert_true(survived >= 10); /* building a plan and running it takes that many calls */
+}
+
+/* ---- the double ---- */
+
+/* A mistake in an attribute: in one of its values, or in all of them. */
+typedef enum mistake {
+    LEFT_OUT, OTHER_TYPE, ONE_MORE,
+    LESS_BY_1,                           /* of whole numbers */
+    NO_MEMORY, NOT_ALIGNED, OF_THE_HOST, /* of addresses */
+    NOT_FINALIZED, DESTROYED, MISTAKES   /* of descriptors */
+} mistake;
+
+static struct { int calls, at, value, made; mistake what; cudnnBackendAttributeName_t name; } spoilt;
+static char host_memory[1 << 16];
+
+cudnnStatus_t __real_cudnnBackendSetAttribute(cudnnBackendDescriptor_t, cudnnBackendAttributeName_t,
+                                              cudnnBackendAttributeType_t, int64_t count, const void *values);
+
+/* A descriptor that nobody may refer to. */
+static cudnnBackendDescriptor_t bad_descriptor(void)
+{
+    cudnnBackendDescriptor_t d = NULL;
+    cudnnBackendCreateDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR, &d);
+    if (spoilt.what == DESTROYED) cudnnBackendDestroyDescriptor(d);
+    return d;
+}
+
+/* Of these values, of which each has eight bytes, makes the mistake; 0 if it is none of theirs. */
+static int spoil(cudnnBackendAttributeType_t type, int64_t count, int64_t values[8])
+{
+    if (spoilt.what < LESS_BY_1) return spoilt.value == 0;
+    if (spoilt.value >= count) return 0;
+    int64_t *value = &values[spoilt.value];
+    if (type == CUDNN_TYPE_INT64 && spoilt.what == LESS_BY_1) *value -= 1;
+    else if (type == CUDNN_TYPE_VOID_PTR && spoilt.what == NO_MEMORY) *value = 0;
+    else if (type == CUDNN_TYPE_VOID_PTR && spoilt.what == NOT_ALIGNED) *value += 4;
+    else if (type == CUDNN_TYPE_VOID_PTR && spoilt.what == OF_THE_HOST)
+        *value = (int64_t)(intptr_t)host_memory;
+    else if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR && spoilt.what >= NOT_FINALIZED)
+        *value = (int64_t)(intptr_t)bad_descriptor();
+    else return 0;
+    return 1;
+}
+
+cudnnStatus_t __wrap_cudnnBackendSetAttribute(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                                              cudnnBackendAttributeType_t type, int64_t count,
+                                              const void *values)
+{
+    int64_t copy[8];
+    if (++spoilt.calls != spoilt.at) return __real_cudnnBackendSetAttribute(d, name, type, count, values);
+    size_t size = type == CUDNN_TYPE_INT64 || type == CUDNN_TYPE_VOID_PTR ||
+        type == CUDNN_TYPE_BACKEND_DESCRIPTOR || type == CUDNN_TYPE_HANDLE ? 8 : 4;
+    assert_true(count < 8);
+    memcpy(copy, values, (size_t)count * size);
+    spoilt.name = name;
+    spoilt.made = spoil(type, count, copy);
+    if (spoilt.made && spoilt.what == LEFT_OUT) return CUDNN_STATUS_SUCCESS;
+    if (spoilt.made && spoilt.what == OTHER_TYPE) type = type == CUDNN_TYPE_INT64 ? CUDNN_TYPE_DOUBLE
+        : CUDNN_TYPE_INT64;
+    return __real_cudnnBackendSetAttribute(d, name, type, count + (spoilt.made && spoilt.what == ONE_MORE),
+                                           copy);
+}
+
+TEST_WITH(a_mistake_in_any_attribute_is_seen, begin, end)
+{
+    int made = 0;
+    amp_conv_problem problem = grouped; /* whatever is less by 1 fits nothing else */
+    problem.conv.x.c = 10, problem.conv.groups = 2, problem.conv.k = 6;
+    problem.conv.stride = problem.conv.stride_x = 1;
+    memset(&spoilt, 0, sizeof spoilt);
+    assert_int_equal(live(&problem), AMP_OK);
+    for (int calls = spoilt.calls, at = 1; at <= calls; at++)
+        for (int what = 0; what < MISTAKES; what++)
+            for (int value = 0; value == 0 || spoilt.made; value++) {
+                some_engines();
+                cudnn_double.engine[0].workspace = 640;
+                memset(&spoilt, 0, sizeof spoilt);
+                spoilt.at = at, spoilt.what = (mistake)what, spoilt.value = value;
+                live(&problem);
+                if (spoilt.made && !cudnn_double.rejected)
+                    fail_msg("mistake %d in value %d of attribute %d is not seen", what, value,
+                             (int)spoilt.name);
+                made += spoilt.made;
+                amp_cuda_forget_faults();
+            }
+    memset(&spoilt, 0, sizeof spoilt);
+    print_message("%d mistakes\n", made);
+    assert_true(made > 150);
+}
+
+/* Each way in which an engine computes less exactly is one that shows. */
+GRAPH_TEST(a_run_is_late_and_as_exact_as_its_engine)
+{
+    static const struct { amp_dtype dtype; cudnn_double_engine poor; } cases[] = {
+        { AMP_FP32, { .tensor_core = 1 } }, { AMP_FP16, { .down_converts = 1 } },
+        { AMP_BF16, { .reduced_reduction = 1 } } };
+    static const size_t counts[] = { X_COUNT, W_COUNT, Y_COUNT };
+    static char before[Y_COUNT * 4], exact[Y_COUNT * 4];
+    for (int i = 0; i < 3 * (int)COUNT(cases); i++) {
+        amp_conv_problem p = grouped;
+        void *data[3];
+        int pass = i % 3, out = pass == AMP_CONV_FORWARD ? 2 : pass == AMP_CONV_BACKWARD_DATA ? 0 : 1;
+        p.conv.dtype = cases[i / 3].dtype;
+        p.pass = (amp_conv_pass)pass;
+        size_t bytes = counts[out] * amp_dtype_size(p.conv.dtype);
+        for (int k = 0; k < 3; k++) {
+            assert_int_equal(cudaMallocManaged(&data[k], counts[k] * 4, cudaMemAttachGlobal), cudaSuccess);
+            for (size_t e = 0; e < counts[k]; e++)
+                set_number(p.conv.dtype, data[k], e, (float)rand() / (float)RAND_MAX * 2 - 1);
+        }
+        amp_conv_buffers on = { .x = data[0], .w = data[1], .y = data[2] };
+        memcpy(before, data[out], bytes);
+        cudnn_double.engine[0] = (cudnn_double_engine){ .index = 100 };
+        amp_conv_plan *plan = planned(&p);
+        assert_int_equal(run_on(plan, &on), AMP_OK);
+        assert_memory_equal(data[out], before, bytes);
+        cudaStreamSynchronize(stream);
+        memcpy(exact, data[out], bytes);
+        cudnn_double.engine[0] = cases[i / 3].poor;
+        assert_int_equal(run_on(plan, &on), AMP_OK);
+        cudaStreamSynchronize(stream);
+        assert_memory_not_equal(data[out], exact, bytes);
+        for (int k = 0; k < 3; k++) cudaFree(data[k]);
+    }
+}
+
+GRAPH_TEST(what_is_left_is_told)
+{
+    assert_int_equal(cudnn_double_leaks(), 1); /* the handle */
+    amp_cuda_forget_faults();
 }
 
 int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -11,6 +11,7 @@
 #include "doubles/cuda_doubles.h"
 #include "doubles/cudnn_double.h"
 #include "host/darknet/room.h"
+#include "listening.h"
 #include "network.h"
 #include "parser.h"
 #include "poison_arena.h"
@@ -596,30 +597,6 @@ TEST_WITH(images_that_come_early_change_nothing, begin, end)
 
 /* ---- passes that are recorded and repeated (graphs=1) ---- */
 
-/* stderr goes into a file, until all of it is returned: the caller's. */
-typedef struct heard { int file, was; } heard;
-
-static heard listen(void)
-{
-    char path[] = "/tmp/cuda_step_XXXXXX";
-    heard h = { mkstemp(path), dup(2) };
-    assert_true(h.file >= 0);
-    unlink(path);
-    dup2(h.file, 2);
-    return h;
-}
-
-static char *end_listening(heard h)
-{
-    enum { MOST = 1 << 16 };
-    char *text = calloc(1, MOST);
-    dup2(h.was, 2);
-    close(h.was);
-    assert_true(pread(h.file, text, MOST - 1, 0) >= 0);
-    close(h.file);
-    return text;
-}
-
 /* The call that fails in the second step: the nth from its first forward, or from that's backward. */
 typedef struct fault { const char *call; int nth, in_backward; } fault;
 
@@ -692,7 +669,7 @@ TEST_WITH(recorded_passes_end_in_the_same_bytes, begin, end)
         char *plain = steps_with(without[n], 8, NULL, NULL, &plain_bytes, &plain_c);
         assert_int_equal(plain_c.recorded + plain_c.graphs, 0);
         for (int i = 0; i < 5; i++) {
-            heard h = listen();
+            heard h = listen_to(2);
             char *state = steps_with(recorded[n], 8, NULL, changes[i], &bytes, &c), *text = end_listening(h);
             print_message("recorded %ld, repeated %ld, kernels %ld, without %ld\n", c.recorded,
                           c.graphs - c.recorded, c.launches, plain_c.launches);
@@ -724,7 +701,7 @@ TEST_WITH(a_recording_that_fails_costs_nothing_but_itself, begin, end)
         char *plain = steps_with(without[n], 3, NULL, NULL, &plain_bytes, &c);
         for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
             if (n && !faults[i].in_backward) continue; /* forward is as without checkpoints */
-            heard h = listen();
+            heard h = listen_to(2);
             char *state = steps_with(recorded[n], 3, &faults[i], NULL, &bytes, &c), *text = end_listening(h);
             const char *line = strstr(text, "amp: graphs=1: graphs failed, and this training continues "
                                             "without them: ");
@@ -811,7 +788,7 @@ TEST_WITH(what_keeps_passes_from_being_recorded_is_told_once, begin, end)
         amp_comm comm = { .size = 2 };
         amp_cuda_counts c;
         if (i == PROFILED) setenv("AMP_CUDA_RANGES", "1", 1);
-        heard h = listen();
+        heard h = listen_to(2);
         network *net = make(cases[i].cfg);
         unsetenv("AMP_CUDA_RANGES");
         if (i == RANKS) amp_engine_join(net->amp->engine, &comm, AMP_FP32, 1);
@@ -851,7 +828,7 @@ TEST_WITH(a_machine_that_refuses_is_told_of_once, begin, end)
     static const char line[] = "cannot be page-locked (cudaHostRegister: cudaErrorNotSupported)";
     float locked[4], unlocked[4];
     losses_of(cudaSuccess, locked);
-    heard h = listen();
+    heard h = listen_to(2);
     losses_of(cudaErrorNotSupported, unlocked);
     losses_of(cudaErrorMemoryAllocation, unlocked);
     char *text = end_listening(h);

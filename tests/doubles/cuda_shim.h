@@ -211,20 +211,6 @@ template <class V> V __shfl_xor_sync(unsigned mask, V value, int by, int width =
     int self = amp_shim::lane(), from = self ^ by;
     return amp_shim::shuffle(mask, value, from < (self & -width) + width ? from : -1, file, line);
 }
-template <class V> V __shfl_down_sync(unsigned mask, V value, unsigned by, int width = 32, AMP_SHIM_HERE)
-{
-    int self = amp_shim::lane();
-    return amp_shim::shuffle(mask, value, self % width + (long)by < width ? self + (int)by : -1, file, line);
-}
-template <class V> V __shfl_up_sync(unsigned mask, V value, unsigned by, int width = 32, AMP_SHIM_HERE)
-{
-    int self = amp_shim::lane();
-    return amp_shim::shuffle(mask, value, self % width - (long)by >= 0 ? self - (int)by : -1, file, line);
-}
-template <class V> V __shfl_sync(unsigned mask, V value, int at, int width = 32, AMP_SHIM_HERE)
-{
-    return amp_shim::shuffle(mask, value, (amp_shim::lane() & -width) + (at & (width - 1)), file, line);
-}
 
 /* By exchanges, which whole warps only can make. */
 static inline unsigned __ballot_sync(unsigned mask, int vote, AMP_SHIM_HERE)
@@ -236,7 +222,6 @@ static inline unsigned __ballot_sync(unsigned mask, int vote, AMP_SHIM_HERE)
 
 static inline void __threadfence() { amp_shim::races_fence(); }
 static inline long long clock64() { return amp_shim::cycles(); }
-static inline void __threadfence_block() {}
 
 /* ------------------------------------------------------------------------------------------------ atomics */
 
@@ -267,40 +252,11 @@ template <class T> AMP_SHIM_INLINE T atomicAdd(T *at, typename amp_shim::same<T>
     return amp_shim::exchange(at,
                               [=](T old) { return (T)((unsigned long long)old + (unsigned long long)v); });
 }
-template <class T> AMP_SHIM_INLINE T atomicOr(T *at, typename amp_shim::same<T>::type v)
-{
-    return amp_shim::exchange(at, [=](T old) { return (T)(old | v); });
-}
-template <class T> AMP_SHIM_INLINE T atomicAnd(T *at, typename amp_shim::same<T>::type v)
-{
-    return amp_shim::exchange(at, [=](T old) { return (T)(old & v); });
-}
-template <class T> AMP_SHIM_INLINE T atomicMax(T *at, typename amp_shim::same<T>::type v)
-{
-    return amp_shim::exchange(at, [=](T old) { return old < v ? v : old; });
-}
-template <class T> AMP_SHIM_INLINE T atomicMin(T *at, typename amp_shim::same<T>::type v)
-{
-    return amp_shim::exchange(at, [=](T old) { return v < old ? v : old; });
-}
-template <class T> AMP_SHIM_INLINE T atomicExch(T *at, typename amp_shim::same<T>::type v)
-{
-    return amp_shim::exchange(at, [=](T) { return v; });
-}
-template <class T>
-AMP_SHIM_INLINE T atomicCAS(T *at, typename amp_shim::same<T>::type want, typename amp_shim::same<T>::type v)
-{
-    return amp_shim::exchange(at, [=](T old) { return old == want ? v : old; });
-}
 
 /* --------------------------------------------------------------------------------------------- arithmetic */
 
-template <class T> static inline T __ldg(const T *at) { return *at; }
-
 static inline float __uint_as_float(unsigned bits) { float v; std::memcpy(&v, &bits, 4); return v; }
-static inline float __int_as_float(int bits) { float v; std::memcpy(&v, &bits, 4); return v; }
 static inline unsigned __float_as_uint(float v) { unsigned bits; std::memcpy(&bits, &v, 4); return bits; }
-static inline int __float_as_int(float v) { int bits; std::memcpy(&bits, &v, 4); return bits; }
 /* What is rounded once, whatever comes next: the compiler does not see how it came about. */
 template <class T> static inline T rounded(T value)
 {
@@ -312,7 +268,6 @@ template <class T> static inline T rounded(T value)
     return value;
 }
 static inline float __fadd_rn(float a, float b) { return rounded(rounded(a) + rounded(b)); }
-static inline float __fsub_rn(float a, float b) { return rounded(rounded(a) - rounded(b)); }
 static inline float __fmul_rn(float a, float b) { return rounded(a * b); }
 static inline float __fdiv_rn(float a, float b) { return a / b; }
 /* The special function units' results are wrong by as many units in the last place as the CUDA C++
@@ -324,25 +279,8 @@ static inline float off_by(float value, float units)
 static inline float __fdividef(float a, float b) { return std::fabs(b) > 0x1p126f ? 0 : off_by(a / b, 2); }
 static inline float shim_expf(float x) { return off_by(std::exp(x), 2 + std::floor(std::fabs(1.173f * x))); }
 #define __expf shim_expf /* the C library has one, too */
-static inline float __frcp_rn(float a) { return 1 / a; }
 static inline float __fsqrt_rn(float a) { return std::sqrt(a); }
-static inline float __frsqrt_rn(float a) { return (float)(1 / std::sqrt((double)a)); }
-static inline float rsqrtf(float a) { return (float)(1 / std::sqrt((double)a)); }
-static inline double rsqrt(double a) { return 1 / std::sqrt(a); }
-static inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
-static inline double __dadd_rn(double a, double b) { return rounded(rounded(a) + rounded(b)); }
-static inline double __dmul_rn(double a, double b) { return rounded(a * b); }
-static inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
-static inline float __saturatef(float a) { return a > 0 ? a < 1 ? a : 1 : 0; }
-static inline float __int2float_rn(int a) { return (float)a; }
-static inline float __uint2float_rn(unsigned a) { return (float)a; }
-static inline int __popc(unsigned a) { return __builtin_popcount(a); }
-static inline int __clz(int a) { return a ? __builtin_clz((unsigned)a) : 32; }
 static inline int __ffs(int a) { return __builtin_ffs(a); }
-static inline unsigned __umulhi(unsigned a, unsigned b)
-{
-    return (unsigned)((unsigned long long)a * b >> 32);
-}
 
 /* CUDA has these for any two arithmetic types. */
 template <class A, class B> static inline typename std::common_type<A, B>::type min(A a, B b)

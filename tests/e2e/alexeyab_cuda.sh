@@ -3,18 +3,12 @@
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
 needs_alexeyab
-command -v nvcc > /dev/null || skip 'there is no nvcc (the CUDA toolkit)'
-echo '#include <cudnn.h>' | nvcc -E -x cu - > /dev/null 2>&1 || skip 'nvcc finds no cudnn.h'
-[ -z "$SANITIZERS" ] || skip 'the same as without sanitizers'
+. "$SOURCE_DIR/tests/e2e/lib/patches.bash"
+has_cuda_toolkit
 
 "$SOURCE_DIR/patches/apply.sh" "$ALEXEYAB_TREE" patched
 cd patched
-flags=$(make -n GPU=1 CUDNN=1 CUDNN_HALF=1 | grep -m 1 -o '\-gencode.*code=[^ ]*') ||
-    fail 'the Makefile finds no architecture in nvcc --list-gpu-code'
-echo '__global__ void nothing() {}' > nothing.cu
-nvcc $flags -c nothing.cu || fail "nvcc does not take $flags"
-one=$(nvcc --list-gpu-code | sed -n '1s/sm_/compute_/p')
-quickly="-gencode=arch=$one,code=$one -Xcicc -O0" # PTX, as nothing runs it
+gpu_flags CUDNN_HALF=1
 ccache=$(command -v ccache || true)
 build() { # build <options...>
     make -j"$(nproc)" GPU=1 CUDNN=1 AMP=1 OPTS=-O0 AMP_OPTS=-O1 ARCH="$quickly" CC="$ccache cc" \

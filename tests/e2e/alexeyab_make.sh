@@ -2,6 +2,7 @@
 # build trains; where libopencv-dev is here, with OpenCV too.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
+. "$SOURCE_DIR/tests/e2e/lib/patches.bash"
 needs_alexeyab
 [ -z "$SANITIZERS" ] || skip 'the same as without sanitizers'
 echo false > mine.sh # which is no script of the tree's
@@ -28,19 +29,11 @@ trains_with_opencv() {
 ccache=$(command -v ccache || true)
 
 cd patched
-without_onednn
-! make -n AMP=1 CC=./without_onednn > ../log 2>&1 || fail 'make AMP=1 without oneDNN begins'
-grep -q 'oneDNN was not found' ../log || fail "make AMP=1 without oneDNN: $(tail -1 ../log)"
-! make -n GPU=1 AMP=1 > ../log 2>&1 || fail 'make GPU=1 AMP=1 goes without cuDNN'
-grep -q 'add CUDNN=1' ../log || fail "make GPU=1 AMP=1 does not say what to add: $(tail -3 ../log)"
+wants_onednn
+wants_cudnn
 ! make -n | grep -q darknet_amp.h || fail 'AMP=0 builds the plugin'
-# The library goes without the start-up code that -Ofast links; C files as C++, as USE_CPP=1 has it, leaves
-# the plugin in C.
-make -n AMP=1 LIBSO=1 > ../log
-grep -q -- ' -Ofast .* -o darknet ' ../log || fail 'make AMP=1 links the program without -Ofast'
-[ "$(grep -c -- '-shared .* -o libdarknet.so' ../log)" = 1 ] &&
-    ! grep -q -- '-Ofast.* -shared \|-shared .*-Ofast' ../log ||
-    fail "make AMP=1 LIBSO=1 links the library with -Ofast: $(grep -- -shared ../log)"
+# C files as C++, as USE_CPP=1 has it, leave the plugin in C.
+links_without_ofast LIBSO=1
 make -n AMP=1 USE_CPP=1 | grep 'c amp/' | grep -v '^ *gcc' && fail 'USE_CPP=1 compiles the plugin as C++'
 
 makes() { # makes <settings...>

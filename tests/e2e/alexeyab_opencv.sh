@@ -2,8 +2,6 @@
 # bytes of the stock program; under AMP with -seed it goes on to the bit, and gives the same with cache=ram.
 # So it is with images that OpenCV reads in a way of its own. Bad ones are replaced, the chart has the last
 # mAP, loss scale and skipped steps, and no display is needed.
-#
-# AUGMENTATIONS=table tries each key by itself, in each precision, and prints a table.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
 . "$SOURCE_DIR/tests/e2e/lib/turned_photos.bash"
@@ -63,37 +61,6 @@ same_files() { # same_files <folder> <folder> <files...>
     local file
     for file in "${@:3}"; do cmp "$1/$file" "$2/$file" || fail "$kind, $2: another $file"; done
 }
-if [ "${AUGMENTATIONS:-}" = table ]; then
-    printf '%s\n' '| | off: stock'"'"'s bytes | same `-seed`, same bytes, with `cache=ram` too | resumed |' \
-        '|---|---|---|---|'
-    while read -r which keys; do
-        (promised $which augmented fp32,bf16,fp16 $keys > log 2>&1) && row='✓ | ✓ | ✓' ||
-            row=$(tail -n 1 log)
-        echo "| $which: \`${keys//yolo:/}\` | $row |"
-        rm -rf augmented
-    done <<'END'
-detector mosaic=1
-detector mosaic=1 mosaic_bound=1
-detector mixup=1
-detector cutmix=1
-detector mosaic=1 cutmix=1
-detector blur=1
-detector blur=5
-detector gaussian_noise=20
-detector letter_box=1
-detector yolo:resize=1.5
-detector yolo:random=1
-detector yolo:label_smooth_eps=.1
-detector ema_alpha=.9
-classifier mixup=1
-classifier cutmix=1
-classifier mosaic=1
-classifier mosaic=1 cutmix=1
-classifier blur=1
-classifier label_smooth_eps=.1
-END
-    exit 0
-fi
 promised detector joined bf16 mosaic=1 mosaic_bound=1 blur=1 gaussian_noise=20 ema_alpha=.9 \
     yolo:label_smooth_eps=.1 yolo:resize=1.5
 promised detector shaped fp16 mixup=1 letter_box=1 blur=5 yolo:random=1

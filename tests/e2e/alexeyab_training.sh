@@ -42,9 +42,6 @@ options_of run_classifier "$ALEXEYAB_TREE/src/classifier.c" 2
 for words in '-chart c.png -mAP_epochs 2 train' 'train -iou_thresh .5 -points 101'; do
     succeeds "$ALEXEYAB" detector $words tiny.data tiny.cfg -dont_show -amp fp32
 done
-! "$ALEXEYAB" detector train tiny.data tiny.cfg -dont_shaw -amp fp32 > out 2> err || fail 'a misspelt option'
-says='-dont_shaw: unknown option of detector train, did you mean -dont_show?'
-[ "$(cat err)" = "command line: $says" ] || fail "a misspelt option: $(tail -n 1 err)"
 # It takes carriage returns off its lists.
 sed -i 's/$/\r/' train.txt
 for command in 'amp check tiny.cfg tiny.data' 'detector train tiny.data tiny.cfg -dont_show -amp fp32'; do
@@ -83,33 +80,10 @@ done
 paste off.losses fp32.losses | awk '{ d = $4 / $2 - 1 } d > 1e-4 || d < -1e-4 { exit 1 }' ||
     fail "yolov2-tiny-voc: the losses are $(paste off.losses fp32.losses)"
 
-# ---- a training, and its continuation ----
+# ---- a training, and its continuation (with a cache: e2e_seed) ----
 kind=detector data=tiny.data
 goes_on tiny.cfg -amp bf16
 cp whole/tiny_final.weights trained.weights
-# ... and with images that are kept in memory.
-train cached tiny.cfg -amp bf16 -cache ram
-cmp trained.weights cached/tiny_final.weights || fail 'with -cache ram: other weights'
-grep -q '^amp: cache=ram: [1-8] of 8 images were kept, .* [1-9][0-9]* were there already' cached.err ||
-    fail "with -cache ram: $(grep cache cached.err)"
-# ... and with photos that a cache reduces: cold, gone on with, in memory and warm.
-cp tiny.data small.data
-large_photos
-mv tiny.data photos.data
-mv small.data tiny.data
-data=photos.data
-train unreduced tiny.cfg -amp bf16
-goes_on tiny.cfg -amp bf16 -cache disk
-train cached tiny.cfg -amp bf16 -cache ram
-rm -f backup/*
-cp whole/photos.txt.images backup
-succeeds "$ALEXEYAB" detector train photos.data tiny.cfg -amp bf16 -cache disk -dont_show -seed 3
-grep -q '^amp: cache=disk: 0 of 8 .*; of \([0-9]*\) that were loaded, \1 were there already' err ||
-    fail "a warm cache: $(grep cache= err)"
-cmp whole/tiny_final.weights backup/tiny_final.weights || fail 'a warm cache: other weights'
-cmp whole/tiny_final.weights cached/tiny_final.weights || fail 'reduced photos in memory: other weights'
-! cmp -s whole/tiny_final.weights unreduced/tiny_final.weights || fail 'photos were not reduced'
-data=tiny.data
 sed 's/^momentum=.*/adam=1\nadamw=1/' tiny.cfg > adam.cfg
 goes_on adam.cfg -amp fp16
 sed 's/^random=0/random=1/; s/^momentum=.*/&\nresize_step=8/; 0,/^filters=8/s//&\nxnor=1/' tiny.cfg \
@@ -452,7 +426,6 @@ train without tiny.cfg trained.weights -clear -amp off
 train with tiny.cfg without/tiny_final.weights -clear -amp bf16
 
 # ---- options of its layers ----
-# Each field of struct layer is either an option with a row in native_tables.c or .h, or known to be none.
 known='
  type cost_type forward backward update batch inputs outputs nweights nbiases truths h w c out_h out_w
  out_c n bflops t receptive_w receptive_h receptive_w_scale receptive_h_scale cweights indexes
@@ -463,17 +436,7 @@ known='
  col_image delta output activation_input delta_pinned output_pinned loss squared norms spatial_mean mean
  variance mean_delta variance_delta rolling_mean rolling_variance x x_norm m v bias_m bias_v scale_m
  scale_v binary_input bin_re_packed_input t_bit_input workspace_size '
-fields=$(sed -n '/^struct layer {/,/^\/\/#ifdef GPU/p' "$ALEXEYAB_TREE/include/darknet.h" |
-    sed -n -e 's/(\*\([a-z_]*\)) *(.*/ \1;/' -e 's/struct //' \
-        -e 's/^ *[a-zA-Z_0-9]\+ *\(.*\);.*/\1/p' | tr ',*' '  ')
-[ "$(echo $fields | wc -w)" -gt 290 ] || fail "only $(echo $fields | wc -w) fields of struct layer were found"
-for field in $fields; do
-    case $field in *_cpu | *_gpu) continue ;; esac
-    case $(echo " $known ") in *[[:space:]]"$field"[[:space:]]*) continue ;; esac
-    grep -qE "\\b(OPTION|F)\\($field[,)]" "$SOURCE_DIR/plugin/host/family/native_tables.c" \
-        "$SOURCE_DIR/plugin/host/darknet/native_tables.h" ||
-        fail "native_tables.c has no row for $field of struct layer"
-done
+fields_have_rows 290 "$ALEXEYAB_TREE/include/darknet.h" family/native_tables.c "$known"
 
 # ---- what cannot be followed ----
 refused() { # refused <what> <section> <key>...: a line, and status 1

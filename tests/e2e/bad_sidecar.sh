@@ -1,5 +1,6 @@
-# A sidecar that is damaged, cut, foreign, of a later version, of another network or of other weights: one
-# line that names it, exit status 1, and no file touched.
+# A sidecar that is damaged, no file, of another network or of other weights: one line that names it, exit
+# status 1, and no file touched. Which damage is found, and in which words, is test_sidecar_damage.c's and
+# test_sidecar.c's.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 . "$SOURCE_DIR/tests/e2e/lib/resume.bash"
@@ -51,46 +52,19 @@ pair good
 succeeds "$DARKNET" detector train tiny.data tiny.cfg case.weights -amp fp16 -seed 3
 says 'amp: resumed from case.weights.amp: step 100,'
 
-for offset in 1 20 37 $((size / 2)) $((size - 4)); do
-    pair "damaged at byte $offset"
-    byte=$(od -An -tu1 -j$offset -N1 case.weights.amp)
-    put $offset "\\x$(printf %02x $((byte ^ 16)))"
-    refused '' case.weights
-done
-for length in 0 12 48 $((size / 3)) $((size - 1)); do
-    pair "cut to $length bytes"
-    truncate -s $length case.weights.amp
-    refused '' case.weights
-done
-pair 'a .weights file'
-cp $good case.weights.amp
+pair 'damaged'
+put $((size / 2)) "\\x$(printf %02x $(($(od -An -tu1 -j$((size / 2)) -N1 case.weights.amp) ^ 16)))"
 refused '' case.weights
-pair 'a later version'
-put 8 '\x06\x00\x00\x00'
-refused 'version 6' case.weights
-# no_file <what the line says> <command that makes case.weights.amp...>: none of these is taken for no sidecar
-no_file() {
-    local expected=$1
-    shift
-    pair "$*"
+# None of these is taken for no sidecar.
+for file in mkfifo 'ln -s nowhere' 'ln -s case.weights.amp'; do
+    pair "$file"
     rm case.weights.amp
-    "$@" case.weights.amp
-    status_of timeout -s KILL 600 "$DARKNET" detector train tiny.data tiny.cfg case.weights -amp fp16 -seed 3
-    [ $status = 1 ] || fail "$name: status $status instead of 1: $(tail -n 3 err)"
-    [ "$(tail -n 1 err)" = "cannot read case.weights.amp: $expected; $remedy" ] ||
-        fail "$name: $(tail -n 1 err)"
-    rm -r case.weights.amp
+    $file case.weights.amp
+    ends_saying '^cannot read case.weights.amp: .*; remove it to start with a fresh loss scale ' \
+        timeout -s KILL 600 "$DARKNET" detector train tiny.data tiny.cfg case.weights -amp fp16 -seed 3
+    rm case.weights.amp
     tests=$((tests + 1))
-}
-remedy='remove it to start with a fresh loss scale and momentum'
-no_file 'it is not a regular file' mkfifo
-! command -v python3 > /dev/null ||
-    no_file 'it is not a regular file' python3 -c \
-        'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])'
-no_file 'it is not a regular file' ln -s /dev/null
-no_file 'it is a symbolic link to a missing file' ln -s nowhere
-no_file 'Too many levels of symbolic links' ln -s case.weights.amp
-no_file 'Is a directory' mkdir
+done
 # Saved to, a FIFO would wait for a reader for ever, and a device would keep nothing.
 name='a FIFO where a sidecar is saved'
 mv backup/tiny_100.weights.amp good.amp
@@ -102,10 +76,7 @@ mv good.amp backup/tiny_100.weights.amp
 pair 'another network'
 cp backup/other_100.weights case.weights
 cp backup/other_100.weights.amp case.weights.amp
-refused 'another network' case.weights
-pair 'other weights'
-cp backup/tiny_200.weights case.weights
-refused 'weights other than case.weights' case.weights
+refused '' case.weights
 pair 'weights with another last byte'
 printf '\x55' | dd of=case.weights bs=1 seek=$(($(stat -c %s case.weights) - 4)) conv=notrunc status=none
 refused 'weights other than case.weights' case.weights

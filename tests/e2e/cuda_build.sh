@@ -2,21 +2,13 @@
 # running it takes a GPU.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
-command -v nvcc > /dev/null || skip 'there is no nvcc (the CUDA toolkit)'
-echo '#include <cudnn.h>' | nvcc -E -x cu - > /dev/null 2>&1 || skip 'nvcc finds no cudnn.h'
-[ -z "$SANITIZERS" ] || skip 'the same as without sanitizers'
+. "$SOURCE_DIR/tests/e2e/lib/patches.bash"
+has_cuda_toolkit
 
 "$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" patched
 cd patched
-# The Makefile's default is every major architecture that nvcc knows: check the flags, compile for one.
-flags=$(make -n GPU=1 CUDNN=1 | grep -m 1 -o '\-gencode.*code=[^ ]*') ||
-    fail 'the Makefile finds no architecture in nvcc --list-gpu-code'
-echo '__global__ void nothing() {}' > nothing.cu
-nvcc $flags -c nothing.cu || fail "nvcc does not take $flags"
-one=$(nvcc --list-gpu-code | sed -n '1s/sm_/compute_/p')
-quickly="-gencode=arch=$one,code=$one -Xcicc -O0" # PTX, as nothing runs it
-! make -n GPU=1 AMP=1 > ../log 2>&1 || fail 'make GPU=1 AMP=1 goes without cuDNN'
-grep -q 'add CUDNN=1' ../log || fail "make GPU=1 AMP=1 does not say what to add: $(tail -3 ../log)"
+gpu_flags
+wants_cudnn
 make -j"$(nproc)" GPU=1 CUDNN=1 AMP=1 OPTS=-O0 AMP_OPTS=-O1 ARCH="$quickly" > ../log 2>&1 ||
     fail "make GPU=1 CUDNN=1 AMP=1: $(grep -m 5 -i error ../log)"
 nm darknet | grep -q forward_network_gpu || fail 'the program holds no GPU code'

@@ -66,14 +66,6 @@ file_too_large() {
 file_too_large $((weights / 2048))        # not even the weights fit
 file_too_large $(((weights + 1023) / 1024)) # the sidecar does not
 
-name='ulimit -f and amp plan -json'
-status=0
-( ( ulimit -f 1 # not for cat: what is printed may be longer
-    exec "$DARKNET" amp plan tiny.cfg -json plan.json < /dev/null 2>&1 > /dev/null ) | cat
-  exit ${PIPESTATUS[0]} ) > pipe || status=$?
-mv pipe err
-[ $status = 1 ] && [ ! -e plan.json ] || fail "$name: status $status: $(tail -n 3 err)"
-says 'amp plan: ' 'plan.json' 'File too large'
 
 # gone <first save that finds no folder> <what is left> <the file that is not written>
 gone() {

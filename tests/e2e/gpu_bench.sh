@@ -1,6 +1,6 @@
 # bench/gpu.sh from end to end where there is no GPU: nvidia-smi and the build's two programs are
 # stand-ins, which print what bench/step.c prints on a GPU and note what they were asked for. No figure
-# of theirs was measured.
+# of theirs was measured. (e2e_gpu_rehearsal has all cases on the doubles of a GPU, where there is nvcc.)
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 command -v python3 > /dev/null || skip 'there is no python3, which makes the tables'
@@ -53,13 +53,10 @@ grep -q '^bench-step .*/yolov3-tiny.cfg --batch 8 --size 416 --subdivisions 4 ' 
 grep -q '^bench-step .*/darknet53.cfg --batch 128 --size 256 ' calls || fail "no darknet53: $(cat calls)"
 says '^NVIDIA H100 80GB HBM3 \(81559 MiB\), driver 570.1'
 says "^roofline at \\(NVIDIA's data sheet, dense; not measured here\\): half 989.5 TFLOP/s"
-says '^resnet50: resnet50.cfg, 256x256, 128 images a step'
-says '^yolov3-b4: yolov3.cfg, 416x416, 4 images a pass, 4 passes a step'
 says '^stock fp32 +40.00 +40.00 +39.50 +1600 +1.00 +1.00 +0.50 +3.00 +1.00 +5.00 +0.50 +4000 +1.00 +- '
 says '^AMP bf16 +10.00 +10.00 +- +1600 ' # 4 times 4 images
 says '^AMP fp16 +10.00 +10.00 +9.50 +6400 +4.00 +4.00 .* 1000 +0.25 +1.20 +2.00 +0.80 '
 says '^PyTorch AMP fp16: no PyTorch with CUDA'
-says '^stock TF32: math: DARKNET_MATH=tf32: what it means'
 [ ! -e 'the results.jsonl.runs' ] || fail 'what was noted meanwhile is still there'
 python3 - 'the results.jsonl' << 'END' || fail 'the JSON is not what was promised'
 import json, sys
@@ -73,8 +70,6 @@ END
 bench 0 --only yolov3-b4 --sides 'bf16 bf16-graphs torch-bf16-compiled'
 grep -q '^bench-step [^ ]*/graphs.cfg .*-amp bf16 .*graphs=1' calls || fail "graphs: $(cat calls)"
 ! grep '^bench-step [^ ]*/yolov3.cfg .*graphs=1' calls || fail 'graphs where they were not asked for'
-says '^AMP bf16, graphs: math: AMP bf16, graphs=1'
-says '^PyTorch AMP bf16, compiled: no PyTorch'
 
 # An unknown GPU has no roofline, given rates make one.
 GPU='NVIDIA Titan' bench 0 --only yolov3-tiny --sides 'fp16 bf16'
@@ -83,8 +78,6 @@ says '^AMP bf16 .* - +- +1 '
 says "^where AMP bf16's step goes, 8.00 ms of operations on the GPU \\(of 10.00 ms a step\\)"
 says '^convolutional: conv_forward +75 +6.00 +75.0 +3.00 +50 +300 +50$'
 says '^between layers: cast +1 +2.00 +25.0 +1.00 +50 +0 +-$'
-GPU='NVIDIA Titan' bench 0 --only yolov3-tiny --sides fp16 --half-tflops 100 --bandwidth 1
-says '^roofline at \(as given, else none known of this GPU; not measured here\): half 100 TFLOP/s, tf32 - '
 
 # One side fails: the others are there, and the line says why.
 BROKEN=fp16 bench 0 --only darknet53 --sides 'stock-fp32 fp16 bf16' --json broken.jsonl
@@ -110,15 +103,6 @@ done
 kill $!
 wait $! || true
 [ ! -e killed.jsonl ] || fail 'it had ended before it was killed'
-# From another folder, with relative names, of a tree that it cannot write to and that is no git checkout.
-mkdir copy
-cp -r "$SOURCE_DIR/bench" "$SOURCE_DIR/scripts" copy/
-chmod -R a-w copy
-(export GIT_CEILING_DIRECTORIES=$PWD # the folder lies in a checkout
-    PATH=$PWD/gpu:$PATH bash copy/bench/gpu.sh --no-build --build 'a build' --only resnet50 --sides fp16 \
-        > said 2> err) || fail "a copy: $(tail -n 3 err)"
-says 'commit unknown'
-chmod -R u+w copy
 
 for wrong in '--colour' '--only yolov9' '--sides fp8' '--sides stock-half' '--seconds 0' '--limit x' \
     '--build nowhere'; do
@@ -131,22 +115,11 @@ done
 [ -n "$ALEXEYAB_TREE" ] || { echo "AlexeyAB's Darknet was left out: there is no tree of it"; exit 0; }
 build='its build'
 (DARKNET_TREE=$ALEXEYAB_TREE && stand_in_bench "$build")
-bench 1 --limit 0
-[ "$(grep -c '^yolov4.* 416x416, \|^darknet53: ' said)" = 7 ] &&
-    [ "$(grep -c '^stock.* left out' said)" = 28 ] ||
-    fail "its cases: $(cat said)"
-bench 0 --only 'yolov4 yolov4-tiny-b8' --json its.jsonl
-[ "$(grep -c '^bench-step-stock .*MATH=\(fp32 TF32=0\|tf32 TF32=\)$' calls)" = 4 ] ||
+bench 0 --only yolov4-tiny-b8
+[ "$(grep -c '^bench-step-stock .*MATH=\(fp32 TF32=0\|tf32 TF32=\)$' calls)" = 2 ] ||
     fail "its stock: $(cat calls)"
-[ "$(grep -c '^bench-step-stock-half .* MATH= TF32=$' calls)" = 4 ] &&
-    [ "$(grep -c '^bench-step-stock-half .*--loss-scale 128 MATH=' calls)" = 2 ] ||
+[ "$(grep -c '^bench-step-stock-half .*--loss-scale 128 MATH=' calls)" = 1 ] ||
     fail "CUDNN_HALF: $(grep half calls)"
 grep -q "^bench-step $ALEXEYAB_TREE/cfg/yolov4-tiny.cfg --batch 8 --size 416 --subdivisions 4 " calls ||
     fail "its .cfg: $(cat calls)"
 says '^stock CUDNN_HALF, loss_scale=128 +40.00 '
-says '^stock CUDNN_HALF: math: CUDNN_HALF=1 as shipped: loss_scale=1'
-python3 - its.jsonl << 'END' || fail 'the roofline does not know its .cfg files'
-import json, sys
-runs = [json.loads(line) for line in open(sys.argv[1])][1:]
-assert len(runs) == 2 * 9 and all(r["roof_percent"] > 0 for r in runs if "error" not in r), runs
-END

@@ -1,6 +1,6 @@
 # tests/gpu/run.sh from end to end where there is no GPU: nvidia-smi, nvcc, CMake and the programs that it
 # would build are stand-ins. What it looks for, in which order it runs what, and what it leaves, whatever
-# happens.
+# happens. (e2e_gpu_rehearsal runs what it runs, on the doubles of a GPU, where there is nvcc.)
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 . "$SOURCE_DIR/tests/e2e/lib/gpu_stand_ins.bash"
@@ -141,8 +141,6 @@ END
 grep -qx 'shapes: 34' calls || fail "the engines of other convolutions than the yolos': $(grep shapes: calls)"
 grep -qx 'benchmark yolov3 yolov3-tiny: fp16 bf16 torch-fp16-compiled torch-bf16-compiled' order ||
     fail "no torch.compile: $(cat order)"
-[ "$(tail -n 1 order)" = 'benchmark yolov3 yolov3-tiny: stock-fp32 fp32' ] ||
-    fail "the end: $(tail -n 3 order)"
 ! grep -v '"status":"passed"' built/logs/results.jsonl | grep '"kind":"stage"' || fail 'the lines above'
 networks=$(sed -n '/ networks\[\]/,/^};/p' "$SOURCE_DIR/tests/cuda/host.c" |
     sed -n '/^#else/,$s/^    { "\([a-z]*\)", NET.*/\1/p')
@@ -153,13 +151,7 @@ done
 for program in built/build/tests/gpu_*; do
     grep -q "^$(basename "$program") " calls || fail "$program was not run"
 done
-for tool in memcheck racecheck synccheck; do
-    grep -q -- "--tool $tool .*gpu_backend_kernels_norm" calls || fail "no $tool of the operations"
-done
 ! grep '^gpu_host [st]' calls | grep -v 'TUNE=0 TF32=0$' || fail 'parity times engines, or rounds to TF32'
-grep -q '^gpu_backend_conv  TUNE= TF32=$' calls || fail 'conformance does not time engines'
-grep -q '^build .* passed .*cuDNN: .*9.19.0' out/summary.txt || fail "the summary: $(cat out/summary.txt)"
-grep -q '^AMP bf16 *10.00' out/summary.txt || fail "no table of the benchmark: $(cat out/summary.txt)"
 for file in results.jsonl build.log conformance_backend_conv.log device_properties.json \
     bench_yolov3_yolov3-tiny_stock-fp32_fp32.jsonl; do
     grep -qx "logs/$file" archived || fail "no $file in the archive: $(cat archived)"
@@ -176,13 +168,7 @@ if [ -n "$ALEXEYAB_TREE" ]; then
         "$SOURCE_DIR/tests/cuda/host.c" | grep -vx 'weighted\|crnn'); do # which are refused on a GPU
         [ "$(of "parity $network")" = passed ] || fail "no parity of its $network: $(cat said)"
     done
-    for stage in 'benchmark yolov4: stock-tf32 stock-half stock-half-scaled fp16 bf16 torch-fp16 torch-bf16' \
-        'benchmark yolov4 yolov4-tiny: stock-fp32 fp32' shapes; do
-        [ "$(of "$stage")" = passed ] || fail "its $stage: $(cat said)"
-    done
     ! grep -v '"status":"passed"' built/logs/results.jsonl | grep '"kind":"stage"' || fail 'the lines above'
-    grep -q '^stock CUDNN_HALF, loss_scale=128 *40.00' out/summary.txt || fail "$(cat out/summary.txt)"
-    grep -q '^darknet detector train .* -dont_show ' calls || fail "its trainings: $(grep darknet calls)"
 else
     echo "AlexeyAB's Darknet was left out: there is no tree of it"
 fi

@@ -2,12 +2,10 @@
 # dtype, what a command line may look like, the same bytes again and after a stop, bad data; and without AMP
 # the bytes of the unpatched program.
 set -eu
-. "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+. "$SOURCE_DIR/tests/e2e/lib/alexeyab.bash"
 . "$SOURCE_DIR/tests/e2e/lib/turned_photos.bash"
 [ -n "$HANK_AI" ] || skip "no program of hank-ai's Darknet: give cmake -DDARKNET_AMP_HANK_AI=PATH"
-tiny_training
-mv labels/* images/
-sed -i -e 's/^batch=4/batch=8/' -e 's/^learning_rate=.*/learning_rate=0.0005/' tiny.cfg
+tiny_alexeyab
 printf '\n[amp]\ndtype=bf16\n' | cat tiny.cfg - > amp.cfg
 
 train() { # train <folder> <words...>: what is saved comes into the folder
@@ -72,11 +70,8 @@ train bf16 detector train tiny.data amp.cfg -seed 3 -dont_show -step_log bf16.cs
 ! grep -q 'Are you certain' bf16/out || fail 'under AMP it asks whether a CPU is meant'
 train again detector -dontshow -Seed 3 train amp.cfg tiny.data
 same bf16/amp_final.weights again/amp_final.weights 'the same seed gives other weights'
-same bf16/amp_final.weights.amp again/amp_final.weights.amp 'the same seed gives another sidecar'
 train comments detector train tiny.data comments.cfg -seed 3 -dont_show
 same bf16/amp_final.weights comments/comments_final.weights 'comments change the weights'
-train other detector train tiny.data amp.cfg -seed 4 -dont_show
-! cmp -s bf16/amp_final.weights other/amp_final.weights || fail 'the seed does not matter'
 for dtype in fp32 fp16; do
     train $dtype detector train tiny.data tiny.cfg -amp $dtype -seed 3 -dont_show -step_log $dtype.csv
 done
@@ -123,7 +118,7 @@ awk -F, 'NR == 2 { first = $2 } END { exit !($2 > 0 && $2 < first * .8) }' crnn.
 awk -v a="$(last_loss crnn.fp32.csv)" -v b="$(last_loss crnn.bf16.csv)" \
     'BEGIN { exit !(b > a * .9 && b < a * 1.1) }' || fail "a crnn in bf16: $(last_loss crnn.bf16.csv)"
 
-# ---- stopped, and gone on with ----
+# ---- stopped, and gone on with (a kill at any moment is e2e_kill's: the files are the plugin's) ----
 sed 's/^max_batches=.*/max_batches=4000/' amp.cfg > long.cfg
 sed 's/^max_batches=.*/max_batches=4/' amp.cfg > four.cfg
 train whole detector train tiny.data four.cfg -seed 3 -dont_show
@@ -151,22 +146,6 @@ sed "s/^max_batches=.*/max_batches=$((steps + 2))/" amp.cfg > rest.cfg
 train rest detector train tiny.data rest.cfg stopped.backup -seed 3 -dont_show
 train straight detector train tiny.data rest.cfg -seed 3 -dont_show
 same rest/rest_final.weights straight/rest_final.weights 'NAME.backup goes on to other weights'
-
-rm -rf backup/*
-sed 's/^max_batches=.*/max_batches=199/' amp.cfg > long.cfg # saved once, at step 100
-"$HANK_AI" detector train tiny.data long.cfg -seed 3 -dont_show > out 2> err &
-program=$!
-until [ -e backup/long_last.weights.amp ]; do
-    kill -0 $program 2> /dev/null || fail "a long training ends: $(tail -3 err)"
-    sleep .1
-done
-kill -KILL $program 2> /dev/null || true
-wait $program || true
-cp backup/long_last.weights killed.weights && cp backup/long_last.weights.amp killed.weights.amp
-sed 's/^max_batches=.*/max_batches=103/' amp.cfg > rest.cfg
-train rest detector train tiny.data rest.cfg killed.weights -seed 3 -dont_show
-train straight detector train tiny.data rest.cfg -seed 3 -dont_show
-same rest/rest_final.weights straight/rest_final.weights 'a killed training continues to other weights'
 
 # ---- its own log of all that is printed ----
 train logged detector train tiny.data two.cfg -seed 3 -dont_show -log all.log

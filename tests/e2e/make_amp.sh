@@ -3,6 +3,7 @@
 # the time that -O0 takes: its vector operations are functions that are inlined in any case.)
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+. "$SOURCE_DIR/tests/e2e/lib/patches.bash"
 . "$SOURCE_DIR/tests/e2e/lib/same_text.bash"
 "$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" patched
 
@@ -13,14 +14,8 @@ same_text "$DARKNET_TREE" patched
 [ "$(grep -c -- ' -c ' commands)" -gt 40 ] || fail "make in stock Darknet: $(tail -5 commands)"
 cd patched
 make -n | diff ../commands - || fail 'AMP=0 is not built as stock Darknet is'
-without_onednn
-! make -n AMP=1 CC=./without_onednn > ../log 2>&1 || fail 'make AMP=1 without oneDNN begins'
-grep -q 'oneDNN was not found' ../log || fail "make AMP=1 without oneDNN: $(tail -1 ../log)"
-# -Ofast links start-up code that sets flush-to-zero: into the program alone.
-make -n AMP=1 > ../log
-grep -q -- ' -Ofast .* -o darknet ' ../log || fail 'make AMP=1 links the program without -Ofast'
-[ "$(grep -c -- '-shared .* -o libdarknet.so' ../log)" = 1 ] && ! grep -q -- '-Ofast.* -shared ' ../log ||
-    fail "make AMP=1 links the library with -Ofast: $(grep -- -shared ../log)"
+wants_onednn
+links_without_ofast
 [ "$(grep -c -- ' -Ofast .*-c ' ../log)" -gt 40 ] || fail 'make AMP=1 compiles without -Ofast'
 make -j"$(nproc)" OPTS=-O0 AMP_OPTS=-Og AMP=1 > ../log 2>&1 || fail "make AMP=1: $(tail -20 ../log)"
 cd ..

@@ -190,17 +190,12 @@ refused() {
 
 bad_input() {
     name='bad input'
-    for iterations in 0 -5; do
-        refused '-map: expected nothing or a number of iterations from 1' detector tiny.data -map $iterations
-    done
-    refused '-patience 0: expected a number of measurements from 1' detector tiny.data -map 5 -patience 0
-    refused '-patience x: expected' detector tiny.data -map 5 -patience x
+    refused '-map: expected nothing or a number of iterations from 1' detector tiny.data -map 0
+    refused '-patience x: expected a number of measurements from 1' detector tiny.data -map 5 -patience x
     refused '-patience: it counts what -map measures' detector tiny.data -patience 5
     refused 'mAP is for detectors' classifier tiny.data -map
     sed 's/^valid=.*/valid=nowhere.txt/' tiny.data > nowhere.data
     refused nowhere.txt detector nowhere.data -amp bf16 -map 5
-    sed 's/^backup=.*/backup=no_folder/' tiny.data > no_folder.data
-    refused 'no_folder.data: backup = no_folder: ' detector no_folder.data -amp bf16 -map 5
     printf 'my notes\n' > foreign
     refused 'backup/short_map.csv exists and is not a list of -map measurements' \
         detector tiny.data -amp bf16 -map 5

@@ -91,29 +91,24 @@ ${MPICC:-mpicc} -std=c11 -O1 -D_POSIX_C_SOURCE=200809L -I"$SOURCE_DIR/plugin" \
 
 sed 's/momentum=.*/momentum=0.8/' tiny.cfg > other.cfg
 tail -n 7 train.txt > other.txt
-sed 's/train=.*/train=other.txt/' tiny.data > other.data
-echo 'set -- "$1" detector train tiny.data other.cfg -amp fp32 -seed 3' > rank.1
-refused 'rank 0 has a .cfg with checksum [0-9a-f]\{16\}, but rank 1 has a .cfg with checksum [0-9a-f]\{16\};'
-echo 'set -- "$1" detector train tiny.data tiny.cfg -amp fp32 -seed 4' > rank.1
-refused 'rank 0 has -seed 3, but rank 1 has -seed 4;'
-echo 'set -- "$1" detector train other.data tiny.cfg -amp fp32 -seed 3' > rank.1
-refused 'rank 0 has a list of training images with checksum .*, but rank 1 has a list of'
-echo 'set -- "$1" detector train tiny.data tiny.cfg -amp bf16 -seed 3' > rank.1
-refused 'rank 0 has the options -amp fp32 -seed 3, but rank 1 has the options -amp bf16 -seed 3;'
-echo 'set -- "$@" -map 2' > rank.1
-refused 'rank 0 has the options -amp fp32 -seed 3, but rank 1 has the options -amp fp32 -seed 3 -map 2;'
-echo 'set -- "$@" -log mine.csv' > rank.1
-refused 'rank 0 has the options -amp fp32 -seed 3, but rank 1 has the options -amp fp32 -seed 3 -log;'
-sed 's/classes=.*/classes=3/' tiny.data > other.data
-echo 'set -- "$1" detector train other.data tiny.cfg -amp fp32 -seed 3' > rank.1
-refused 'rank 0 has classes = 2 and tag = 0 in the .data file, but rank 1 has classes = 3 and tag = 0 in'
-sed 's/names=.*/names=train.txt/' tiny.data > other.data
-echo 'set -- "$1" detector train other.data tiny.cfg -amp fp32 -seed 3' > rank.1
-refused 'rank 0 has names with checksum [0-9a-f]\{16\}, but rank 1 has names with checksum [0-9a-f]\{16\};'
-echo 'set -- "$1" detector train tiny.data tiny.cfg -seed 3' > rank.1
-refused 'rank 0 has detector train under AMP, but rank 1 has detector train without AMP;'
-echo 'set -- "$1" detector train gone.data tiny.cfg -amp fp32 -seed 3' > rank.1
-refused '^rank 1: gone.data: cannot read the .data file'
+sed 's/train=.*/train=other.txt/' tiny.data > list.data
+sed 's/classes=.*/classes=3/' tiny.data > classes.data
+sed 's/names=.*/names=train.txt/' tiny.data > names.data
+while IFS='|' read -r command said; do # rank 1's, instead of tiny.data tiny.cfg -amp fp32 -seed 3
+    echo "set -- \"\$1\" detector train $command" > rank.1
+    refused "$said"
+done <<'END'
+tiny.data other.cfg -amp fp32 -seed 3|rank 0 has a .cfg with checksum [0-9a-f]*, but rank 1 has a .cfg with
+tiny.data tiny.cfg -amp fp32 -seed 4|rank 0 has -seed 3, but rank 1 has -seed 4;
+list.data tiny.cfg -amp fp32 -seed 3|rank 0 has a list of training images with checksum .*, but rank 1
+tiny.data tiny.cfg -amp bf16 -seed 3|has the options -amp fp32 -seed 3, but rank 1 has the options -amp bf16
+tiny.data tiny.cfg -amp fp32 -seed 3 -map 2|, but rank 1 has the options -amp fp32 -seed 3 -map 2;
+tiny.data tiny.cfg -amp fp32 -seed 3 -log mine.csv|, but rank 1 has the options -amp fp32 -seed 3 -log;
+classes.data tiny.cfg -amp fp32 -seed 3|rank 0 has classes = 2 and tag = 0 in the .data file, but rank 1 has
+names.data tiny.cfg -amp fp32 -seed 3|rank 0 has names with checksum [0-9a-f]*, but rank 1 has names
+tiny.data tiny.cfg -seed 3|rank 0 has detector train under AMP, but rank 1 has detector train without AMP;
+gone.data tiny.cfg -amp fp32 -seed 3|^rank 1: gone.data: cannot read the .data file
+END
 sed 's/valid=.*/valid=other.txt/' tiny.data > valid.data
 echo 'set -- "$1" detector train valid.data tiny.cfg -amp fp32 -seed 3 -map 1' > rank.1
 echo 'set -- "$@" -map 1' > rank.0

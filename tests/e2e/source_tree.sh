@@ -3,6 +3,7 @@
 # native_tables.c (or in native_tables.h, for both forks), or known to be none.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
+. "$SOURCE_DIR/tests/e2e/lib/options.bash"
 
 cp -R "$DARKNET_TREE" tree
 fingerprint() {
@@ -70,17 +71,7 @@ known=' type forward backward update batch inputs outputs nweights nbiases truth
  forgot_delta state_delta concat concat_delta binary_weights binary_input biases bias_updates scales
  scale_updates weights weight_updates delta output loss squared norms spatial_mean mean variance mean_delta
  variance_delta rolling_mean rolling_variance x x_norm m v bias_m bias_v scale_m scale_v '
-fields=$(sed -n '/^struct layer{/,/^#ifdef GPU/p' "$DARKNET_TREE/include/darknet.h" |
-    sed -n -e 's/(\*\([a-z_]*\)) *(.*/ \1;/' -e 's/struct //' -e 's/^ *[a-zA-Z_]\+ \(.*\);.*/\1/p' |
-    tr ',*' '  ')
-[ "$(echo $fields | wc -w)" -gt 180 ] || fail "only $(echo $fields | wc -w) fields of struct layer were found"
-for field in $fields; do
-    case $field in *_cpu | *_gpu) continue ;; esac
-    case $(echo $known) in "$field "* | *" $field" | *" $field "*) continue ;; esac
-    grep -qE "\\b(OPTION|F)\\($field[,)]" "$SOURCE_DIR/plugin/host/pjreddie/native_tables.c" \
-        "$SOURCE_DIR/plugin/host/darknet/native_tables.h" ||
-        fail "native_tables.c has no row for $field of struct layer"
-done
+fields_have_rows 180 "$DARKNET_TREE/include/darknet.h" pjreddie/native_tables.c "$known"
 
 # A keyword and its parenthesis are apart.
 tight=$(cd "$SOURCE_DIR" && grep -rnE '\b(if|for|while|switch)\(' plugin bench examples tests \

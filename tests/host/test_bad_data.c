@@ -626,6 +626,8 @@ TEST(what_a_training_does_not_survive_is_an_error)
           "my.data: backup = nowhere: nothing can be saved there: No such file" },
         { "my.data", "train=train.txt\nnames=no.names\nbackup=.\n", 0, 1,
           "no.names: cannot read the class names: No such file" },
+        { "my.data", "train=train.txt\nlabels=no.labels\nbackup=.\n", 1, 0,
+          "no.labels: cannot read the list of labels (`labels` in my.data): No such file" },
         { "valid.txt", "\n", 0, 1, "valid.txt: the list of images (`valid` in my.data) is empty" },
         { "valid.txt", "a.jpg\n", 0, 1, "valid.txt: none of the 1 images of this list was found" },
         { "train.txt", "a.jpg\nb.jpg\n", 0, 0,

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "engine_testing.h"
+#include "listening.h"
 
 /* Stock's backward of a 1×1 convolution overwrites what other layers have added to its input's delta. */
 #define PLAIN(filters) "[convolutional]\nfilters=" #filters "\nsize=3\nstride=1\npad=1\nactivation=linear\n"
@@ -41,23 +42,12 @@ static void train(network *net, unsigned seed)
     }
 }
 
-/* Keeps the last `size` bytes of what `step` prints to stdout. */
-static void listen(network *net, unsigned seed, char *text, size_t size)
+/* What the step prints to stdout; the caller's. */
+static char *printed_by(network *net, unsigned seed)
 {
-    char name[] = "/tmp/yolo-XXXXXX";
-    int file = mkstemp(name), own = dup(1);
-    assert_true(file >= 0 && own >= 0);
-    unlink(name);
-    fflush(stdout);
-    dup2(file, 1);
+    heard h = listen_to(1);
     train(net, seed);
-    fflush(stdout);
-    dup2(own, 1);
-    close(own);
-    ssize_t length = pread(file, text, size - 1, 0);
-    assert_true(length > 0);
-    text[length] = 0;
-    close(file);
+    return end_listening(h);
 }
 
 /* Asserts the same letters, and numbers that are close: %f has six digits. */
@@ -82,10 +72,9 @@ static void yolo_trains_and_prints_as_stock(const char *keys, const char *yolo_k
     network *stock = heads("", yolo_keys, "off"), *ours = heads(keys, yolo_keys, "fp32");
     copy_weights(stock, ours);
     for (unsigned i = 0; i < 4; i++) {
-        char mine[4096], theirs[4096];
-        listen(stock, 10 * i, theirs, sizeof theirs);
-        listen(ours, 10 * i, mine, sizeof mine);
+        char *theirs = printed_by(stock, 10 * i), *mine = printed_by(ours, 10 * i);
         assert_same_lines(mine, theirs);
+        free(theirs), free(mine);
         for (int k = FIRST; k <= LAST; k += LAST - FIRST)
             assert_true(fabsf(*ours->layers[k].cost - *stock->layers[k].cost) <=
                         1e-4f * *stock->layers[k].cost);
@@ -108,17 +97,16 @@ TEST(yolo_agrees_with_stock)
 TEST(yolo_without_labels_prints_as_stock)
 {
     network *nets[2] = { heads("", "", "off"), heads("", "", "fp32") };
-    char text[2][4096];
+    char *text[2];
     copy_weights(nets[0], nets[1]);
     for (int k = 0; k < 2; k++) {
         nets[k]->layers[FIRST].max_boxes = nets[k]->layers[LAST].max_boxes = 0;
-        listen(nets[k], 3, text[k], sizeof text[k]);
+        text[k] = printed_by(nets[k], 3);
     }
     assert_non_null(strstr(text[1], "Region 4 Avg IOU: -nan, Class: -nan, Obj: -nan, No Obj: 0."));
     assert_non_null(strstr(text[1], ", .5R: -nan, .75R: -nan,  count: 0\nRegion 10 Avg"));
     assert_same_lines(text[1], text[0]);
-    release(nets[0]);
-    release(nets[1]);
+    for (int k = 0; k < 2; k++) free(text[k]), release(nets[k]);
 }
 
 /* Stock adds this layer's delta to those from its readers. */

@@ -7,8 +7,8 @@ needs_alexeyab() {
         skip "no tree of AlexeyAB's Darknet in alexeyab/ of the folders that DARKNET_AMP_TREES lists"
 }
 
-# As tiny_training, for this Darknet: it looks for labels beside the images, wants 8 images a step, and trains
-# with its own rules of yolo, which diverge sooner.
+# As tiny_training, for this Darknet and hank-ai's: they look for labels beside the images, want 8 images a
+# step, and train with their own rules of yolo, which diverge sooner.
 tiny_alexeyab() {
     tiny_training
     mv labels/* images/
@@ -72,6 +72,39 @@ averaged_training() {
     { cat tiny.data; echo savelast=$(($2 / 2)); } > averaged.data
     cp "$1" final.weights
     printf '\120\037\0\0\0\0\0\0' | dd of=final.weights bs=1 seek=12 conv=notrunc 2> dd # of 1002 steps
+}
+
+# averages_go_on <training> <weights of tiny.cfg>: with averaged weights two ranks train what one does, and
+# continue to the same files. training <1 or 2 ranks> <folder for its files> <weights to begin with>: of
+# averaged.cfg, which ends as above
+averages_go_on() {
+    local run file last name ranks first
+    for run in 'one 1 final 1006' 'two 2 final 1006' 'half 2 final 1004' \
+        'went_on 2 half/averaged_last 1006'; do
+        read -r name ranks first last <<< "$run"
+        averaged_training "$2" $last
+        $1 $ranks $name $first.weights
+        grep -aq "beyond 1e19.*last good step: $((last + 1));" err || fail "averages, $name: $(tail -n 2 err)"
+    done
+    for file in averaged_ema.weights averaged_last.weights; do
+        weights_near one/$file two/$file
+        cmp two/$file went_on/$file || fail "2 ranks, continued: another $file"
+        ! cmp -s half/$file two/$file || fail "$file does not change"
+    done
+    cmp two/averaged_last.weights.amp went_on/averaged_last.weights.amp ||
+        fail '2 ranks, continued: another sidecar'
+}
+
+# tiny.cfg for ranks, without the dropout, whose numbers they draw otherwise; shared.cfg, in which layers
+# 2 and 3 have the same weights and move the same rolling statistics; synced.cfg, with sync_batchnorm; and
+# track.cfg.
+rank_networks() {
+    local block='[convolutional]\nbatch_normalize=1\nfilters=8\nsize=3\npad=1\nactivation=leaky\n'
+    sed -i -e '/^\[dropout\]/,/^probability/d' -e 's/^layers=-3/layers=-2/' tiny.cfg
+    awk -v block="$block" '{ print } /^\[maxpool\]/ { maxpool = 1 }
+        maxpool && /^$/ { printf "%s\n%sshare_index=2\n\n", block, block; maxpool = 0 }' tiny.cfg > shared.cfg
+    sed -e '1a amp=1\nsync_batchnorm=1' -e 's/^subdivisions=.*/subdivisions=1/' shared.cfg > synced.cfg
+    sed 's/^batch=8/batch=8\ntrack=1/' tiny.cfg > track.cfg
 }
 
 # Trainings under AMP, of a $kind (detector or classifier) on $data.

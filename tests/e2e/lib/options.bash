@@ -15,3 +15,19 @@ options_of() {
         grep -o 'find_[a-z_]*(argc, argv, "-[A-Za-z_]*"')
     [ $found -ge 2 ] || fail "$1: only $found options were found in $2"
 }
+
+# fields_have_rows <at least> <darknet.h> <table> <known fields>: each field of struct layer is either an
+# option with a row in this table of plugin/host or in native_tables.h, or is known to be none.
+fields_have_rows() {
+    local least=$1 header=$2 table=$3 known=$4 fields field
+    fields=$(sed -n '/^struct layer *{/,/^\(\/\/\)\?#ifdef GPU/p' "$header" |
+        sed -n -e 's/(\*\([a-z_]*\)) *(.*/ \1;/' -e 's/struct //' \
+            -e 's/^ *[a-zA-Z_0-9]\+ *\(.*\);.*/\1/p' | tr ',*' '  ')
+    [ "$(echo $fields | wc -w)" -gt $least ] || fail "$header: only $(echo $fields | wc -w) fields were found"
+    for field in $fields; do
+        case $field in *_cpu | *_gpu) continue ;; esac
+        case $(echo " $known ") in *[[:space:]]"$field"[[:space:]]*) continue ;; esac
+        grep -qE "\\b(OPTION|F)\\($field[,)]" "$SOURCE_DIR/plugin/host/$table" \
+            "$SOURCE_DIR/plugin/host/darknet/native_tables.h" || fail "$table has no row for layer.$field"
+    done
+}
