@@ -140,7 +140,7 @@ __attribute__((format(printf, 1, 2))) static void fail(const char *format, ...)
 int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job)
 {
     pthread_attr_t attributes;
-    if (!watch.on) return pthread_create(thread, NULL, run, job);
+    if (!amp_this_program()->watches_images) return pthread_create(thread, NULL, run, job);
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, AMP_LOADER_STACK);
     int status = pthread_create(thread, &attributes, run, job);
