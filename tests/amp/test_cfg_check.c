@@ -554,6 +554,29 @@ TEST(warnings)
     assert_string_equal(found.warning, "");
 }
 
+/* With one image in a pass the batch norm of a time step has one number; but not for predictions. */
+TEST(a_batch_norm_of_one_number)
+{
+    static const struct { const char *batch, *norm; cfg_use use; int warnings; } cases[] = {
+        { "2\nsubdivisions=2\ntime_steps=3", "1", CFG_TRAINS_CLASSIFIER, 1 },
+        { "2\ntime_steps=3", "1", CFG_TRAINS_CLASSIFIER, 0 },
+        { "1", "0", CFG_TRAINS_CLASSIFIER, 0 },
+        { "1", "1", CFG_FOR_ANYTHING, 0 },
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[300];
+        lines found;
+        cfg_summary summary;
+        snprintf(text, sizeof text, "[net]\nmax_batches=1\nbatch=%s\n" SIZE "[gru]\noutput=4\n"
+                 "batch_normalize=%s\n[connected]\n[softmax]\n", cases[i].batch, cases[i].norm);
+        put_anew("x.cfg", text);
+        check("x.cfg", cases[i].use, &found, &summary);
+        if (found.errors || found.warnings != cases[i].warnings
+            || (found.warnings && !strstr(found.warning, "[gru] batch_normalize = 1: with one image in a pass")))
+            fail_msg("%s: %s%s", text, found.error, found.warning);
+    }
+}
+
 /* Whatever ends a strict parser, such as hank-ai's, is a mistake. */
 TEST(a_strict_darknet)
 {

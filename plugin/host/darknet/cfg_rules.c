@@ -409,10 +409,21 @@ void cfg_rule_dropout(cfg_walk *walk)
     cfg_rule_activation(walk);
 }
 
+/* Batch norm in a recurrent layer is Darknet's own, one step at a time: its variance of one number is 0 / 0.
+ * (Not on every GPU: so it is only a warning.) */
+static void check_norm_of_step(cfg_walk *walk, double pixels)
+{
+    if (walk->use != CFG_FOR_ANYTHING && number(walk, "batch_normalize")
+        && walk->batch / walk->time_steps * pixels == 1)
+        cfg_walk_warn(walk, "batch_normalize", NULL, "with one image in a pass the batch norm of a time step "
+                      "divides 0 by 0: use a batch of at least twice subdivisions, or batch_normalize=0");
+}
+
 /* of_input: how many matrices multiply the input; of_state: how many multiply the state. */
 static void recurrent(cfg_walk *walk, double of_input, double of_state)
 {
     double output = number(walk, "output");
+    check_norm_of_step(walk, 1);
     cfg_walk_count(walk, output * fmax(output, walk->in->outputs), "weights");
     walk->out->outputs = output;
     walk->out->weights = output * (of_input * walk->in->outputs + of_state * output)
@@ -438,6 +449,7 @@ void cfg_rule_crnn(cfg_walk *walk)
 {
     double hidden = number(walk, "hidden_filters"), output = number(walk, "output_filters");
     double area = walk->in->w * walk->in->h;
+    check_norm_of_step(walk, area);
     set_image(walk, walk->in->h, walk->in->w, output);
     cfg_walk_count(walk, 9 * hidden * fmax(fmax(hidden, output), walk->in->c), "weights");
     cfg_walk_count(walk, 9 * area * fmax(hidden, walk->in->c), "numbers in the matrix of im2col");
@@ -456,6 +468,7 @@ void cfg_rule_crnn_of_any_size(cfg_walk *walk)
     double h = trunc((walk->in->h + 2 * pad - size) / stride) + 1;
     if (w != walk->in->w || h != walk->in->h)
         fail(walk, "size", "its state must be as large as the image; use size=3 with pad=1");
+    check_norm_of_step(walk, w * h);
     set_image(walk, walk->in->w, walk->in->h, output);
     cfg_walk_count(walk, area * hidden * fmax(fmax(hidden, output), walk->in->c), "weights");
     walk->out->weights = area / groups * hidden * (walk->in->c + hidden + output)
