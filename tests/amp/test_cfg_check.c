@@ -572,7 +572,7 @@ TEST(a_batch_norm_of_one_number)
         put_anew("x.cfg", text);
         check("x.cfg", cases[i].use, &found, &summary);
         if (found.errors || found.warnings != cases[i].warnings
-            || (found.warnings && !strstr(found.warning, "[gru] batch_normalize = 1: with one image in a pass")))
+            || (found.warnings && !strstr(found.warning, "[gru] batch_normalize = 1: with one image")))
             fail_msg("%s: %s%s", text, found.error, found.warning);
     }
 }

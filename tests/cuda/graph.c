@@ -207,19 +207,23 @@ GRAPH_TEST(cudnn_is_told_of_buffers_once)
 {
     amp_cudnn_pack pack = { 0 };
     amp_conv_buffers kept = buffers, once = buffers;
-    void *other;
+    void *other, *first = scratch, *moved; /* a larger convolution can move the workspace */
     assert_int_equal(cudaMalloc(&other, X_COUNT * 2), cudaSuccess);
+    assert_int_equal(cudaMalloc(&moved, reserved.most), cudaSuccess);
     kept.pack = &pack;
     cudnn_double.engine[0].workspace = 640;
     amp_conv_plan *plan = planned(&grouped);
-    const struct { amp_conv_buffers *buffers; void *x; int calls; } runs[] = {
-        { &kept, buffers.x, TELL + RUN }, { &kept, buffers.x, RUN }, { &kept, buffers.x, RUN },
-        { &kept, other, TELL + RUN }, { &kept, buffers.x, TELL + RUN }, { &kept, buffers.x, RUN },
-        { &once, buffers.x, TELL + RUN }, { &once, buffers.x, TELL + RUN }, { &kept, buffers.x, RUN } };
+    const struct { amp_conv_buffers *buffers; void *x, *workspace; int calls; } runs[] = {
+        { &kept, buffers.x, first, TELL + RUN }, { &kept, buffers.x, first, RUN },
+        { &kept, other, first, TELL + RUN }, { &kept, buffers.x, first, TELL + RUN },
+        { &kept, buffers.x, moved, TELL + RUN }, { &kept, buffers.x, moved, RUN },
+        { &once, buffers.x, moved, TELL + RUN }, { &once, buffers.x, first, TELL + RUN },
+        { &kept, buffers.x, first, TELL + RUN }, { &kept, buffers.x, first, RUN } };
     int alive = cudnn_double.descriptors;
     for (size_t i = 0; i < COUNT(runs); i++) {
         int before = cudnn_double.calls;
         runs[i].buffers->x = runs[i].x;
+        scratch = runs[i].workspace;
         assert_int_equal(run_on(plan, runs[i].buffers), AMP_OK);
         assert_int_equal(cudnn_double.calls - before, runs[i].calls);
         assert_ptr_equal(cudnn_double.last.x.data, runs[i].x);
@@ -238,6 +242,7 @@ GRAPH_TEST(cudnn_is_told_of_buffers_once)
     amp_cudnn_pack_free(&pack);
     assert_int_equal(cudnn_double.descriptors, alive);
     cudaFree(other);
+    cudaFree(moved);
 }
 
 GRAPH_TEST(without_workspace_none_is_reserved)
