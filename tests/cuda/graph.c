@@ -209,7 +209,7 @@ GRAPH_TEST(cudnn_is_told_of_buffers_once)
     amp_conv_buffers kept = buffers, once = buffers;
     void *other, *first = scratch, *moved; /* a larger convolution can move the workspace */
     assert_int_equal(cudaMalloc(&other, X_COUNT * 2), cudaSuccess);
-    assert_int_equal(cudaMalloc(&moved, reserved.most), cudaSuccess);
+    assert_int_equal(cudaMalloc(&moved, Y_COUNT * 2), cudaSuccess);
     kept.pack = &pack;
     cudnn_double.engine[0].workspace = 640;
     amp_conv_plan *plan = planned(&grouped);
@@ -239,6 +239,12 @@ GRAPH_TEST(cudnn_is_told_of_buffers_once)
         assert_int_equal(amp_cudnn_launch(library, plan, &kept, &error), AMP_OK);
         assert_ptr_equal(cudnn_double.last.x.data, kept.x);
     }
+    kept.w = other;
+    assert_int_equal(run_on(plan, &kept), AMP_OK);
+    assert_ptr_equal(cudnn_double.last.w.data, other);
+    kept.y = moved;
+    assert_int_equal(run_on(plan, &kept), AMP_OK);
+    assert_ptr_equal(cudnn_double.last.y.data, moved);
     amp_cudnn_pack_free(&pack);
     assert_int_equal(cudnn_double.descriptors, alive);
     cudaFree(other);
