@@ -4,8 +4,8 @@
 # In: DARKNET_AMP_PLUGIN, the plugin's folder; DARKNET_AMP_FORK and DARKNET_PATCHED, a Darknet's name and
 # its patched tree; plugin_flags, and the target darknet_configuration, what its headers need.
 
-# Many functions ignore some of the arguments that their table or their hook gives all of them. A function of
-# Darknet's that is called without its header, or as another fork's is, is an error.
+# Many functions ignore some of the arguments that their table or their hook passes to all of them. Calling a
+# function of Darknet's without its header, or with another fork's signature, is an error.
 set(wextra -Wall -Wextra -Wno-unused-parameter)
 set(wall ${wextra} -Werror=implicit-function-declaration -Werror=incompatible-pointer-types)
 

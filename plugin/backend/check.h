@@ -16,8 +16,8 @@ static inline amp_status amp_refuse_pair(amp_status status, const char *operatio
                     amp_dtype_name(b->dtype));
 }
 
-/* Checks two tensors of one operation: NHWC, of one dtype, of as many images, and with same_shape of one
- * shape. */
+/* Checks two tensors of one operation: NHWC, of one dtype, of equally many images, and with
+ * same_shape of one shape. */
 static inline amp_status amp_check_pair(const char *operation, const amp_tensor *a, const amp_tensor *b,
                                         int same_shape, amp_error *error)
 {

@@ -13,7 +13,6 @@
 #include "../host/program/ranks.h"
 #include "../host/program/request.h"
 #include "../host/program/turns.h"
-#include "../host/training/loop.h"
 #include "../include/darknet_amp.h"
 
 /* A file that is opened while a standard stream is closed would get its descriptor, and everything that is

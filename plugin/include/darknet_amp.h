@@ -185,8 +185,8 @@ int darknet_amp_rand(void);
  * loads it: at the end, its rows of args->d are made. args->job and args->part number them. */
 enum darknet_amp_job_event { AMP_JOB_STARTS, AMP_PART_BEGINS, AMP_PART_ENDS };
 void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event);
-/* pthread_create for a loader, without attributes. If no thread can be created the program ends; but a
- * training that has had its first batch ends at darknet_amp_takes_batch, and saves. */
+/* pthread_create for a loader, without attributes. If a program with a network under AMP cannot create it, it
+ * ends; after its first batch a training returns 0 here, ends at darknet_amp_takes_batch, and saves. */
 int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job);
 
 /* For debug=1, the names of the images in a batch: a loader thread has chosen count of them. */

@@ -88,10 +88,11 @@ typedef struct amp_layer_ops {
      * are times of the arena's clock; backward_time is -1 if no backward follows. NULL: nothing to do. */
     amp_status (*plan)(struct amp_node *, struct amp_call *, amp_arena *, int forward_time, int backward_time,
                        amp_error *);
-    /* The output's delta is complete in its home form before backward, which may overwrite it. */
+    /* Before backward is called, the output's delta is complete in its home form; backward may overwrite it.
+     * A kind with one input may give map instead of forward, and map_delta instead of backward. */
     amp_status (*forward)(struct amp_node *, struct amp_call *, amp_error *);
     amp_status (*backward)(struct amp_node *, struct amp_call *, amp_error *);
-    /* For a kind with one input, instead: y from x; dx (+)= what dy gives, where the input wants a delta. */
+    /* y from x; and dx (+)= what dy gives, called only if the input wants a delta. */
     amp_status (*map)(struct amp_node *, struct amp_call *, const amp_tensor *x, const amp_tensor *y,
                       amp_error *);
     amp_status (*map_delta)(struct amp_node *, struct amp_call *, const amp_tensor *dy, const amp_tensor *dx,

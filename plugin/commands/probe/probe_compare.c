@@ -239,7 +239,8 @@ static amp_status run_stock(amp_probe_comparison *c, const char *cfg, amp_probe_
 /* A pass in which each layer starts from the reference's numbers. conditions: measured with these numbers;
  * NULL: not needed. is_stock: the reference is Darknet's. */
 static amp_status run_fed(amp_subject *s, const amp_probe_input *input, const amp_trace *reference,
-                          int is_stock, amp_differences **found, amp_conditions **conditions, amp_error *error)
+                          int is_stock, amp_differences **found, amp_conditions **conditions,
+                          amp_error *error)
 {
     amp_trace own = { 0 };
     amp_status status = amp_subject_run(s, input, &(amp_subject_pass){ .reference = reference, .found = found,

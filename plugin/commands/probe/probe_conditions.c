@@ -61,8 +61,8 @@ amp_status amp_probe_find_conditions(amp_subject *s, const amp_probe_input *inpu
 /* A limit allows 2n units roundoff for a gradient (probe_verdict.c), and n/2 for a mean: their ratio. */
 #define PART_OF_A_MEAN .25
 
-/* How many times as large as the relative error of the two means in batch norm's backward the relative
- * error of the weights' gradient is (L2 norms). For channel f with n numbers, scale s and standard
+/* The factor by which a relative error of the two means in batch norm's backward grows in the weights'
+ * gradient (L2 norms). For channel f with n numbers, scale s and standard
  * deviation v these means are s/v b/n and s/v g/n, where b and g are the gradients of its bias and its
  * scale; the second is multiplied by the normalized output. So the gradient of each weight moves by s/v (b
  * + g) times the mean of the inputs that the weight is multiplied by, for which the root mean square of

@@ -1,4 +1,6 @@
 /* The hooks that Darknet's loader threads (its data.c) call, as far as they need the fork's own types. */
+#include <string.h>
+
 #include "../../include/darknet_amp.h"
 #include "../data/images.h"
 #include "../data/loader_memory.h"
@@ -72,7 +74,10 @@ void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event)
         amp_loaders_end_part();
     } else if (!args->job) {
         begin_job(args);
-        if (takes_another(args)) amp_sharing_begin_job(args->n, args->threads);
+        if (!takes_another(args)) return;
+        amp_sharing_begin_job(args->n, args->threads);
+        /* Until a loader fills it, it holds the rows of the batch before, which the loop frees itself. */
+        memset(args->d, 0, sizeof *args->d);
     }
 }
 

@@ -40,8 +40,8 @@ static struct {
     enum { WANTED, UNDECIDED, UNWANTED } next; /* the batch that is loaded next */
     double began, ended;             /* of the last job: seconds of amp_clock_seconds */
     int keeps_faults;                /* set before there are loaders */
-    long jobs;                       /* that have begun */
-    int faulty_part;                 /* the part of the job under way that `fault` is of */
+    long jobs;                       /* batches whose loading has begun */
+    int faulty_part;                 /* the part of the current job that reported `fault` */
     amp_error fault;                 /* status AMP_OK: the job has none */
 } watch = { .mutex = PTHREAD_MUTEX_INITIALIZER, .decided = PTHREAD_COND_INITIALIZER };
 
@@ -151,7 +151,7 @@ int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job)
              "the program's memory or its number of threads (ulimit -v, -u) is too low", strerror(status));
     /* Before the first batch there is nothing to save. */
     if (!watch.keeps_faults || watch.jobs < 2) darknet_amp_refuse("%s", error.message);
-    *thread = pthread_self(); /* for which pthread_join returns at once */
+    *thread = pthread_self(); /* so that the caller's pthread_join fails at once (EDEADLK) */
     keep(error);
     return 0;
 }

@@ -59,7 +59,8 @@ static void *load(void *job)
 extern "C" pthread_t amp_shim_load_data(load_args args)
 {
     pthread_t thread;
-    darknet_amp_start_loader(&thread, load, new load_args(amp_job(args)));
+    if (darknet_amp_start_loader(&thread, load, new load_args(amp_job(args))))
+        darknet_amp_refuse("amp: no thread can be started that loads images");
     return thread;
 }
 

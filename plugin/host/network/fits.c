@@ -255,7 +255,7 @@ static amp_status choose_under(const asked *a, int least, size_t limit, amp_fitt
  * from this one. Up to 18 MiB were seen. */
 enum { USED = 20 << 20 };
 
-/* The plan is for one image. If nothing fits for certain, chooses what takes the least memory: the training's
+/* The plan is for one image. If nothing is sure to fit, chooses what takes the least memory: the training's
  * own network will show whether it fits. */
 static amp_status choose_of(asked *a, int least, amp_fitting *out, amp_error *error)
 {

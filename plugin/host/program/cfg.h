@@ -1,8 +1,8 @@
 /* The .cfg and .data files of this program: read once, checked, and the .cfg as Darknet's parser reads it.
  *
- * A program that trains reads its own once: the first of each kind stays in amp_program, for the checks, the
- * settings, Darknet's parser and the loaders. A program that uses libdarknet may load another network from a
- * file of the same name, so for it nothing stays. */
+ * The first .cfg and the first .data file that `darknet` reads are kept in amp_program, for the checks, the
+ * settings, Darknet's parser and the loaders. In a program that uses libdarknet none is kept: it may load
+ * another network from a file of the same name. */
 #pragma once
 
 #include "../../amp/cfg_check.h"
@@ -31,8 +31,9 @@ int amp_host_cfg_uses_amp(const char *cfg, cfg_use use, cfg_summary *summary);
 
 /* ---- as Darknet's parser reads it ---- */
 
-/* For darknet_amp_open_cfg: reads the settings for the network whose layers this thread's parser makes, and
- * opens a stream in which AMP's own lines are blank, so that line numbers do not change. */
+/* For darknet_amp_open_cfg: reads the settings and keeps them for the network that this thread's parser is
+ * about to make. Returns the .cfg as a stream in which AMP's own lines are blank, so that line numbers do not
+ * change. */
 FILE *amp_cfg_open(const char *file);
 /* Whether that network will be under AMP. */
 int amp_host_parser_uses_amp(void);

@@ -1,8 +1,9 @@
 /* What this program was asked to do. Darknet's hooks have no context argument: they find it here.
  *
- * darknet_amp_start sets it from the command line, the .cfg and the .data file, before Darknet reads an
- * argument. From then on it is only read, except for what its last part lists, and except for dtype in
- * commands that make their own networks. In a program that uses libdarknet nothing of it is set. */
+ * darknet_amp_start sets what the command line says, before Darknet reads an argument; from then on that is
+ * only read, except for dtype, which commands that make their own networks set. The files are set when they
+ * are first read, the other programs when this one joins and leaves them, and the last part whenever it
+ * changes. In a program that uses libdarknet there are no command line, files and other programs. */
 #pragma once
 
 #include <stdatomic.h>
@@ -55,7 +56,7 @@ typedef struct amp_program {
 
     /* ---- other programs ---- */
     struct {                  /* that train with it: ranks.h */
-        int awaited;          /* 1 until amp_ranks_start knows whether there are any */
+        int awaited;          /* 1: it is not yet known whether there are any (amp_ranks_start) */
         amp_comm *comm;       /* NULL: it is alone, or each rank is a network of it */
         amp_comm *launched;   /* all ranks, while comm is only a part of them; else NULL */
         int networks;         /* of it that train together: -gpus */
@@ -65,7 +66,8 @@ typedef struct amp_program {
     struct amp_turns { int taken, in, out; double waited; } turns; /* that share the machine: turns.h */
 
     /* ---- what changes later ---- */
-    /* -fit; LOOKS: the network that is being made serves only the choice */
+    /* -fit, and how far it is. LOOKS: the network being made is only for choosing; its memory is not
+     * checked. */
     enum { AMP_NO_FIT, AMP_FIT_ASKED, AMP_FIT_LOOKS, AMP_FIT_CHOSEN } fit;
     struct { /* that choice, for all .cfg files read from then on; 0: the .cfg's own value */
         int subdivisions; /* a number that all ranks can share */
@@ -90,11 +92,14 @@ amp_program *amp_program_to_set(void);
 /* What a thread of this program is doing between one hook and a later one. */
 typedef struct amp_thread_state {
     struct amp_config *reading; /* the settings of the .cfg that its parser reads; NULL: none */
-    enum { AMP_RESIZES_NOTHING, AMP_RESIZES_DARKNETS, AMP_RESIZES_OURS } resizing; /* in a network with AMP:
-                                   a layer of Darknet's own, or what follows the last layer; or a layer that
-                                   AMP computes */
-    const struct amp_node *layer; /* the one that it runs, if AMP computes its products; else NULL, */
-    struct amp_engine *engine;    /* and that layer's engine */
+    enum {
+        AMP_RESIZES_NOTHING,
+        AMP_RESIZES_DARKNETS,   /* a layer that Darknet's own code runs, or what follows the last layer */
+        AMP_RESIZES_OURS        /* a layer that AMP computes */
+    } resizing;                 /* what it resizes of a network under AMP */
+    const struct amp_node *layer; /* the layer whose code of Darknet's it runs while AMP computes the matrix
+                                     products; NULL: none */
+    struct amp_engine *engine;  /* that layer's */
     struct amp_watched *watched; /* a network whose layers a command watches; NULL: none */
     int checks_prediction;      /* the caller of network_predict checks the result itself: it can return an
                                    error, or it predicts with random weights, which may give anything */

@@ -21,9 +21,9 @@ extern const amp_fork_option amp_host_own_options[];
 
 /* Looks for options that the command, `detector train` or `classifier train`, does not know: Darknet takes an
  * unknown option for a file name, or ignores it after the weights. A line names it with the most similar
- * option; or an option that is repeated or lacks its value. refuses: the line ends the program; otherwise,
- * and for a word that is not similar to any option, it is a warning. A number or a file name is not an
- * option. */
+ * option; options that are repeated or lack their value are reported too. refuses: the line ends the program;
+ * otherwise, and for a word that is not similar to any option, it is a warning. A number or a file name is
+ * not an option. */
 void amp_host_check_options(int argc, char **argv, int classifier, int refuses);
 
 /* The first words of the command line without Darknet's options, such as "detector", "train", "my.data": at
@@ -33,8 +33,8 @@ int amp_host_command_words(int argc, char **argv, const char **words, int most);
 /* Sets what amp_program says of the command: refusal, measures, maps, clear. */
 void amp_host_note_command(int argc, char **argv);
 
-/* Sets amp_program's options of `detector train` and `classifier train`, and removes them from the arguments;
- * other commands' arguments stay. A mistake ends the program. */
+/* Sets amp_program's options of `detector train` and `classifier train`, and removes AMP's own from the
+ * arguments; other commands' arguments stay. A mistake ends the program. */
 void amp_host_take_options(int *argc, char **argv, int under_amp);
 
 /* Where decoded images are kept: the value of -cache, and of cache= in a .data file. amp_cache_word: -1 for

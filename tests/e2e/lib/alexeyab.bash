@@ -1,5 +1,4 @@
-# For the tests of AlexeyAB's Darknet, whose tree no script of ours gets: they skip themselves where it is
-# not.
+# For tests of AlexeyAB's Darknet, whose tree no script of ours gets: needs_alexeyab skips them without it.
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 
 needs_alexeyab() {
