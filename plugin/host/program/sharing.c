@@ -36,8 +36,8 @@ int amp_sharing_subdivisions(const cfg_document *cfg, int sync_batchnorm)
 /* ---- images ---- */
 
 /* A job loads the images of a step, in parts; all jobs of a training are the same. The thread that starts
- * jobs sets it, before its loaders. first, last: the parts with images of this rank. rank and ranks are copied,
- * because the main thread may leave the other ranks while loaders still run. */
+ * jobs sets it, before its loaders. first, last: the parts with images of this rank. rank and ranks are
+ * copied, because the main thread may leave the other ranks while loaders still run. */
 typedef struct amp_shared_job job;
 
 /* Where part i's images begin in the step; the last part's come first. */
