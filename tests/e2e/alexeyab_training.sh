@@ -143,6 +143,15 @@ train cached class.cfg -amp bf16 -cache ram
 cmp whole/class_final.weights cached/class_final.weights || fail 'a classifier with -cache ram: other weights'
 goes_on class_adam.cfg -amp fp16
 succeeds "$ALEXEYAB" classifier valid kinds.data class.cfg whole/class_adam_final.weights -amp bf16
+# It gives one image to a network of several time steps (AddressSanitizer sees what is read after it).
+layers > steps.cfg <<'END'
+[net] batch=6 subdivisions=2 time_steps=3 width=32 height=32 channels=3
+[convolutional] filters=8 size=3 stride=2 pad=1 activation=leaky
+[crnn] hidden=4 output=4 size=3 pad=1 activation=leaky
+[connected] output=2 activation=linear
+[softmax]
+END
+succeeds "$ALEXEYAB" classifier valid kinds.data steps.cfg -amp bf16 -seed 3
 
 # Where both Darknets have the same rules (no batch norm), and one image whose crops are all alike, both
 # builds train to the same weights, with momentum and with Adam.

@@ -46,6 +46,8 @@ void darknet_amp_made(struct network *net, struct layer *made)
     }
     if (net->amp) resized(net);
     else if ((net->amp = amp_host_make(net))) amp_host_network_made(net);
+    /* `classifier valid` of AlexeyAB's gives one image to a network that expects time_steps of them. */
+    if (net->amp && amp_this_program()->measures && net->batch > 1) set_batch_network(net, 1);
     if (net->amp) amp_host_pin_note(&net->amp->memory->pinned, net);
 }
 
