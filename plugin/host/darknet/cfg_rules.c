@@ -410,10 +410,11 @@ void cfg_rule_dropout(cfg_walk *walk)
 }
 
 /* Batch norm in a recurrent layer is Darknet's own, one step at a time: its variance of one number is 0 / 0.
- * (Not on every GPU: so it is only a warning.) */
+ * (Not on every GPU: so it is only a warning. A .cfg that generates text, such as Darknet's rnn.cfg, has one
+ * image in a pass: without a training's data nothing is said.) */
 static void check_norm_of_step(cfg_walk *walk, double pixels)
 {
-    if (walk->use != CFG_FOR_ANYTHING && number(walk, "batch_normalize")
+    if (walk->use != CFG_FOR_ANYTHING && walk->use != CFG_TRAINS_BOXES && number(walk, "batch_normalize")
         && walk->batch / walk->time_steps * pixels == 1)
         cfg_walk_warn(walk, "batch_normalize", NULL, "with one image in a pass the batch norm of a time step "
                       "divides 0 by 0: use a batch of at least twice subdivisions, or batch_normalize=0");
