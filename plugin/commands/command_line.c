@@ -94,7 +94,9 @@ int darknet_amp_start(int argc, char **argv)
     char *given[argc + 1];
     open_standard_streams();
     memcpy(given, argv, sizeof given);
-    amp_program_to_set()->is_darknet = amp_program_to_set()->ranks.awaited = 1;
+    amp_program *program = amp_program_to_set();
+    program->is_darknet = 1;
+    program->ranks.awaited = 1;
     amp_host_note_command(argc, argv);
     amp_host_request_dtype(amp_host_take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16"));
     take_seed(&argc, argv);

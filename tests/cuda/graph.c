@@ -1,8 +1,7 @@
-/* What backend/cuda/cudnn_graph.c says to cuDNN when it runs on a device, and what it does when
- * cuDNN fails: against the library's double, which checks what it is told and can fail at any call; and that
- * the double does check it, by putting a mistake into each attribute that the backend sets.
- * The real library judges the same descriptors in plans.c; that the numbers are right is seen
- * by the conformance tests. */
+/* What backend/cuda/cudnn_graph.c sets in cuDNN's descriptors when it runs on a device, and what it does when
+ * cuDNN fails. It runs on a double of the library, which checks each attribute and can fail at any call. To
+ * test the double itself, a mistake is put into each attribute that the backend sets. The real library checks
+ * the same descriptors in plans.c; the conformance tests check the numbers. */
 #include "testing.h"
 
 #include "backend/cuda/cudnn_graph.h"
@@ -379,7 +378,8 @@ static cudnnBackendDescriptor_t bad_descriptor(void)
     return d;
 }
 
-/* Of these values, of which each has eight bytes, makes the mistake; 0 if it is none of theirs. */
+/* Puts the mistake into one of these values, which have eight bytes each. Returns 0 if values of this type
+ * cannot have it. */
 static int spoil(cudnnBackendAttributeType_t type, int64_t count, int64_t values[8])
 {
     if (spoilt.what < LESS_BY_1) return spoilt.value == 0;

@@ -1,6 +1,6 @@
-/* The double of cuBLAS: that it computes late, less exactly where it is told so, and that each misuse it is
- * there for is seen. (graph.c has the same of cuDNN's.) That what they compute is right, the backend's
- * conformance tests show, which run on them (test_cuda_double_conv, test_cuda_double_gemm). */
+/* Tests the double of cuBLAS: it computes asynchronously, less exactly if the mode allows it, and detects
+ * each misuse that it exists for. (graph.c tests cuDNN's double.) The backend's conformance tests, which run
+ * on both doubles, check their numbers (test_cuda_double_conv, test_cuda_double_gemm). */
 #include "testing.h"
 
 #include "doubles/cublas_double.h"

@@ -271,7 +271,6 @@ void amp_training_data_free(amp_training_data *t)
 static amp_status find_box(void *context, const char *file, unsigned long line, const amp_label *label,
                            int outside, amp_error *error)
 {
-    (void)file, (void)line, (void)label;
     if (outside) return AMP_OK;
     *(int *)context = 1;
     return amp_fail(error, AMP_BAD_CONFIG, "found");

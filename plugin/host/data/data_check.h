@@ -51,8 +51,8 @@ amp_status amp_check_cache_size(const char *data_file, const struct network *, i
                                 amp_cache_estimate *out, amp_error *error);
 
 /* Called before `detector train` or `classifier train` makes anything. If the training is under AMP, checks
- * the .cfg, the .data file, its lists and the folder for backups, and notes that it
- * trains (amp_program); a mistake ends the program. */
+ * the .cfg, the .data file, its lists and the folder for backups, and sets `trains` in amp_program; a mistake
+ * ends the program. */
 void amp_check_training(const char *data_file, const char *cfg, int classifier);
 
 /* Called when it is known how many bytes of RAM the training of net leaves free: opens the cache of images,

@@ -306,7 +306,6 @@ static amp_status add_box(void *context, const char *file, unsigned long line, c
                           int outside, amp_error *error)
 {
     boxes *all = context;
-    (void)error;
     if (outside) {
         warn_outside(file, line, l);
         return AMP_OK;

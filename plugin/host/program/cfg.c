@@ -66,8 +66,6 @@ amp_status amp_host_is_on(const char *cfg, const char *dtype, int *on, amp_error
 
 static void print_warning(void *context, int is_error, const char *line)
 {
-    (void)context;
-    (void)is_error;
     fprintf(stderr, "warning: %s\n", line);
 }
 

@@ -80,7 +80,7 @@ typedef struct amp_program {
     int has_planned;          /* a training's plan was made: the backend's library has its own memory */
     struct amp_shared_job { int images, parts, first, last, rank, ranks; } job; /* sharing.c */
     struct amp_backups {      /* data/backups.c */
-        char *folder, *base, *lock; /* lock: the file's name; NULL: none is held */
+        char *folder, *base, *lock; /* lock: the file's name; NULL: none was taken */
         int has_warned;       /* that it cannot be locked */
     } backups;
 } amp_program;
