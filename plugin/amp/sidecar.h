@@ -117,7 +117,8 @@ void amp_sidecar_cancel(amp_sidecar_save *);
  * and reads the sidecar. *out, owned by the caller: the sidecar of exactly this .weights file, or NULL if
  * there is none or NAME does not exist. If there is one, leftovers of killed saves are removed. note (may be
  * empty): what was completed. AMP_BAD_SIDECAR: the sidecar is not valid, or belongs to other weights.
- * Programs that only read the weights must not call it: another program may be saving them.
+ * A program that only reads weights calls it only if NAME is missing: otherwise another program may
+ * be saving it.
  *
  * out is NULL for a NAME that this training saves but does not start from: then what cannot be completed is
  * removed as well, and reported in note if there is no older NAME. */
