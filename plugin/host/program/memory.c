@@ -130,8 +130,9 @@ double amp_host_peak_resident_mb(void)
 
 size_t amp_host_program_bytes(void)
 {
-    size_t files = number_in("/proc/self/status", "RssFile:") * 1024, least = 16 << 20;
-    return files * 5 / 4 > least ? files * 5 / 4 : least;
+    enum { OWN = 16 << 20, OWN_FILES = 12 << 20 };
+    size_t files = number_in("/proc/self/status", "RssFile:") * 1024;
+    return OWN + (files > OWN_FILES ? (files - OWN_FILES) * 7 / 4 : 0);
 }
 
 double amp_host_memory_mb(const struct network *net)

@@ -32,9 +32,10 @@ amp_available_memory amp_available_ram(const char *root, int programs);
 /* The peak of this program's RAM so far, in MB of 2^20 bytes. */
 double amp_host_peak_resident_mb(void);
 
-/* What this program takes besides a network's memory: its libraries. 16 MiB, or with large ones, such as
- * OpenCV's, the resident part of their files and a quarter more for their data (measured: 12 and 73 MiB of
- * files in programs of 16 and 91). */
+/* What this program will take in a training besides a network's memory: 16 MiB, of which 12 are files. Larger
+ * libraries, such as OpenCV's, count with 1.75 times the part of their files that is resident now: they have
+ * data of their own, and a training uses more of them (measured: 62 MiB of files before a training, then 75
+ * in a program of 102). */
 size_t amp_host_program_bytes(void);
 
 /* In MB of 2^20 bytes: for a network on a GPU what all programs together use of that GPU now; else
