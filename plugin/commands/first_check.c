@@ -12,8 +12,8 @@
 #include "../host/network/state.h"
 #include "../host/program/ranks.h"
 #include "../host/program/version.h"
+#include "command.h"
 #include "run_in_turns.h"
-#include "selftest/selftest.h"
 
 enum { MOST_SECONDS = 10 };
 enum { PATH = 4096, LINE = 1200 };
@@ -55,8 +55,8 @@ static int check(const char *cfg, const char *report)
     amp_error error;
     char gpu[16];
     snprintf(gpu, sizeof gpu, "%d", amp_fork_device());
-    const char *const argv[] = { "amp", "selftest", cfg, amp_fork_device() < 0 ? NULL : "-i", gpu, NULL };
-    amp_turns_program child = { .argv = argv, .output = report, .most_seconds = seconds_allowed() };
+    amp_turns_program child = { .output = report, .most_seconds = seconds_allowed() };
+    amp_turns_add(&child, "amp", "selftest", cfg, amp_fork_device() < 0 ? NULL : "-i", gpu, NULL);
     amp_turns_run(&child, 1, 0, NULL, &nobody, &error);
     return child.end.exited ? child.end.status : -1;
 }

@@ -310,8 +310,8 @@ BENCH_TEST(rounds_that_differ_have_no_bounds)
     assert_false(v->why[0]);
     FILE *file = tmpfile();
     char text[16384];
-    amp_bench_print(&b, file);
-    amp_bench_write_json(&b, file);
+    amp_bench_print(&b, 1, file);
+    amp_bench_write_json(&b, 1, file);
     rewind(file);
     text[fread(text, 1, sizeof text - 1, file)] = 0;
     fclose(file);
@@ -370,7 +370,7 @@ BENCH_TEST(the_layers_and_the_update_make_the_step)
     assert_true(fabs(amp_bench_layers_ms(fp32) - 400) < 1e-9);
     assert_true(fabs(amp_bench_layer_ms(&fp32->layers[0]) - 70) < 1e-9);
     FILE *stream = open_memstream(&text, &size);
-    amp_bench_print(&b, stream);
+    amp_bench_print(&b, 1, stream);
     fclose(stream);
     /* 70 + 9 * 30 of the ten that are shown, 2 * 30 of the others */
     assert_non_null(strstr(text, "\n    0 convolutional            70 (16.7 %)           35 (16.7 %) \n"));

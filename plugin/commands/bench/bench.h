@@ -1,7 +1,6 @@
-/* The data of `darknet amp bench`, which all its files share. bench.c starts one program for each dtype and
- * reads the lines they write. bench_child.c is that program.
- * bench_results.c computes medians and ratios, bench_verdict.c decides whether AMP is worth it,
- * bench_output.c prints. bench_ranks.c does all this for several ranks. */
+/* The data of `darknet amp bench`. bench.c starts a program for each dtype, bench_child.c is that program,
+ * bench_results.c reads its lines and computes, bench_verdict.c judges, bench_output.c prints. bench_ranks.c
+ * measures several ranks. */
 #pragma once
 
 #include "../../host/fork_commands.h"
@@ -33,21 +32,16 @@ typedef enum amp_bench_phase {
     AMP_BENCH_FORWARD, AMP_BENCH_BACKWARD, AMP_BENCH_UPDATE, AMP_BENCH_STEP, AMP_BENCH_PHASES
 } amp_bench_phase;
 
-/* Summary of several measured times. `typical` is shown and compared. For whole steps it is the geometric
- * mean of the rounds' medians, over those rounds of turns in which all sides worked; with fewer than two such
- * rounds it is the median of all steps. For a phase it is the typical step's time multiplied by the phase's
- * share of the time of all steps. lower and upper are quartiles. */
+/* Summary of several measured times. `typical` is shown and compared; docs/commands.md explains it (*step*).
+ * lower and upper are quartiles. */
 typedef struct amp_bench_spread {
     double typical, median, least, lower, upper, most;
     int count;
 } amp_bench_spread;
 
-/* The speed-up of one side over another, with bounds. The ratio is the quotient of the two typical steps,
- * which is the geometric mean of the ratios within the rounds: a machine that is busy for a while slows both
- * sides of a round. least and most are the 95 % confidence interval by Student's t, of the logarithms of the
- * rounds' ratios. With fewer than two rounds in which all sides worked, `rounds` is 0, and the bounds are the
- * smallest and largest quotient of any two steps. Bounds that are more than a factor of 4 apart mean nothing:
- * both are NaN then. */
+/* The speed-up of one side over another: the quotient of their typical steps, with bounds (docs/commands.md).
+ * rounds: how many the bounds are from; 0: they are the smallest and largest quotient of any two steps.
+ * Bounds that are more than a factor of 4 apart mean nothing: both are NaN then. */
 typedef struct amp_bench_ratio { double ratio, least, most; int rounds; } amp_bench_ratio;
 
 /* One layer in one dtype. Its times, casts of its inputs included, are medians over passes in which each
@@ -138,6 +132,7 @@ typedef struct amp_bench_verdict {
 
 typedef struct amp_bench {
     const char *cfg;
+    int detect;                    /* predictions instead of steps */
     int batch, subdivisions, width, height, channels;
     unsigned seed;
     int on_gpu;
@@ -182,12 +177,10 @@ int amp_bench_top_layers(const amp_bench *, int *layers);
 void amp_bench_judge(const amp_bench_evidence *, amp_bench_verdict *);
 /* Formats ms and similar numbers: four digits, three below 1, and no exponent in large ones. Returns text. */
 const char *amp_bench_number(char text[16], double value);
-/* "12.3 (12.1-12.9)" */
-void amp_bench_step_text(const amp_bench_spread *, char text[AMP_CELL_TEXT]);
-void amp_bench_print(const amp_bench *, FILE *);
-void amp_bench_write_json(const amp_bench *, FILE *);
-/* The same for -detect: `count` benchmarks of one network at different batches. */
-void amp_bench_print_detection(const amp_bench *, int count, FILE *);
-void amp_bench_write_detection(const amp_bench *, int count, FILE *);
+/* Cells of a number, and of a spread, "12.3 (12.1-12.9)". */
+amp_cell_text amp_bench_number_cell, amp_bench_step_cell;
+/* count: 1, or with -detect the number of benchmarks of one network at different batches. */
+void amp_bench_print(const amp_bench *, int count, FILE *);
+void amp_bench_write_json(const amp_bench *, int count, FILE *);
 
 static inline double amp_bench_now_ms(void) { return 1e3 * amp_clock_seconds(); }

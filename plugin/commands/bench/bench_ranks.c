@@ -120,7 +120,7 @@ static void add_row(scaling *s, int ranks)
     row *row = &s->rows[s->count++];
     long step = amp_sharing_cut(ranks, s->b.subdivisions);
     int cut = (int)(step / s->b.subdivisions), images = s->b.batch / s->b.subdivisions;
-    *row = (struct row){ .ranks = ranks };
+    *row = (struct row){ .ranks = ranks, .waited = -1 };
     if (images % cut) return;
     row->passes = (int)(step / ranks);
     row->images = images / cut;
@@ -146,33 +146,16 @@ static amp_status prepare(scaling *s, amp_error *error)
 
 /* ---- what is shown ---- */
 
-static void step_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    const row *row = cell->record;
-    if (row->steps) amp_bench_step_text(&row->step, text);
-    else snprintf(text, AMP_CELL_TEXT, "cannot share the batch");
-}
-
-static void number_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    double value = *(const double *)cell->value;
-    if (((const row *)cell->record)->steps && value >= 0) amp_bench_number(text, value);
-}
-
-static void percent_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    double value = *(const double *)cell->value;
-    if (((const row *)cell->record)->steps) snprintf(text, AMP_CELL_TEXT, "%.0f %%", value);
-}
-
 #define ROW(member, ...) AMP_FIELD(row, member, __VA_ARGS__)
 static const amp_field row_fields[] = {
-    ROW(ranks, .title = "ranks"), ROW(passes, .known = AMP_ABOVE_0, .title = "passes"),
-    ROW(images, .known = AMP_ABOVE_0, .title = "images/pass"), ROW(steps, .title = "steps"),
-    AMP_FIELD_AS("step_ms", row, step.median, .known = AMP_ABOVE_0, .title = "step", .cell = step_cell),
-    AMP_FIELD_AS("waited_ms", row, waited, .known = AMP_FROM_0, .title = "waited", .cell = number_cell),
-    ROW(images_per_second, .known = AMP_ABOVE_0, .title = "images/s", .cell = number_cell),
-    ROW(efficiency, .known = AMP_ABOVE_0, .title = "efficiency", .cell = percent_cell), { 0 } };
+    ROW(ranks, .title = "ranks"), ROW(passes, .known = AMP_ABOVE_0, .title = "passes", .none = "0"),
+    ROW(images, .known = AMP_ABOVE_0, .title = "images/pass", .none = "0"), ROW(steps, .title = "steps"),
+    AMP_FIELD_AS("step_ms", row, step.typical, .known = AMP_ABOVE_0, .title = "step",
+                 .cell = amp_bench_step_cell, .none = "cannot share the batch"),
+    AMP_FIELD_AS("waited_ms", row, waited, .known = AMP_FROM_0, .title = "waited",
+                 .cell = amp_bench_number_cell),
+    ROW(images_per_second, .known = AMP_ABOVE_0, .title = "images/s", .cell = amp_bench_number_cell),
+    ROW(efficiency, .known = AMP_ABOVE_0, .title = "efficiency", .format = "%.0f %%"), { 0 } };
 
 static void show(const scaling *s, FILE *out)
 {

@@ -1,31 +1,14 @@
-/* Is half precision worth it here? A word and figures for each dtype.
- *
- * Time: worth it at 1.1 times the speed of the engine's own fp32 or more. The verdict is `cannot tell` if the
- * interval of the true ratio contains 1.1 or is too wide to mean anything, if fewer than 5 steps were
- * measured, or if a step takes less than a millisecond: then mostly the turns, and the cold caches after
- * them, are measured. Below 1.1 the causes are listed:
- *
- *   no native half   the backend stores this dtype and computes in fp32
- *   fixed costs      a layer's forward or backward takes less than 50 microseconds on average, so that the
- *                    cost of a call shows
- *   update           at least half of a step is the update, which is fp32 in all dtypes
- *   fp32 layers      at least half of the layers' time is in layers that run in fp32
- *   memory-bound     at least half of it is in layers that do fewer than 32 additions and multiplications per
- *                    byte they read and write
- *   misaligned       at least half of it is in products whose input or output channels are not a multiple
- *                    of 8
- *
- * Memory: saved if the peak is at most 0.95 times fp32's and 8 MB below it: the same program varies by less
- * from run to run. */
+/* Is half precision worth it here? A word and figures for each dtype; docs/commands.md explains the words. */
 #include "bench.h"
-
-#include "../table.h"
 
 const char *const amp_bench_reason_names[AMP_BENCH_REASONS] = {
     "no native half", "fixed costs", "update", "fp32 layers", "memory-bound", "misaligned" };
 
-static const double worth_from = 1.1, memory_below = .95, memory_mb = 8, short_call_us = 50, most_of = .5,
-                    short_step_ms = 1;
+static const double worth_from = 1.1;                     /* times the speed of the engine's own fp32 */
+static const double memory_below = .95, memory_mb = 8;    /* one program varies by less from run to run */
+static const double short_call_us = 50, most_of = .5;     /* below and from which a reason holds */
+/* In shorter steps it is the turns that are measured, and the cold caches after them. */
+static const double short_step_ms = 1;
 enum { FEWEST_STEPS = 5 };
 
 const char *amp_bench_number(char text[16], double value)

@@ -125,10 +125,9 @@ static inline amp_run *amp_comparison_run(const amp_comparison *c, int dtype, in
 /* The names of score[i]: "mAP@0.5", "mAP@0.5:0.95", or "top-1", "top-5". */
 const char *amp_score_name(const amp_comparison *, int i);
 
-/* The report's three formats (commands/report), of an amp_comparison; CSV has one line per run. */
-amp_output_writer amp_report_html, amp_report_json, amp_report_csv;
-/* For the terminal: what was measured of each dtype, the verdicts, and the advice. */
-void amp_report_table(const amp_comparison *, FILE *);
+/* An amp_comparison in the report's formats (commands/report): CSV has one line per run; the table, for the
+ * terminal, what was measured of each dtype, the verdicts, and the advice. */
+amp_output_writer amp_report_html, amp_report_json, amp_report_csv, amp_report_table;
 
 /* ---- the comparison under way ---- */
 
@@ -148,7 +147,6 @@ typedef struct amp_compare {
     int lock;                  /* descriptor; -1: not taken */
     int made_folder, made_runs; /* by this call */
     long steps_seen;           /* in this call, of all runs */
-    int (*stops)(void);        /* whether a signal has asked to stop */
 } amp_compare;
 
 /* The names of one run's files. */

@@ -10,6 +10,7 @@
 #include "../../host/program/program.h"
 #include "../../host/training/log_file.h"
 #include "../../host/training/loop.h"
+#include "../../include/darknet_amp.h"
 #include "map_measure.h"
 #include "map_training.h"
 
@@ -213,7 +214,7 @@ void amp_map_step(void)
     amp_training_exclude_seconds(amp_clock_seconds() - began);
 }
 
-int amp_map_measured(float *measured_map, float *best)
+int darknet_amp_measured(float *measured_map, float *best)
 {
     if (!map.net || !map.now.iteration) return 0;
     *measured_map = (float)map.now.map;
@@ -221,7 +222,7 @@ int amp_map_measured(float *measured_map, float *best)
     return (int)map.best.iteration;
 }
 
-long amp_map_next(void) { return map.net ? next_after(map.last) : 0; }
+long darknet_amp_next_map(void) { return map.net ? next_after(map.last) : 0; }
 
 int amp_map_stops(void)
 {

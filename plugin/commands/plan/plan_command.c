@@ -4,7 +4,6 @@
 #include "../command.h"
 
 #include "../arguments.h"
-#include "../cfg_copy.h"
 #include "../json.h"
 #include "plan_report.h"
 
@@ -42,28 +41,9 @@ static amp_status read_arguments(int argc, char **argv, plan_request *w, amp_err
     return AMP_OK;
 }
 
-/* *made_from: a copy of the .cfg with another batch, or the .cfg itself. */
-static amp_status copy_cfg(const plan_request *w, char copy[AMP_MEMORY_FILE], const char **made_from,
-                           amp_error *error)
-{
-    amp_cfg_change changes[2];
-    int count = 0;
-    if (w->batch) changes[count++] = (amp_cfg_change){ "batch", (double)w->batch };
-    if (w->subdivisions) changes[count++] = (amp_cfg_change){ "subdivisions", (double)w->subdivisions };
-    *made_from = count ? copy : w->cfg;
-    if (!count) return AMP_OK;
-    return amp_cfg_copy_in_memory(w->cfg, changes, count, "this -batch and -subdivisions", copy, error);
-}
-
 static amp_status gather(const plan_request *w, amp_plan_report *report, amp_error *error)
 {
-    char copy[AMP_MEMORY_FILE];
-    const char *made_from;
-    amp_cfg_facts facts;
-    *report = (amp_plan_report){ 0 };
-    AMP_TRY(amp_cfg_look(w->cfg, NULL, CFG_FOR_ANYTHING, &facts, error));
-    AMP_TRY(copy_cfg(w, copy, &made_from, error));
-    amp_status status = amp_plan_gather(w->cfg, made_from, w->dtype, report, error);
+    amp_status status = amp_plan_gather(w->cfg, w->batch, w->subdivisions, w->dtype, report, error);
     if (status == AMP_OK && w->data)
         status = amp_check_cache_size(w->data, report->net, amp_fork_box_classes(report->net) < 0,
                                       &report->cache, error);

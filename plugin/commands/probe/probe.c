@@ -10,7 +10,7 @@ static amp_status compare(amp_probe_comparison *c, const char *json, const char 
     amp_status status = amp_probe_compare(c, error);
     if (status == AMP_OK && json) status = amp_output_write(json, amp_probe_write_comparison, c, error);
     if (status == AMP_OK && page) status = amp_output_write(page, amp_probe_write_page, c, error);
-    if (status == AMP_OK && !amp_is_stdout(json)) amp_probe_print_comparison(c, stdout);
+    if (status == AMP_OK && !amp_is_stdout(json)) amp_probe_print_comparison(stdout, c);
     if (status == AMP_OK && amp_probe_is_wrong(c)) status = amp_probe_refuse(c, error);
     amp_probe_comparison_free(c);
     return status;

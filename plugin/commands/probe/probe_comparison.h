@@ -126,8 +126,6 @@ typedef enum amp_probe_word {
     AMP_PROBE_NONE, AMP_PROBE_SAME, AMP_PROBE_RANGE, AMP_PROBE_OFF, AMP_PROBE_WRONG } amp_probe_word;
 extern const char *const amp_probe_words[];
 amp_probe_word amp_probe_word_of(const amp_probe_comparison *, amp_dtype);
-/* As a table, with Darknet's own faults and the advice. */
-void amp_probe_print_verdict(const amp_probe_comparison *, FILE *);
 void amp_probe_advise(amp_probe_comparison *);
 /* Fails with AMP_DIVERGED and a line that names the first fault. */
 amp_status amp_probe_refuse(const amp_probe_comparison *, amp_error *);
@@ -140,7 +138,10 @@ int amp_probe_is_chosen_of(const amp_network_desc *, int value);
 /* The largest added error of a layer that rounding explains. */
 double amp_probe_limit(const amp_probe_comparison *, amp_dtype, int layer, amp_trace_kind);
 
+/* Of an amp_probe_comparison: the verdict as a table, with Darknet's own faults and the advice. */
+amp_output_writer amp_probe_print_verdict;
+
 /* ---- probe_figures.c, probe_page.c ---- */
 
-void amp_probe_print_comparison(const amp_probe_comparison *, FILE *);
-amp_output_writer amp_probe_write_comparison, amp_probe_write_page; /* as JSON, as HTML */
+/* An amp_probe_comparison as text, as JSON, as HTML. */
+amp_output_writer amp_probe_print_comparison, amp_probe_write_comparison, amp_probe_write_page;

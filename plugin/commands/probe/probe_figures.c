@@ -7,18 +7,12 @@
 
 /* ---- tables ---- */
 
-static void print_number(double error, FILE *stream)
+static void print_number(double number, FILE *stream)
 {
-    if (isnan(error)) fprintf(stream, " %7s", "-");
-    else if (isinf(error)) fprintf(stream, " %7s", "not fin");
-    else if (error == 0) fprintf(stream, " %7s", "0");
-    else fprintf(stream, " %7.1e", error);
-}
-
-static void print_cosine(double cosine, FILE *stream)
-{
-    if (isnan(cosine)) fprintf(stream, " %7s", "-");
-    else fprintf(stream, " %7.5f", cosine);
+    if (isnan(number)) fprintf(stream, " %7s", "-");
+    else if (isinf(number)) fprintf(stream, " %7s", "not fin");
+    else if (number == 0) fprintf(stream, " %7s", "0");
+    else fprintf(stream, " %7.1e", number);
 }
 
 /* The larger error of two tensors; either or both may be missing. */
@@ -31,7 +25,8 @@ static void print_cells(const amp_probe_run *r, int layer, amp_trace_kind kind, 
 {
     fputs(" |", stream);
     print_number(amp_difference_error(&r->whole[layer][kind]), stream);
-    print_cosine(amp_difference_cosine(&r->whole[layer][kind]), stream);
+    double cosine = amp_difference_cosine(&r->whole[layer][kind]);
+    fprintf(stream, isnan(cosine) ? "       -" : " %7.5f", cosine);
     print_number(amp_difference_error(&r->added[layer][kind]), stream);
 }
 
@@ -101,9 +96,10 @@ static void print_trials(const amp_probe_comparison *c, amp_dtype dtype, FILE *s
     }
 }
 
-void amp_probe_print_comparison(const amp_probe_comparison *c, FILE *stream)
+void amp_probe_print_comparison(FILE *stream, const void *comparison)
 {
     static const amp_dtype order[] = { AMP_FP32, AMP_BF16, AMP_FP16 };
+    const amp_probe_comparison *c = comparison;
     fprintf(stream, "%s on %s, from %s, in one pass: %ldx%dx%d\n", c->cfg,
             c->data ? c->data : "random images", c->weights ? c->weights : "random weights", c->images,
             c->width, c->height);
@@ -114,7 +110,7 @@ void amp_probe_print_comparison(const amp_probe_comparison *c, FILE *stream)
     print_ranges(c, stream);
     for (int k = 1; k < AMP_PROBE_DTYPES; k++) print_trials(c, order[k], stream);
     putc('\n', stream);
-    amp_probe_print_verdict(c, stream);
+    amp_probe_print_verdict(stream, c);
 }
 
 /* ---- JSON ---- */

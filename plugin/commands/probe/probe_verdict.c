@@ -281,13 +281,14 @@ static int add_rows(const amp_probe_comparison *c, amp_dtype dtype, row *rows)
     return count ? count : 1;
 }
 
-void amp_probe_print_verdict(const amp_probe_comparison *c, FILE *stream)
+void amp_probe_print_verdict(FILE *stream, const void *comparison)
 {
 #define CELL(member, name, is_left) AMP_FIELD(row, member, .title = name, .left = is_left)
     static const amp_field fields[] = {
         CELL(dtype, "dtype", 1), CELL(word, "verdict", 1), CELL(loss, "loss", 0), CELL(scale, "scale", 0),
         CELL(error, "gradient", 0), CELL(keep, "to keep", 0), CELL(off, "off by", 0),
         CELL(limit, "limit", 0), CELL(tensor, "tensor", 1), { 0 } };
+    const amp_probe_comparison *c = comparison;
     row rows[1 + AMP_PROBE_DTYPES * FAULTS_TOLD] = { { .dtype = "stock" } };
     int count = c->stock_runs;
     number_text(c->stock_loss, "%.6g", rows[0].loss);
