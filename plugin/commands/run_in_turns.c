@@ -101,8 +101,8 @@ static amp_status start(child *c, const amp_turns_program *program, amp_error *e
     char descriptors[64];
     size_t variables = 0;
     while (environ[variables]) variables++;
-    char *argv[AMP_TURNS_WORDS + 1] = { self }, *environment[variables + 2]; /* a copy, since other threads may
-                                                                               read this program's */
+    char *argv[AMP_TURNS_WORDS + 1] = { self };
+    char *environment[variables + 2]; /* a copy, since other threads may read this program's */
     memcpy(argv + 1, program->argv, sizeof program->argv);
     snprintf(descriptors, sizeof descriptors, AMP_TURNS "=%d,%d", CHILDS_SOCKET, CHILDS_SOCKET);
     memcpy(environment, environ, variables * sizeof *environment);

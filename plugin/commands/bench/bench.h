@@ -97,6 +97,10 @@ typedef struct amp_bench_side {
      * waiting. */
     double trained, load_rate, step_rate, waiting;
     amp_bench_ratio over_stock, over_fp32; /* speed-ups; ratio 0 where that side was not measured */
+    double call_us;                /* mean of a layer's forward or backward */
+    /* Shares of the layers' time, 0 to 1: of layers that run in fp32; of others that are bound by memory; of
+     * products with misaligned channels. */
+    double fp32_share, moving_share, misaligned_share;
 } amp_bench_side;
 
 typedef enum amp_bench_worth {
@@ -109,15 +113,6 @@ typedef enum amp_bench_reason {
     AMP_BENCH_MEMORY_BOUND, AMP_BENCH_MISALIGNED, AMP_BENCH_REASONS
 } amp_bench_reason;
 extern const char *const amp_bench_reason_names[AMP_BENCH_REASONS];
-
-/* The evidence for the verdict on one half dtype. Shares are of the time of its layers, 0 to 1: of layers
- * that run in fp32; of others that are bound by memory; of products with misaligned channels. */
-typedef struct amp_bench_evidence {
-    const amp_bench_side *fp32, *half;
-    int cores;                                   /* that load images */
-    double call_us;                              /* mean of a layer's forward or backward */
-    double fp32_share, moving_share, misaligned_share;
-} amp_bench_evidence;
 
 typedef struct amp_bench_verdict {
     const char *dtype;
@@ -174,7 +169,8 @@ void amp_bench_free(amp_bench *);
  * ordered by their cost in the first side. layers: room for layer_count. Returns how many. */
 int amp_bench_top_layers(const amp_bench *, int *layers);
 
-void amp_bench_judge(const amp_bench_evidence *, amp_bench_verdict *);
+/* cores: that load images. */
+void amp_bench_judge(const amp_bench_side *fp32, const amp_bench_side *half, int cores, amp_bench_verdict *);
 /* Formats ms and similar numbers: four digits, three below 1, and no exponent in large ones. Returns text. */
 const char *amp_bench_number(char text[16], double value);
 /* Cells of a number, and of a spread, "12.3 (12.1-12.9)". */

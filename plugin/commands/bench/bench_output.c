@@ -57,7 +57,10 @@ static const amp_field spread_fields[] = {
 
 #define SIDE(key, member, ...) AMP_FIELD_AS(key, amp_bench_side, member, __VA_ARGS__)
 #define PHASE(key, phase) AMP_RECORD_AS(key, amp_bench_side, spread[phase], spread_fields)
-#define TYPICAL(phase, heading) SIDE(NULL, spread[phase].typical, .title = heading, .cell = amp_bench_number_cell)
+#define NUMBER(member, ...) SIDE(NULL, member, .cell = amp_bench_number_cell, __VA_ARGS__)
+#define TYPICAL(phase, heading) NUMBER(spread[phase].typical, .title = heading)
+#define STEP_SPREAD(heading) \
+    SIDE(NULL, spread[AMP_BENCH_STEP], .title = heading, .cell = amp_bench_step_cell)
 
 #define RATIOS \
     SIDE("speedup_over_stock", over_stock.ratio, .known = AMP_ABOVE_0, .title = "to stock", \
@@ -84,10 +87,10 @@ static const amp_field side_fields[] = {
 static const amp_field measured_fields[] = {
     SIDE(NULL, dtype, .title = "dtype", .left = 1), TYPICAL(AMP_BENCH_FORWARD, "forward"),
     TYPICAL(AMP_BENCH_BACKWARD, "backward"), TYPICAL(AMP_BENCH_UPDATE, "update"),
-    SIDE(NULL, spread[AMP_BENCH_STEP], .title = "step", .cell = amp_bench_step_cell), AMP_GROUP_AS("ms", phase_fields),
+    STEP_SPREAD("step"), AMP_GROUP_AS("ms", phase_fields),
     SIDE("steps", steps, .title = "steps"), SIDE("skipped", skipped), SIDE("first_loss", first_loss),
     SIDE("images_per_second", images_per_second, .title = "images/s", .cell = amp_bench_number_cell),
-    SIDE(NULL, trained, .known = AMP_ABOVE_0, .title = "loading", .cell = amp_bench_number_cell),
+    NUMBER(trained, .known = AMP_ABOVE_0, .title = "loading"),
     AMP_GROUP_AS("loading", loading_fields),
     SIDE("peak_memory_mb", peak_memory_mb, .title = "peak MB", .format = "%.0f"),
     SIDE("training_memory_mb", training_mb, .title = "training", .format = "%.0f"),
@@ -96,7 +99,7 @@ static const amp_field measured_fields[] = {
 /* The same for predictions. */
 static const amp_field predicted_fields[] = {
     SIDE(NULL, dtype, .title = "dtype", .left = 1),
-    SIDE(NULL, spread[AMP_BENCH_STEP], .title = "ms", .cell = amp_bench_step_cell), PHASE("ms", AMP_BENCH_STEP),
+    STEP_SPREAD("ms"), PHASE("ms", AMP_BENCH_STEP),
     SIDE("passes", steps, .title = "passes"),
     SIDE("images_per_second", images_per_second, .title = "images/s", .cell = amp_bench_number_cell),
     SIDE("peak_memory_mb", peak_memory_mb, .title = "peak MB", .format = "%.0f"),

@@ -3,6 +3,7 @@
 #include "comparison.h"
 
 #include <time.h>
+#include <unistd.h>
 
 #include "../cfg_copy.h"
 #include "../command.h"
@@ -119,7 +120,7 @@ static amp_status read_command(int argc, char **argv, amp_compare *compare, amp_
 static void free_compare(amp_compare *compare)
 {
     amp_comparison *c = &compare->result;
-    amp_compare_close(compare);
+    if (compare->lock >= 0) close(compare->lock);
     for (int i = 0; c->runs && i < c->dtype_count * c->seed_count; i++) free(c->runs[i].rows);
     char *texts[] = { c->title, c->machine, c->date, compare->base, compare->folder };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);

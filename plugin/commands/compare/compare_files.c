@@ -190,12 +190,6 @@ void amp_compare_undo(amp_compare *compare)
     if (compare->made_folder) rmdir(compare->folder); /* fails if it has other files */
 }
 
-void amp_compare_close(amp_compare *compare)
-{
-    if (compare->lock >= 0) close(compare->lock);
-    compare->lock = -1;
-}
-
 /* ---- a training: names ---- */
 
 __attribute__((format(printf, 2, 3)))

@@ -1,7 +1,7 @@
-/* The numbers of a comparison: medians within a run, means and differences over the seeds, as docs/commands.md
- * explains them. Only steps count for speed that were made while all dtypes of the seed trained, in turns: when
- * a dtype is done, the others have the machine for themselves. The first tenth of a run never counts: caches
- * are cold, and fp16 looks for its loss scale. A run that failed is left out. */
+/* The numbers of a comparison: medians within a run, means and differences over the seeds (docs/commands.md).
+ * For speed only steps count that were made while all dtypes of the seed trained, in turns: when a dtype is
+ * done, the others have the machine for themselves. The first tenth of a run never counts: caches are cold,
+ * and fp16 looks for its loss scale. A run that failed is left out. */
 #include "comparison.h"
 
 #include <math.h>

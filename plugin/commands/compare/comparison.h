@@ -169,7 +169,6 @@ typedef struct amp_run_files {
 amp_status amp_compare_open(amp_compare *, amp_error *);
 /* Removes the folders that this call has made, if nothing was trained. */
 void amp_compare_undo(amp_compare *);
-void amp_compare_close(amp_compare *);
 /* The names of a run's files. */
 void amp_compare_files(const amp_compare *, const amp_run *, amp_run_files *);
 

@@ -67,14 +67,6 @@ static size_t rows_to_keep(void *context) { return ((const rows_so_far *)context
 
 /* ---- when ---- */
 
-static int is_due(long iteration)
-{
-    amp_view net = amp_fork_view(map.net);
-    if (iteration <= map.last) return 0; /* a skipped step */
-    if (net.max_batches > 0 && iteration >= net.max_batches) return 1;
-    return iteration >= net.burn_in && iteration / map.every > map.last / map.every;
-}
-
 /* The next iteration after this one that is measured; 0: none. */
 static long next_after(long iteration)
 {
@@ -207,9 +199,10 @@ void amp_map_step(void)
     long iteration = amp_fork_view(map.net).batch_number;
     map.now.iteration = 0;
     double began = amp_clock_seconds();
-    int due = is_due(iteration);
-    if (iteration > map.last) map.last = iteration;
-    if (!due) return;
+    if (iteration <= map.last) return; /* a skipped step */
+    long next = next_after(map.last);
+    map.last = iteration;
+    if (!next || iteration < next) return;
     measure(iteration);
     amp_training_exclude_seconds(amp_clock_seconds() - began);
 }

@@ -7,11 +7,15 @@
 /* AMP_DIVERGED: AMP's fp32 differs from Darknet's; everything has been printed and written by then. */
 static amp_status compare(amp_probe_comparison *c, const char *json, const char *page, amp_error *error)
 {
+    char text[AMP_FAULT_TEXT];
     amp_status status = amp_probe_compare(c, error);
     if (status == AMP_OK && json) status = amp_output_write(json, amp_probe_write_comparison, c, error);
     if (status == AMP_OK && page) status = amp_output_write(page, amp_probe_write_page, c, error);
     if (status == AMP_OK && !amp_is_stdout(json)) amp_probe_print_comparison(stdout, c);
-    if (status == AMP_OK && amp_probe_is_wrong(c)) status = amp_probe_refuse(c, error);
+    if (status == AMP_OK && amp_probe_is_wrong(c))
+        status = amp_fail(error, AMP_DIVERGED, "AMP's fp32 differs from Darknet's: %s; please report it with "
+                          "the output above and `darknet amp version`",
+                          amp_probe_fault_text(c, c->runs[AMP_FP32].faults, text));
     amp_probe_comparison_free(c);
     return status;
 }

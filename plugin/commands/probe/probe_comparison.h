@@ -9,6 +9,7 @@
 #pragma once
 
 #include "../../host/program/machine.h"
+#include "../cfg_copy.h"
 #include "../table.h"
 #include "subject.h"
 
@@ -57,6 +58,8 @@ typedef struct amp_probe_comparison {
     int stirs;               /* biases and scales are random too; otherwise they come from the weights */
     int steps;               /* a step precedes the passes: see amp_subject_step */
     int tries_nothing;
+    char copy[AMP_MEMORY_FILE]; /* of the .cfg, with one pass per batch */
+    amp_probe_input input;
     int width, height, on_gpu;
     double stock_loss;
     amp_machine machine;
@@ -90,23 +93,19 @@ void amp_probe_comparison_free(amp_probe_comparison *);
 
 /* Fills *out with the condition of each layer, measured with the numbers of `reference`. own: the subject's
  * results without a nudge. The caller frees *out. */
-amp_status amp_probe_find_conditions(amp_subject *, const amp_probe_input *, const amp_trace *reference,
-                                     const amp_trace *own, amp_conditions **out, amp_error *);
+amp_status amp_probe_find_conditions(amp_subject *, const amp_trace *reference, const amp_trace *own,
+                                     amp_conditions **out, amp_error *);
 /* Raises the conditions of weights' gradients for errors in the means that batch norm's backward computes.
  * reference and own as above. */
-amp_status amp_probe_add_mean_conditions(const amp_subject *, const amp_probe_input *,
-                                         const amp_trace *reference, const amp_trace *own, amp_conditions *,
-                                         amp_error *);
+amp_status amp_probe_add_mean_conditions(const amp_subject *, const amp_trace *reference,
+                                         const amp_trace *own, amp_conditions *, amp_error *);
 
 /* ---- probe_keep.c ---- */
 
 /* Sums up the differences of all layers' gradients. excused: flags of those to leave out, or NULL. */
 amp_difference amp_probe_gradient(amp_differences *, int layers, amp_trace_flags *excused);
-/* Fills order, trials and best of a run with known differences. made_from: its .cfg; fp32: the trace that it
- * is compared with. */
-amp_status amp_probe_try_keeping(const amp_probe_comparison *, amp_dtype, amp_probe_run *,
-                                 const char *made_from, const amp_probe_input *, const amp_trace *fp32,
-                                 amp_error *);
+/* Fills order, trials and best of a run with known differences. fp32: the trace that it is compared with. */
+amp_status amp_probe_try_keeping(amp_probe_comparison *, amp_dtype, const amp_trace *fp32, amp_error *);
 
 /* ---- probe_verdict.c ---- */
 
@@ -127,8 +126,6 @@ typedef enum amp_probe_word {
 extern const char *const amp_probe_words[];
 amp_probe_word amp_probe_word_of(const amp_probe_comparison *, amp_dtype);
 void amp_probe_advise(amp_probe_comparison *);
-/* Fails with AMP_DIVERGED and a line that names the first fault. */
-amp_status amp_probe_refuse(const amp_probe_comparison *, amp_error *);
 /* "output", "delta", "weight gradient", ... */
 extern const char *const amp_trace_names[AMP_TRACE_KINDS];
 /* kinked: the error in a gradient or a delta that is explained by outputs moved across an activation's kink.

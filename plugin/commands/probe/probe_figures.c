@@ -2,6 +2,7 @@
 #include "probe_comparison.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "../../host/program/version.h"
 
@@ -81,19 +82,21 @@ static void print_ranges(const amp_probe_comparison *c, FILE *stream)
     }
 }
 
+#define TRIAL(key, member, ...) AMP_FIELD_AS(key, amp_keep_trial, member, __VA_ARGS__)
+static const amp_field trial_fields[] = {
+    TRIAL(NULL, count, .title = "layers in fp32"),
+    TRIAL("gradient_cosine", cosine, .title = "gradient's cosine", .format = "%.6f"),
+    TRIAL("gradient_error", error, .title = "error", .format = "%.1e"),
+    TRIAL("seconds", seconds, .title = "seconds of a pass", .format = "%.4f"), { 0 } };
+
 static void print_trials(const amp_probe_comparison *c, amp_dtype dtype, FILE *stream)
 {
     const amp_probe_run *r = &c->runs[dtype];
+    amp_keep_trial rows[1 + AMP_KEEP_TRIALS] = { { 0, r->cosine, r->error, r->seconds } };
     if (!r->trial_count) return;
-    const amp_keep_trial none = { 0, r->cosine, r->error, r->seconds };
-    fprintf(stream, "\n%s, layers in fp32 |  gradient's cosine |   error | seconds of a pass\n",
-            amp_dtype_name(dtype));
-    for (int k = -1; k < r->trial_count; k++) {
-        const amp_keep_trial *t = k < 0 ? &none : &r->trials[k];
-        fprintf(stream, "%18d | %18.6f |", t->count, t->cosine);
-        print_number(t->error, stream);
-        fprintf(stream, " | %.4f\n", t->seconds);
-    }
+    memcpy(rows + 1, r->trials, sizeof r->trials);
+    fprintf(stream, "\n%s with layers in fp32\n", amp_dtype_name(dtype));
+    amp_table_print(stream, 2, trial_fields, rows, sizeof *rows, 1 + r->trial_count, NULL);
 }
 
 void amp_probe_print_comparison(FILE *stream, const void *comparison)
@@ -138,9 +141,6 @@ static void write_tensor(const amp_probe_comparison *c, amp_dtype dtype, int i, 
 
 static void write_trials(const amp_probe_run *r, amp_json *json)
 {
-#define TRIAL(key, member) AMP_FIELD_AS(key, amp_keep_trial, member)
-    static const amp_field fields[] = { TRIAL("gradient_cosine", cosine), TRIAL("gradient_error", error),
-                                        TRIAL("seconds", seconds), { 0 } };
     amp_json_array(json, "keep_layers");
     for (int k = 0; k < r->trial_count; k++) {
         const amp_keep_trial *t = &r->trials[k];
@@ -148,7 +148,7 @@ static void write_trials(const amp_probe_run *r, amp_json *json)
         amp_json_array(json, "layers");
         for (int i = 0; i < t->count; i++) amp_json_integer(json, NULL, r->order[i]);
         amp_json_close(json);
-        amp_json_fields(json, t, fields);
+        amp_json_fields(json, t, trial_fields);
         amp_json_boolean(json, "advised", k == r->best);
         amp_json_close(json);
     }

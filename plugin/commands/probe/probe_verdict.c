@@ -212,14 +212,6 @@ const char *amp_probe_fault_text(const amp_probe_comparison *c, const amp_probe_
     return text;
 }
 
-amp_status amp_probe_refuse(const amp_probe_comparison *c, amp_error *error)
-{
-    char text[AMP_FAULT_TEXT];
-    return amp_fail(error, AMP_DIVERGED, "AMP's fp32 differs from Darknet's: %s; please report it with the "
-                                         "output above and `darknet amp version`",
-                    amp_probe_fault_text(c, &c->runs[AMP_FP32].faults[0], text));
-}
-
 /* ---- the verdict ---- */
 
 #define PLAIN .01 /* an fp32 error above this is wrong */

@@ -92,11 +92,6 @@ static int is_squashed_later(const amp_network_desc *n, int layer)
     return 0;
 }
 
-static void squash(float *numbers, size_t count)
-{
-    for (size_t i = 0; i < count; i++) numbers[i] = (float)(1 / (1 + exp(-(double)numbers[i])));
-}
-
 /* ---- AMP ---- */
 
 static float nudged(float number, size_t at)
@@ -160,7 +155,8 @@ static amp_status see_tensor(looker *l, amp_backend *b, const amp_seen *seen, am
     int *flag = kind == AMP_TRACE_DELTA ? &l->overflowed : &l->hopeless;
     *flag |= !amp_all_finite(l->numbers, amp_shape_count(t->shape));
     int squashed = kind == AMP_TRACE_OUTPUT && is_squashed_later(&l->s->network, seen->layer);
-    if (squashed) squash(l->numbers, amp_shape_count(t->shape));
+    for (size_t i = 0; squashed && i < amp_shape_count(t->shape); i++)
+        l->numbers[i] = (float)(1 / (1 + exp(-(double)l->numbers[i])));
     look(l, seen->layer, kind, l->numbers, amp_shape_count(t->shape));
     if (!l->asked->feeds || squashed) return AMP_OK;
     const amp_trace *reference = l->asked->reference;
@@ -263,10 +259,6 @@ static void watch(void *context, int layer, int begins)
 
 /* ---- statistics ---- */
 
-/* Rolling statistics come in pairs: means, then variances. Recurrent states, which have no rolling factor, do
- * not count. */
-static int is_rolling(const amp_statistics_desc *s) { return s->rolling_factor > 0; }
-
 /* Each pass begins with recurrent states of 0 and rolling statistics of 0. A rolling statistic r then becomes
  * (1 - f) 0 + f x, so the batch's x is exactly r / f. Nothing in a training pass reads r. */
 static amp_status clear_statistics(amp_subject *s, amp_error *error)
@@ -283,12 +275,14 @@ static amp_status clear_statistics(amp_subject *s, amp_error *error)
     return AMP_OK;
 }
 
+/* Rolling statistics come in pairs: means, then variances. Recurrent states, which have no rolling factor, do
+ * not count. */
 static amp_status take_statistics(looker *l, int layer, amp_error *error)
 {
     const amp_layer_desc *d = &l->s->network.layers[layer];
     for (int k = 0, pair = 0; k < d->statistics_count; k++) {
         const amp_statistics_desc *s = &d->statistics[k];
-        if (!is_rolling(s)) continue;
+        if (!(s->rolling_factor > 0)) continue;
         amp_trace_kind kind = pair++ % 2 ? AMP_TRACE_VARIANCES : AMP_TRACE_MEANS;
         make_room(l, s->count);
         AMP_TRY(l->s->backend->download(l->s->backend, l->numbers, s->array, s->count * sizeof(float),
@@ -300,12 +294,13 @@ static amp_status take_statistics(looker *l, int layer, amp_error *error)
 
 /* ---- a pass ---- */
 
-/* Sets the images, multiplied by factor (0: nudged), and the labels. input NULL: they stay. */
-static void put_input(amp_subject *s, const amp_probe_input *input, float factor)
+/* Sets the images, multiplied by factor (0: nudged), and the labels; nothing before they are loaded. */
+static void put_input(amp_subject *s, float factor)
 {
-    for (size_t i = 0; input && i < input->image_count; i++)
+    const amp_probe_input *input = s->input;
+    for (size_t i = 0; i < input->image_count; i++)
         s->images[i] = factor != 0 ? factor * input->images[i] : nudged(input->images[i], i);
-    if (input && s->labels) memcpy(s->labels, input->labels, input->label_count * sizeof *s->labels);
+    if (input->labels && s->labels) memcpy(s->labels, input->labels, input->label_count * sizeof *s->labels);
     amp_fork_set_counters(s->net, s->counters);
     srand(s->seed + 1); /* dropout */
 }
@@ -338,11 +333,10 @@ static amp_status set_scale(amp_subject *s, float scale, amp_error *error)
     return AMP_OK;
 }
 
-static void forward_and_backward(amp_subject *s, const amp_probe_input *input, float factor, int *is_forward,
-                                 double *loss)
+static void forward_and_backward(amp_subject *s, float factor, int *is_forward, double *loss)
 {
     int kept = mute_stdout();
-    put_input(s, input, factor);
+    put_input(s, factor);
     amp_fork_begin_pass(s->net);
     *is_forward = 1;
     amp_fork_forward(s->net);
@@ -360,13 +354,13 @@ static amp_status forget(amp_subject *s, amp_error *error)
     return set_scale(s, s->scale, error);
 }
 
-static amp_status run(looker *l, const amp_probe_input *input, amp_error *error)
+static amp_status run(looker *l, amp_error *error)
 {
     amp_subject *s = l->s;
     AMP_TRY(clear_statistics(s, error));
     if (s->engine) amp_engine_set_observer(s->engine, &(amp_observer){ l, see });
     else amp_fork_watch_layers(s->net, watch, l, 1);
-    forward_and_backward(s, input, l->asked->nudge != AMP_NUDGE_OUTPUTS, &l->is_forward, l->asked->loss);
+    forward_and_backward(s, l->asked->nudge != AMP_NUDGE_OUTPUTS, &l->is_forward, l->asked->loss);
     if (s->engine) amp_engine_set_observer(s->engine, NULL);
     else amp_fork_unwatch_layers(s->net);
     if (l->status != AMP_OK) {
@@ -397,8 +391,7 @@ static void empty(const amp_subject_pass *asked, int layers)
     }
 }
 
-static amp_status run_once(amp_subject *s, const amp_probe_input *input, const amp_subject_pass *asked,
-                           int *overflowed, amp_error *error)
+static amp_status run_once(amp_subject *s, const amp_subject_pass *asked, int *overflowed, amp_error *error)
 {
     int layers = s->network.count;
     looker l = { .s = s, .asked = asked };
@@ -406,7 +399,7 @@ static amp_status run_once(amp_subject *s, const amp_probe_input *input, const a
     amp_trace_make(&l.whole, layers);
     l.seen = amp_allocated(calloc((size_t)layers + 1, sizeof *l.seen));
     l.next_param = amp_allocated(calloc((size_t)layers + 1, sizeof *l.next_param));
-    amp_status status = run(&l, input, error);
+    amp_status status = run(&l, error);
     *overflowed = l.overflowed && !l.hopeless;
     amp_trace_free(&l.whole);
     free(l.seen);
@@ -416,20 +409,20 @@ static amp_status run_once(amp_subject *s, const amp_probe_input *input, const a
     return status;
 }
 
-static amp_status run_others(amp_subject *s, const amp_probe_input *input, amp_error *error)
+/* A pass that nobody looks at. */
+static amp_status run_unseen(amp_subject *s, float factor, amp_error *error)
 {
     int is_forward;
-    forward_and_backward(s, input, OTHER_IMAGES, &is_forward, NULL);
+    forward_and_backward(s, factor, &is_forward, NULL);
     return forget(s, error);
 }
 
-amp_status amp_subject_run(amp_subject *s, const amp_probe_input *input, const amp_subject_pass *asked,
-                           amp_error *error)
+amp_status amp_subject_run(amp_subject *s, const amp_subject_pass *asked, amp_error *error)
 {
     int lowers = s->engine && amp_fork_state(s->net)->config->dtype == AMP_FP16;
-    if (asked->feeds) AMP_TRY(run_others(s, input, error));
+    if (asked->feeds) AMP_TRY(run_unseen(s, OTHER_IMAGES, error));
     for (int overflowed;;) {
-        AMP_TRY(run_once(s, input, asked, &overflowed, error));
+        AMP_TRY(run_once(s, asked, &overflowed, error));
         if (!overflowed || !lowers || s->scale / 2 < LEAST_SCALE) return AMP_OK;
         AMP_TRY(set_scale(s, s->scale / 2, error));
     }
@@ -440,15 +433,15 @@ static double seconds_of(const amp_subject *s)
     return amp_fork_view(s->net).on_gpu ? amp_clock_seconds() : amp_clock_read(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-amp_status amp_subject_time(amp_subject *s, const amp_probe_input *input, double *seconds, amp_error *error)
+amp_status amp_subject_time(amp_subject *s, double *seconds, amp_error *error)
 {
     double times[MOST_PASSES], all = 0;
     size_t count = 0;
-    for (int is_forward; count < LEAST_PASSES || (count < MOST_PASSES && all < SECONDS_OF_PASSES); count++) {
+    for (; count < LEAST_PASSES || (count < MOST_PASSES && all < SECONDS_OF_PASSES); all += times[count++]) {
         double began = seconds_of(s);
-        forward_and_backward(s, input, 1, &is_forward, NULL);
+        int is_forward;
+        forward_and_backward(s, 1, &is_forward, NULL);
         times[count] = seconds_of(s) - began;
-        all += times[count];
         AMP_TRY(forget(s, error));
     }
     *seconds = amp_median(times, count);
@@ -497,9 +490,9 @@ static amp_status set_up(amp_subject *s, amp_error *error)
 }
 
 amp_status amp_subject_open(amp_subject *s, const char *cfg, const char *weights, const char *dtype,
-                            unsigned seed, amp_error *error)
+                            unsigned seed, const amp_probe_input *input, amp_error *error)
 {
-    *s = (amp_subject){ .net = load(cfg, weights, dtype, seed), .seed = seed };
+    *s = (amp_subject){ .net = load(cfg, weights, dtype, seed), .seed = seed, .input = input };
     amp_status status = set_up(s, error);
     if (status != AMP_OK) amp_subject_close(s);
     return status;
@@ -542,11 +535,8 @@ amp_status amp_subject_stir(amp_subject *s, amp_error *error)
 
 amp_status amp_subject_step(amp_subject *s, amp_error *error)
 {
-    int is_forward;
     if (!s->engine) return draw(s, 0, error);
-    forward_and_backward(s, NULL, 1, &is_forward, NULL); /* without images, to make the copies of the
-                                                            weights */
-    AMP_TRY(forget(s, error));
+    AMP_TRY(run_unseen(s, 1, error)); /* makes the copies of the weights */
     AMP_TRY(draw(s, 0, error));
     amp_fork_update(s->net);
     return forget(s, error);

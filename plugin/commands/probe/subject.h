@@ -14,6 +14,7 @@ typedef struct amp_subject {
     amp_backend *backend;        /* reads the network's arrays; in stock, the subject's own */
     amp_network_desc network;
     float *images, *labels;      /* the network's input */
+    const amp_probe_input *input; /* what each pass puts there */
     unsigned seed;
     amp_counters counters;       /* before each pass */
     float scale;                 /* the loss scale; 1 in stock */
@@ -47,7 +48,7 @@ typedef struct amp_subject_pass {
 /* dtype: "off" for stock. The network is made from cfg as in `detector train`; weights NULL: random ones with
  * this seed. After an error there is nothing to close. */
 amp_status amp_subject_open(amp_subject *, const char *cfg, const char *weights, const char *dtype,
-                            unsigned seed, amp_error *);
+                            unsigned seed, const amp_probe_input *, amp_error *);
 void amp_subject_close(amp_subject *);
 
 /* Draws biases (from -.2 to .2) and scales (from .5 to 1.5): in random weights all are 0 and 1, which would
@@ -63,8 +64,8 @@ amp_status amp_subject_step(amp_subject *, amp_error *);
  * repeated with half the loss scale, as a training's next step would be; the subject keeps that scale. This
  * continues below AMP_LEAST_SCALE: an inf that no scale removes is a fault. Before a fed pass, a pass on the
  * negated images runs, so that a layer that reads too early finds other numbers. */
-amp_status amp_subject_run(amp_subject *, const amp_probe_input *, const amp_subject_pass *, amp_error *);
+amp_status amp_subject_run(amp_subject *, const amp_subject_pass *, amp_error *);
 
 /* Seconds per pass of an AMP network without recording: processor time of all threads, or on a GPU wall time.
  * The median of the passes that fit into a fifth of a second, from 3 to 20. */
-amp_status amp_subject_time(amp_subject *, const amp_probe_input *, double *seconds, amp_error *);
+amp_status amp_subject_time(amp_subject *, double *seconds, amp_error *);

@@ -122,7 +122,8 @@ static const amp_field summary_fields[2][22] = {
     [AMP_COMPARED_CLASSIFIER] = SUMMARY_FIELDS("top_1", "top-1", "top_5", "top-5") };
 
 #define VERDICT_FIELDS(name0, name1) { SUMMARY(NULL, dtype, .title = "dtype", .left = 1), \
-    AMP_NAME_AS(NULL, amp_dtype_summary, both, accuracy_names, .title = "accuracy", .left = 1, .none = DASH), \
+    AMP_NAME_AS(NULL, amp_dtype_summary, both, accuracy_names, .title = "accuracy", .left = 1, \
+                .none = DASH), \
     SUMMARY(NULL, difference[0], .title = name0, .cell = interval_cell, .none = DASH), \
     SUMMARY(NULL, difference[1], .title = name1, .cell = interval_cell, .none = DASH), \
     AMP_NAME_AS(NULL, amp_dtype_summary, speed, speed_names, .title = "speed", .left = 1, .none = DASH), \
@@ -206,18 +207,19 @@ static void write_scales(amp_json *json, const char *key, const amp_run *run, si
     amp_json_array(json, key);
     for (size_t first = 0; first < run->count; first += each) {
         size_t end = first + each < run->count ? first + each : run->count;
-        size_t kept[4] = { first, first, first, end - 1 };
+        double smallest = NAN, largest = NAN; /* fmin and fmax ignore NaN */
         for (size_t k = first; k < end; k++) {
-            if (!isfinite(scale_of(run, k))) continue;
-            if (!(scale_of(run, kept[1]) <= scale_of(run, k))) kept[1] = k;
-            if (!(scale_of(run, kept[2]) >= scale_of(run, k))) kept[2] = k;
+            smallest = fmin(smallest, scale_of(run, k));
+            largest = fmax(largest, scale_of(run, k));
         }
-        int turned = kept[1] > kept[2]; /* the largest comes before the smallest */
-        for (int i = 0; i < 4; i++) {
-            size_t step = kept[turned && (i == 1 || i == 2) ? 3 - i : i];
-            if (!differs(scale_of(run, step), before)) continue;
-            before = scale_of(run, step);
-            amp_json_number(json, NULL, steps ? (double)step + 1 : before);
+        for (size_t k = first; k < end; k++) {
+            double scale = scale_of(run, k);
+            int is_kept = k == first || k + 1 == end || scale <= smallest || scale >= largest;
+            if (scale <= smallest) smallest = NAN; /* the next equal one is not kept */
+            if (scale >= largest) largest = NAN;
+            if (!is_kept || !differs(scale, before)) continue;
+            before = scale;
+            amp_json_number(json, NULL, steps ? (double)k + 1 : scale);
         }
     }
     amp_json_close(json);
