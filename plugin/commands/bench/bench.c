@@ -9,7 +9,6 @@
 #include "../arguments.h"
 #include "../cfg_copy.h"
 #include "../command.h"
-#include "../json.h"
 #include "../run_in_turns.h"
 
 #include "../../host/data/loader_memory.h"
@@ -72,17 +71,6 @@ static amp_status choose_sides(const amp_bench_request *r, amp_lines *list, amp_
         s->support = machine.support[dtype];
         s->left_out = s->support == AMP_SUPPORT_NONE;
     }
-    return AMP_OK;
-}
-
-/* Checks the user's .cfg, so that an error names its line and not one of the copy that the programs load. */
-static amp_status check_cfg(amp_bench_request *r, amp_bench *b, amp_error *error)
-{
-    amp_cfg_facts facts;
-    AMP_TRY(amp_cfg_look(r->cfg, "fp32", CFG_FOR_ANYTHING, &facts, error));
-    b->detect = r->detect;
-    b->subdivisions = r->batch || r->detect ? 1 : facts.subdivisions;
-    if (!r->batch) r->batch = facts.batch / facts.subdivisions;
     return AMP_OK;
 }
 
@@ -186,7 +174,12 @@ static amp_status measure(const amp_bench_request *request, int batch, amp_bench
 static amp_status bench(amp_bench_request *request, amp_bench b[MOST_PARTS], amp_error *error)
 {
     amp_output json;
-    AMP_TRY(check_cfg(request, b, error));
+    amp_cfg_facts facts;
+    /* so that an error names the user's line, and not one of the copy that the programs load */
+    AMP_TRY(amp_cfg_look(request->cfg, "fp32", CFG_FOR_ANYTHING, &facts, error));
+    b->detect = request->detect;
+    b->subdivisions = request->batch || request->detect ? 1 : facts.subdivisions;
+    if (!request->batch) request->batch = facts.batch / facts.subdivisions;
     AMP_TRY(amp_output_begin(request->json, &json, error));
     int count = request->detect && request->batch > 1 ? 2 : 1;
     amp_status status = AMP_OK;

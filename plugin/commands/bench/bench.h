@@ -44,9 +44,8 @@ typedef struct amp_bench_spread {
  * Bounds that are more than a factor of 4 apart mean nothing: both are NaN then. */
 typedef struct amp_bench_ratio { double ratio, least, most; int rounds; } amp_bench_ratio;
 
-/* One layer in one dtype. Its times, casts of its inputs included, are medians over passes in which each
- * layer was timed. Timing makes those passes slower, so amp_bench_summarize scales the times until all layers
- * and the update add up to the typical step. */
+/* One layer in one dtype. Its times, casts of its inputs included, are medians over passes that timing made
+ * slower; amp_bench_summarize scales them, so that all layers and the update make the typical step. */
 typedef struct amp_bench_layer {
     int index;
     char type[24];
@@ -136,7 +135,9 @@ typedef struct amp_bench {
     amp_bench_side sides[AMP_BENCH_SIDES];
     int count;
     int turn, last_side;           /* the number of the round, and the side that wrote the last line */
-    int *top, top_count;           /* the most expensive layers; by amp_bench_summarize */
+    /* the layers that are among the AMP_BENCH_TOP most expensive of any side, ordered by their cost in the
+     * first side; by amp_bench_summarize */
+    int top[AMP_BENCH_SIDES * AMP_BENCH_TOP], top_count;
     amp_bench_verdict verdicts[AMP_BENCH_SIDES];
     int verdict_count;
 } amp_bench;
@@ -164,10 +165,6 @@ double amp_bench_layers_ms(const amp_bench_side *);
 /* Fills in spreads, ratios and verdicts from what was measured. */
 amp_status amp_bench_summarize(amp_bench *, amp_error *);
 void amp_bench_free(amp_bench *);
-
-/* Finds the layers that are among the AMP_BENCH_TOP most expensive of any side, and writes their indices,
- * ordered by their cost in the first side. layers: room for layer_count. Returns how many. */
-int amp_bench_top_layers(const amp_bench *, int *layers);
 
 /* cores: that load images. */
 void amp_bench_judge(const amp_bench_side *fp32, const amp_bench_side *half, int cores, amp_bench_verdict *);

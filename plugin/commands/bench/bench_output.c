@@ -2,7 +2,6 @@
 #include "bench.h"
 
 #include "../../host/program/machine.h"
-#include "../table.h"
 
 #include <string.h>
 

@@ -7,7 +7,6 @@
 #include "bench.h"
 
 #include "../cfg_copy.h"
-#include "../json.h"
 
 #include "../../host/network/state.h"
 #include "../../host/program/exchange.h"
@@ -85,20 +84,15 @@ static void measure_steps(const amp_bench_request *r, struct network *net, row *
     free(ms);
 }
 
-static struct network *make_network(const scaling *s)
-{
-    amp_error error;
-    char cfg[AMP_MEMORY_FILE];
-    amp_host_check(amp_bench_write_cfg(s->request, s->b.batch, s->b.subdivisions, cfg, &error), &error);
-    return amp_fork_make_network(cfg, s->request->cfg, 1);
-}
-
 /* Called by the ranks that train in this row. */
 static void measure_row(scaling *s, row *row)
 {
+    amp_error error;
+    char cfg[AMP_MEMORY_FILE];
     unsigned seed = darknet_amp_seed();
+    amp_host_check(amp_bench_write_cfg(s->request, s->b.batch, s->b.subdivisions, cfg, &error), &error);
     srand(seed); /* seeds the weights, which are the same on all ranks */
-    struct network *net = make_network(s);
+    struct network *net = amp_fork_make_network(cfg, s->request->cfg, 1);
     amp_view v = amp_fork_view(net);
     amp_fork_fill_random_batch(net, seed + (unsigned)(amp_ranks() ? amp_ranks()->rank : 0));
     s->b.width = v.w;

@@ -256,22 +256,20 @@ static int is_top(const amp_bench_side *s, int layer)
     return longer < AMP_BENCH_TOP;
 }
 
-int amp_bench_top_layers(const amp_bench *b, int *layers)
+static void find_top_layers(amp_bench *b)
 {
-    int count = 0;
     const amp_bench_side *first = NULL;
     for (int k = 0; k < b->count && !first; k++) if (b->sides[k].layer_count) first = &b->sides[k];
     for (int i = 0; first && i < first->layer_count; i++) {
         int top = 0;
         for (int k = 0; k < b->count; k++) top |= is_top(&b->sides[k], i);
         if (!top) continue;
-        int at = count++;
+        int at = b->top_count++;
         double ms = amp_bench_layer_ms(&first->layers[i]);
-        for (; at > 0 && amp_bench_layer_ms(&first->layers[layers[at - 1]]) < ms; at--)
-            layers[at] = layers[at - 1];
-        layers[at] = i;
+        for (; at > 0 && amp_bench_layer_ms(&first->layers[b->top[at - 1]]) < ms; at--)
+            b->top[at] = b->top[at - 1];
+        b->top[at] = i;
     }
-    return count;
 }
 
 /* ---- the whole ---- */
@@ -303,10 +301,7 @@ amp_status amp_bench_summarize(amp_bench *b, amp_error *error)
     }
     free(r.scratch);
     judge_all(b);
-    int most = 0;
-    for (int i = 0; i < b->count; i++) if (b->sides[i].layer_count > most) most = b->sides[i].layer_count;
-    b->top = amp_allocated(calloc((size_t)most + 1, sizeof *b->top));
-    b->top_count = amp_bench_top_layers(b, b->top);
+    find_top_layers(b);
     return AMP_OK;
 }
 
@@ -318,7 +313,5 @@ void amp_bench_free(amp_bench *b)
         free(b->sides[i].layers);
         free(b->sides[i].operations);
     }
-    free(b->top);
-    b->top = NULL;
     b->count = 0;
 }

@@ -122,8 +122,8 @@ static void free_compare(amp_compare *compare)
     amp_comparison *c = &compare->result;
     if (compare->lock >= 0) close(compare->lock);
     for (int i = 0; c->runs && i < c->dtype_count * c->seed_count; i++) free(c->runs[i].rows);
-    char *texts[] = { c->title, c->machine, c->date, compare->base, compare->folder };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
+    free(compare->base);
+    free(compare->folder);
     amp_lines_free(&c->advice);
     free(c->runs);
     free(c->summaries);
@@ -184,20 +184,21 @@ static amp_status look_at_data(amp_comparison *c, amp_error *error)
 static amp_status inspect(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
-    char processor[256], machine[700], title[600], date[32];
+    char processor[256];
     time_t now = time(NULL);
     struct tm utc;
     AMP_TRY(look_at_cfg(c, error));
     AMP_TRY(look_at_data(c, error));
     if (c->weights) AMP_TRY(amp_readable(c->weights, "the weights", error)); /* the trainings check further */
     amp_machine_processor(processor, sizeof processor);
-    snprintf(machine, sizeof machine, "%s%s%s", processor, processor[0] ? "; " : "",
+    snprintf(compare->machine, sizeof compare->machine, "%s%s%s", processor, processor[0] ? "; " : "",
              compare->hardware.description);
-    snprintf(title, sizeof title, "%.250s on %.250s", amp_file_name(c->cfg), amp_file_name(c->data));
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    c->machine = amp_allocated(strdup(machine));
-    c->title = amp_allocated(strdup(title));
-    c->date = amp_allocated(strdup(date));
+    snprintf(compare->title, sizeof compare->title, "%.250s on %.250s", amp_file_name(c->cfg),
+             amp_file_name(c->data));
+    strftime(compare->date, sizeof compare->date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    c->machine = compare->machine;
+    c->title = compare->title;
+    c->date = compare->date;
     compare->base = amp_allocated(amp_fork_base_name(c->cfg));
     return AMP_OK;
 }

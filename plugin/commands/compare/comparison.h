@@ -91,12 +91,12 @@ typedef struct amp_dtype_summary {
 
 typedef struct amp_comparison {
     amp_compared_kind kind;
-    char *title;             /* "bccd.cfg on bccd.data" */
+    const char *title;       /* "bccd.cfg on bccd.data" */
     const char *data, *cfg, *weights; /* as given; weights NULL: from random ones */
     /* "AMD EPYC (2 threads of 2), AVX512_BF16; oneDNN 2.6": the processor, and the engine's description */
-    char *machine;
+    const char *machine;
     const char *version;     /* of this program */
-    char *date;              /* ISO 8601 */
+    const char *date;        /* ISO 8601 */
     long iterations;
     int batch, width, height, classes, boxes;
     long train_images, valid_images;
@@ -139,6 +139,7 @@ typedef struct amp_compare {
     amp_comparison result;
     amp_lines dtypes;      /* what result.dtypes points at */
     amp_machine hardware;
+    char title[600], machine[700], date[32]; /* what result points at */
     char *base;                /* the .cfg's name without folder and ending, as in names of .weights files */
     char *folder;              /* the report's, runs/ in it */
     int sequential;        /* -sequential: dtypes one after the other, not in turns */

@@ -9,7 +9,6 @@
 #include "../../host/program/failure.h"
 #include "../../host/program/turns.h"
 #include "../../host/training/loop.h"
-#include "../arguments.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -26,9 +25,7 @@ static amp_status load_all_weights(struct network *net, const char *file, amp_er
     AMP_TRY(amp_check_weights_size(net, file, 0, layers, &held, error));
     if (held < layers)
         return amp_fail(error, AMP_BAD_CONFIG, "%s: ends before the weights of layer %d: it was truncated, "
-                                               "or holds only a network's first layers, as pretrained "
-                                               "weights do", file,
-                        held);
+                        "or holds only a network's first layers, as pretrained weights do", file, held);
     amp_fork_load_weights(net, file);
     return amp_check_weights_sense(net, file, error);
 }

@@ -69,8 +69,7 @@ static amp_status read_data(const char *data_file, accuracy *r, amp_error *error
     if (status == AMP_OK) status = amp_check_labels(&file, r->classes, &r->labels, error);
     if (status == AMP_OK && file.leaves)
         status = amp_fail(error, AMP_BAD_CONFIG, "%s: leaves = %.300s: a tree's leaves cannot be told from "
-                                                 "its other classes here; remove the line", data_file,
-                                                 file.leaves);
+                          "its other classes here; remove the line", data_file, file.leaves);
     amp_data_file_free(&file);
     return status;
 }

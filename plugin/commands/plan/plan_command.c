@@ -41,25 +41,21 @@ static amp_status read_arguments(int argc, char **argv, plan_request *w, amp_err
     return AMP_OK;
 }
 
-static amp_status gather(const plan_request *w, amp_plan_report *report, amp_error *error)
-{
-    amp_status status = amp_plan_gather(w->cfg, w->batch, w->subdivisions, w->dtype, report, error);
-    if (status == AMP_OK && w->data)
-        status = amp_check_cache_size(w->data, report->net, amp_fork_box_classes(report->net) < 0,
-                                      &report->cache, error);
-    if (status == AMP_OK) amp_plan_advise(report);
-    if (status == AMP_OK) amp_plan_share(report, w->link);
-    return status;
-}
-
 amp_status amp_command_plan(int argc, char **argv, amp_error *error)
 {
-    plan_request request = { 0 };
+    plan_request w = { 0 };
     amp_plan_report report;
-    AMP_TRY(read_arguments(argc, argv, &request, error));
-    amp_status status = gather(&request, &report, error);
-    if (status == AMP_OK) status = amp_output_write(request.json, amp_plan_write_json, &report, error);
-    if (status == AMP_OK && !amp_is_stdout(request.json)) amp_plan_print_table(&report, stdout);
+    AMP_TRY(read_arguments(argc, argv, &w, error));
+    amp_status status = amp_plan_gather(w.cfg, w.batch, w.subdivisions, w.dtype, &report, error);
+    if (status == AMP_OK && w.data)
+        status = amp_check_cache_size(w.data, report.net, amp_fork_box_classes(report.net) < 0, &report.cache,
+                                      error);
+    if (status == AMP_OK) {
+        amp_plan_advise(&report);
+        amp_plan_share(&report, w.link);
+        status = amp_output_write(w.json, amp_plan_write_json, &report, error);
+    }
+    if (status == AMP_OK && !amp_is_stdout(w.json)) amp_plan_print_table(&report, stdout);
     amp_plan_report_free(&report);
     return status;
 }

@@ -28,7 +28,7 @@ amp_status amp_command_probe(int argc, char **argv, amp_error *error)
     const amp_argument arguments[] = {
         { .name = "DATA", .text = &c.data, .about = "the .data file of the training" },
         { .name = "CFG", .text = &c.cfg, .about = "the network's .cfg" },
-        { .name = "WEIGHTS", .text = &c.weights, .optional = 1,
+        { .name = "WEIGHTS", .text = &c.source.weights, .optional = 1,
           .about = "the weights that the training starts from (random weights)" },
         { .name = "-images", .number = &c.images, .least = 1, .most = 65536,
           .about = "images of the pass (those of a pass of the training)" },
@@ -40,6 +40,6 @@ amp_status amp_command_probe(int argc, char **argv, amp_error *error)
         { 0 } };
     AMP_TRY(amp_arguments_read("amp probe", argc - 3, argv + 3, arguments, error));
     AMP_TRY(amp_readable(c.data, "the .data file", error));
-    if (c.weights) AMP_TRY(amp_readable(c.weights, "the weights", error));
+    if (c.source.weights) AMP_TRY(amp_readable(c.source.weights, "the weights", error));
     return compare(&c, json, page, error);
 }

@@ -13,7 +13,7 @@
 
 /* ---- the images ---- */
 
-static void keep_images(const amp_subject *s, amp_probe_input *input)
+static void keep_images(const amp_subject *s, amp_subject_source *input)
 {
     amp_view view = amp_fork_view(s->net);
     input->image_count = (size_t)view.inputs * (size_t)view.batch;
@@ -27,29 +27,19 @@ static void keep_images(const amp_subject *s, amp_probe_input *input)
 static amp_status load_images(amp_probe_comparison *c, amp_subject *s, amp_error *error)
 {
     amp_batches *batches;
-    srand(c->seed);
+    srand(c->source.seed);
     if (!c->data) {
-        amp_fork_fill_random_batch(s->net, c->seed);
-        keep_images(s, &c->input);
+        amp_fork_fill_random_batch(s->net, c->source.seed);
+        keep_images(s, &c->source);
         return AMP_OK;
     }
     AMP_TRY(amp_batches_open(c->data, s->net, &batches, error));
     amp_status status = amp_batches_next(batches, 1, error);
     if (status == AMP_OK) {
         amp_batches_put(batches, s->net, 0);
-        keep_images(s, &c->input);
+        keep_images(s, &c->source);
     }
     amp_batches_close(batches);
-    return status;
-}
-
-static amp_status open_subject(const amp_probe_comparison *c, amp_subject *s, const char *dtype,
-                               amp_error *error)
-{
-    AMP_TRY(amp_subject_open(s, c->copy, c->weights, dtype, c->seed, &c->input, error));
-    amp_status status = c->stirs ? amp_subject_stir(s, error) : AMP_OK;
-    if (status == AMP_OK && c->steps) status = amp_subject_step(s, error);
-    if (status != AMP_OK) amp_subject_close(s);
     return status;
 }
 
@@ -175,7 +165,7 @@ static int has_wrong_outputs(const amp_probe_comparison *c, int layers)
 static amp_status record_outputs(const amp_probe_comparison *c, amp_trace *out, amp_error *error)
 {
     amp_subject s;
-    AMP_TRY(open_subject(c, &s, "fp32", error));
+    AMP_TRY(amp_subject_open(&s, c->copy, "fp32", &c->source, error));
     amp_status status = amp_subject_run(&s, &(amp_subject_pass){ .record = out }, error);
     amp_subject_close(&s);
     return status;
@@ -194,16 +184,14 @@ static amp_status pass_in_stock(amp_probe_comparison *c, amp_subject *s, amp_tra
     return AMP_OK;
 }
 
-/* Notes what is known about the network before its pass, and loads the images. *wrong: whether some outputs
- * are wrong. */
-static amp_status look_at_stock(amp_probe_comparison *c, amp_subject *s, int *wrong, amp_error *error)
+/* Notes what is known about the network before its pass, and loads the images. */
+static amp_status look_at_stock(amp_probe_comparison *c, amp_subject *s, amp_error *error)
 {
     amp_view view = amp_fork_view(s->net);
     c->width = view.w;
     c->height = view.h;
     c->on_gpu = view.on_gpu;
     note_faults(c, s);
-    *wrong = c->stock_runs && has_wrong_outputs(c, s->network.count);
     return load_images(c, s, error);
 }
 
@@ -211,13 +199,13 @@ static amp_status run_stock(amp_probe_comparison *c, amp_trace *trace, amp_error
 {
     amp_subject s;
     amp_trace right = { 0 };
-    int wrong = 0;
-    AMP_TRY(open_subject(c, &s, "off", error));
-    amp_status status = look_at_stock(c, &s, &wrong, error);
-    if (status == AMP_OK && wrong) { /* one network at a time: each has its own stream on a GPU */
+    AMP_TRY(amp_subject_open(&s, c->copy, "off", &c->source, error));
+    amp_status status = look_at_stock(c, &s, error);
+    /* one network at a time: each has its own stream on a GPU */
+    if (status == AMP_OK && c->stock_runs && has_wrong_outputs(c, s.network.count)) {
         amp_subject_close(&s);
         status = record_outputs(c, &right, error);
-        if (status == AMP_OK) status = open_subject(c, &s, "off", error);
+        if (status == AMP_OK) status = amp_subject_open(&s, c->copy, "off", &c->source, error);
         if (status != AMP_OK) {
             amp_trace_free(&right);
             return status;
@@ -289,7 +277,7 @@ static amp_status run_amp(amp_probe_comparison *c, amp_dtype dtype, const amp_tr
 {
     amp_subject s;
     fprintf(stderr, "amp probe: passes in %s\n", amp_dtype_name(dtype));
-    AMP_TRY(open_subject(c, &s, amp_dtype_name(dtype), error));
+    AMP_TRY(amp_subject_open(&s, c->copy, amp_dtype_name(dtype), &c->source, error));
     amp_status status = dtype == AMP_FP32 ? run_fp32(c, &s, reference, record, error)
                                           : run_half(&c->runs[dtype], &s, reference, error);
     if (status == AMP_OK && dtype == AMP_FP32) {
@@ -336,8 +324,9 @@ amp_status amp_probe_compare(amp_probe_comparison *c, amp_error *error)
     AMP_TRY(amp_machine_read(&c->machine, error));
     AMP_TRY(copy_cfg(c, error));
     setenv("DARKNET_MATH", "fp32", 1); /* otherwise cuDNN uses TF32 for Darknet's own convolutions */
-    if (!c->seed) c->seed = darknet_amp_seed();
-    if (!darknet_amp_is_seeded()) amp_random_set_seed(c->seed); /* AlexeyAB's yolo layer uses it as a seed */
+    if (!c->source.seed) c->source.seed = darknet_amp_seed();
+    /* AlexeyAB's yolo layer uses it as a seed */
+    if (!darknet_amp_is_seeded()) amp_random_set_seed(c->source.seed);
     amp_status status = run_all(c, &stock, &fp32, error);
     amp_trace_free(&stock);
     amp_trace_free(&fp32);
@@ -353,8 +342,8 @@ void amp_probe_comparison_free(amp_probe_comparison *c)
         free(c->runs[d].order);
         free(c->runs[d].faults);
     }
-    free(c->input.images);
-    free(c->input.labels);
+    free(c->source.images);
+    free(c->source.labels);
     amp_lines_free(&c->advice);
     amp_lines_free(&c->stock_faults);
     amp_network_desc_free(&c->network);

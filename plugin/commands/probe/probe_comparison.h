@@ -52,14 +52,11 @@ enum { AMP_PROBE_DTYPES = AMP_BF16 + 1 };
 
 typedef struct amp_probe_comparison {
     const char *data;        /* NULL: random images and labels */
-    const char *cfg, *weights;
+    const char *cfg;
+    amp_subject_source source; /* its images and labels are set by amp_probe_compare */
     long images;             /* per pass; 0: as in the .cfg */
-    unsigned seed;
-    int stirs;               /* biases and scales are random too; otherwise they come from the weights */
-    int steps;               /* a step precedes the passes: see amp_subject_step */
     int tries_nothing;
     char copy[AMP_MEMORY_FILE]; /* of the .cfg, with one pass per batch */
-    amp_probe_input input;
     int width, height, on_gpu;
     double stock_loss;
     amp_machine machine;

@@ -93,7 +93,7 @@ amp_status amp_probe_add_mean_conditions(const amp_subject *s, const amp_trace *
         const amp_layer_desc *d = &s->network.layers[i];
         if (!d->batch_normalize || !d->scales || !d->input_count || conditions[i][AMP_TRACE_WEIGHTS] < 0)
             continue;
-        const amp_trace_tensor image = { s->input->images, s->input->image_count }, *x = &image;
+        const amp_trace_tensor image = { s->source->images, s->source->image_count }, *x = &image;
         if (d->inputs[0] >= 0) x = amp_trace_at(reference, d->inputs[0], AMP_TRACE_OUTPUT);
         size_t bytes = (size_t)d->output.c * sizeof(float);
         float *scales = amp_allocated(malloc(bytes));

@@ -103,9 +103,9 @@ void amp_probe_print_comparison(FILE *stream, const void *comparison)
 {
     static const amp_dtype order[] = { AMP_FP32, AMP_BF16, AMP_FP16 };
     const amp_probe_comparison *c = comparison;
+    const char *weights = c->source.weights ? c->source.weights : "random weights";
     fprintf(stream, "%s on %s, from %s, in one pass: %ldx%dx%d\n", c->cfg,
-            c->data ? c->data : "random images", c->weights ? c->weights : "random weights", c->images,
-            c->width, c->height);
+            c->data ? c->data : "random images", weights, c->images, c->width, c->height);
     fprintf(stream, "darknet amp %s, %s, on %s\n", AMP_VERSION, amp_fork_name, c->machine.description);
     fprintf(stream, "error: |x - y| / |y| over all numbers, for the whole pass; added: for a layer that "
                     "starts from y's numbers\n");
@@ -186,8 +186,8 @@ void amp_probe_write_comparison(FILE *stream, const void *comparison)
 #define COMPARED(member) AMP_FIELD(amp_probe_comparison, member)
     static const amp_field fields[] = {
         AMP_FIELD_AS("machine", amp_probe_comparison, machine.description), COMPARED(data), COMPARED(cfg),
-        COMPARED(weights), COMPARED(images), COMPARED(width), COMPARED(height),
-        AMP_FLAG_AS("on_gpu", amp_probe_comparison, on_gpu), { 0 } };
+        AMP_FIELD_AS("weights", amp_probe_comparison, source.weights), COMPARED(images), COMPARED(width),
+        COMPARED(height), AMP_FLAG_AS("on_gpu", amp_probe_comparison, on_gpu), { 0 } };
     const amp_probe_comparison *c = comparison;
     amp_json json = amp_json_begin(stream);
     amp_json_object(&json, NULL);

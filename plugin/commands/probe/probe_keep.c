@@ -63,23 +63,12 @@ static void order_layers(const amp_probe_comparison *c, amp_probe_run *r)
 
 /* ---- trials ---- */
 
-static amp_status make_passes(amp_keep_trial *trial, amp_subject *subject, const amp_trace *fp32,
-                              amp_error *error)
-{
-    amp_differences *found = NULL;
-    const amp_subject_pass pass = { .reference = fp32, .found = &found };
-    amp_status status = amp_subject_run(subject, &pass, error);
-    amp_difference gradient = amp_probe_gradient(found, subject->network.count, NULL);
-    free(found);
-    trial->cosine = amp_difference_cosine(&gradient);
-    trial->error = amp_difference_error(&gradient);
-    return status == AMP_OK ? amp_subject_time(subject, &trial->seconds, error) : status;
-}
-
 static amp_status try_first(amp_probe_comparison *c, amp_dtype dtype, int count, const amp_trace *fp32,
                             amp_error *error)
 {
     amp_subject subject;
+    amp_differences *found = NULL;
+    const amp_subject_pass pass = { .reference = fp32, .found = &found };
     amp_probe_run *r = &c->runs[dtype];
     amp_keep_trial *trial = &r->trials[r->trial_count];
     char name[AMP_MEMORY_FILE], *kept = amp_allocated(calloc((size_t)c->network.count + 1, 1));
@@ -89,10 +78,14 @@ static amp_status try_first(amp_probe_comparison *c, amp_dtype dtype, int count,
     amp_status status = amp_cfg_keep_in_memory(c->copy, kept, c->network.count, name, error);
     free(kept);
     if (status == AMP_OK)
-        status = amp_subject_open(&subject, name, c->weights, amp_dtype_name(dtype), c->seed, &c->input,
-                                  error);
+        status = amp_subject_open(&subject, name, amp_dtype_name(dtype), &c->source, error);
     if (status != AMP_OK) return status;
-    status = make_passes(trial, &subject, fp32, error);
+    status = amp_subject_run(&subject, &pass, error);
+    amp_difference gradient = amp_probe_gradient(found, c->network.count, NULL);
+    free(found);
+    trial->cosine = amp_difference_cosine(&gradient);
+    trial->error = amp_difference_error(&gradient);
+    if (status == AMP_OK) status = amp_subject_time(&subject, &trial->seconds, error);
     r->trial_count += status == AMP_OK;
     amp_subject_close(&subject);
     return status;

@@ -1,8 +1,4 @@
-/* What a comparison means: a word and figures for each dtype.
- *
- * Whether AMP's fp32 agrees with Darknet's is judged by the error that each layer adds itself, not by how far
- * the results of the whole pass differ: in a network with random weights, differences in the last digit grow
- * to 10 % of a gradient within a hundred layers.
+/* What a comparison means: a word and figures for each dtype. It is about the error that each layer adds.
  *
  * The error that rounding explains, in units roundoff (u = 2^-24):
  *  - A layer without long sums differs by up to 40 u (docs/results); the limit is 256.
@@ -321,7 +317,7 @@ void amp_probe_advise(amp_probe_comparison *c)
                (double)AMP_LEAST_SCALE);
     advise_layers(c, AMP_BF16);
     advise_layers(c, AMP_FP16);
-    if (c->data && !c->weights)
+    if (c->data && !c->source.weights)
         advise(c, "These are random weights: use trained weights to see what half precision loses in a "
                   "training.");
 }

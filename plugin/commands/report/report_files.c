@@ -23,12 +23,6 @@ static void amount_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
     else snprintf(text, AMP_CELL_TEXT, "%.*fM", value < 99.95e6, value / 1e6);
 }
 
-static void percent_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    double share = ((const amp_mean *)cell->value)->mean;
-    if (isfinite(share)) snprintf(text, AMP_CELL_TEXT, "%.2f %%", 100 * share);
-}
-
 static int is_reference(const amp_cell *cell)
 {
     const amp_comparison *c = cell->context;
@@ -103,8 +97,9 @@ static const char *const speed_names[] = { NULL, "cannot tell", "faster", "not w
 static const amp_field difference_fields[2][7] = { DIFFERENCE(0), DIFFERENCE(1) };
 
 #define SCORE(k, key, name) \
-    AMP_RECORD_AS(key, amp_dtype_summary, score[k], mean_fields, .title = name, .cell = percent_cell, \
-                  .none = DASH), \
+    AMP_RECORD_AS(key, amp_dtype_summary, score[k], mean_fields), \
+    SUMMARY(NULL, score[k].mean, .known = AMP_FROM_0, .title = name, .format = "%.2f %%", .unit = .01, \
+            .none = DASH), \
     AMP_GROUP_AS(key "_difference_points", difference_fields[k]), \
     SUMMARY(NULL, difference[k], .title = "points", .cell = points_cell)
 #define SUMMARY_FIELDS(key0, name0, key1, name1) { \
@@ -117,7 +112,7 @@ static const amp_field difference_fields[2][7] = { DIFFERENCE(0), DIFFERENCE(1) 
     SUMMARY("failed_runs", failed, .title = "", .left = 1, .cell = failed_cell), \
     AMP_NAME_AS("accuracy", amp_dtype_summary, both, accuracy_names), \
     AMP_NAME_AS("speed", amp_dtype_summary, speed, speed_names), { 0 } }
-static const amp_field summary_fields[2][22] = {
+static const amp_field summary_fields[2][24] = {
     [AMP_COMPARED_DETECTOR] = SUMMARY_FIELDS("map_50", "mAP@0.5", "map_50_95", "mAP@0.5:0.95"),
     [AMP_COMPARED_CLASSIFIER] = SUMMARY_FIELDS("top_1", "top-1", "top_5", "top-5") };
 

@@ -122,10 +122,9 @@ static int take_findings(const amp_probe_comparison *c, findings *found)
 
 static amp_status test(const char *name, const char *cfg, long images, findings *found, amp_error *error)
 {
-    amp_probe_comparison c = { .cfg = cfg, .images = images, .seed = SEED, .stirs = 1,
-                               /* a user's .cfg may clip gradients, which Darknet does not do */
-                               .steps = !images,
-                               .tries_nothing = 1 };
+    /* no step of a user's .cfg, which may clip gradients: Darknet does not do that */
+    amp_probe_comparison c = { .cfg = cfg, .images = images, .tries_nothing = 1,
+                               .source = { .seed = SEED, .stirs = 1, .steps = !images } };
     amp_status status = amp_probe_compare(&c, error);
     if (status == AMP_OK) {
         printf("\n%s\n", name);
