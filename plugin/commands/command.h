@@ -12,9 +12,8 @@ amp_verb amp_command_plan, amp_command_check, amp_command_clean, amp_command_ben
 /* Exit statuses of `amp selftest CFG`. WRONG: AMP's fp32 is not finite, or off by more than a hundredth. OFF:
  * something is further off than rounding explains. 0: neither; 1: the pass could not be made. */
 enum { AMP_SELFTEST_WRONG = 3, AMP_SELFTEST_OFF = 4 };
-/* Called before the first step of a training. On a GPU, if the user's cache folder has no note of this
- * combination of GPU, driver, libraries and plugin, runs `amp selftest CFG`, and ends the program if the
- * result is WRONG. Does nothing in a training of several ranks. */
+/* Called before the first step of a training: runs `amp selftest CFG` on a GPU that has not been tested yet
+ * (first_check.c), and ends the program if the result is WRONG. Not in a training of several ranks. */
 struct network;
 void amp_first_check(struct network *);
 /* What `amp version` prints. */

@@ -9,7 +9,6 @@
 #include "../command.h"
 #include "../data_scan.h"
 #include "../../files/safe_file.h"
-#include "../../host/network/state.h"
 #include "../../host/program/version.h"
 
 enum { INTERRUPTED = 130, USUAL_SEEDS = 3, FIRST_LOOK = 3, USUAL_MOST_SEEDS = 24 };

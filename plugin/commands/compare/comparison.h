@@ -1,7 +1,4 @@
-/* What the files of `darknet amp compare` share. compare.c reads the command line and runs the comparison.
- * compare_files.c keeps the report's folder and the files of each training. compare_train.c starts the
- * programs that train and validate, and shows how far they are. compare_statistics.c computes means and
- * intervals, and compare_verdict.c judges. */
+/* What the files of `darknet amp compare` share; compare.c runs the comparison. */
 #pragma once
 
 #include "../arguments.h"
@@ -162,7 +159,7 @@ typedef struct amp_run_files {
     char result[AMP_COMPARE_PATH];
 } amp_run_files;
 
-/* ---- compare_files.c ---- */
+/* ---- compare_files.c: the report's folder and the files of each training ---- */
 
 /* Makes and locks the report's folder, or opens the folder of an earlier call with the same settings.
  * AMP_BAD_CONFIG: it was made with other settings. AMP_IO_FAILED: it cannot be written, or another comparison
@@ -186,7 +183,7 @@ amp_status amp_run_read_steps(const amp_compare *, amp_run *, amp_error *);
 int amp_run_is_over(const amp_compare *, const amp_run *);
 void amp_run_add_row(amp_run *, const amp_log_row *);
 
-/* ---- compare_train.c ---- */
+/* ---- compare_train.c: the programs that train and validate ---- */
 
 /* Trains these runs in turns. A run that fails is marked as failed. AMP_BAD_CONFIG: one failed before any run
  * of this call had made a step, so the input is at fault. */

@@ -33,14 +33,11 @@ static amp_status load_all_weights(struct network *net, const char *file, amp_er
 amp_status amp_evaluation_open(const char *cfg, const char *weights, struct network **out, amp_error *error)
 {
     cfg_document *document;
-    *out = NULL;
     AMP_TRY(amp_cfg_document(cfg, &document, error)); /* the parser would end the program */
     amp_document_give_back(document);
     *out = amp_fork_make_network(cfg, cfg, 1);
     amp_status status = load_all_weights(*out, weights, error);
-    if (status == AMP_OK) return AMP_OK;
-    amp_fork_free_network(*out);
-    *out = NULL;
+    if (status != AMP_OK) amp_fork_free_network(*out);
     return status;
 }
 

@@ -25,7 +25,7 @@ void amp_image_loader_stop(struct amp_image_loader *);
 
 /* Makes the network, with or without AMP, and loads its weights. AMP_BAD_CONFIG: a file that is missing or
  * empty, weights that are truncated or cannot be this network's (host/network/weights_check.h). A mistake
- * inside a .cfg ends the program. The caller frees it with amp_fork_free_network. */
+ * inside a .cfg ends the program. On success the caller frees it with amp_fork_free_network. */
 amp_status amp_evaluation_open(const char *cfg, const char *weights, struct network **, amp_error *);
 
 /* AMP_BAD_CONFIG: the network does not take images' three channels. */

@@ -2,10 +2,7 @@
  * in AMP's fp32, bf16 and fp16, and compares them layer by layer: whether AMP's fp32 agrees with Darknet's,
  * which layers lose most in half precision, and how much keeping them in fp32 helps.
  *
- * subject.c runs passes and trace.c compares their tensors; probe_compare.c runs the passes that are needed,
- * probe_conditions.c measures how ill-conditioned each layer is, probe_keep.c tries layers in fp32,
- * probe_verdict.c decides what the differences mean, probe_figures.c shows them as tables and JSON, and
- * probe_page.c draws them. */
+ * subject.c runs passes, trace.c compares their tensors; probe_compare.c runs the passes that are needed. */
 #pragma once
 
 #include "../../host/program/machine.h"
@@ -86,7 +83,7 @@ static inline int amp_probe_is_wrong(const amp_probe_comparison *c)
 amp_status amp_probe_compare(amp_probe_comparison *, amp_error *);
 void amp_probe_comparison_free(amp_probe_comparison *);
 
-/* ---- probe_conditions.c ---- */
+/* ---- probe_conditions.c: how ill-conditioned each layer is ---- */
 
 /* Fills *out with the condition of each layer, measured with the numbers of `reference`. own: the subject's
  * results without a nudge. The caller frees *out. */
@@ -97,14 +94,14 @@ amp_status amp_probe_find_conditions(amp_subject *, const amp_trace *reference, 
 amp_status amp_probe_add_mean_conditions(const amp_subject *, const amp_trace *reference,
                                          const amp_trace *own, amp_conditions *, amp_error *);
 
-/* ---- probe_keep.c ---- */
+/* ---- probe_keep.c: layers in fp32 ---- */
 
 /* Sums up the differences of all layers' gradients. excused: flags of those to leave out, or NULL. */
 amp_difference amp_probe_gradient(amp_differences *, int layers, amp_trace_flags *excused);
 /* Fills order, trials and best of a run with known differences. fp32: the trace that it is compared with. */
 amp_status amp_probe_try_keeping(amp_probe_comparison *, amp_dtype, const amp_trace *fp32, amp_error *);
 
-/* ---- probe_verdict.c ---- */
+/* ---- probe_verdict.c: what the differences mean ---- */
 
 /* A larger number in fp32 may become inf in fp16: fp16's maximum, less the error that rounding explains. */
 #define AMP_PROBE_FP16_MOST (65504 * (1 - 32 * 0x1p-12))

@@ -10,9 +10,9 @@ typedef struct amp_subject_source {
     const char *weights;         /* NULL: random ones with this seed */
     unsigned seed;
     /* stirs: draws biases (from -.2 to .2) and scales (from .5 to 1.5): in random weights all are 0 and 1,
-     * which would hide errors. steps: makes a pass, and an update by momentum alone, which moves all parameters
-     * by the same amounts in all subjects with the same network and seed. The passes after it show errors of
-     * the update, and copies of weights that were not renewed. The learning rate must not be 0. */
+     * which would hide errors. steps: a pass, and an update by momentum alone, which moves all parameters by
+     * the same amounts in all subjects with the same network and seed. The passes after it show errors of the
+     * update, and copies of weights that were not renewed. The learning rate must not be 0. */
     int stirs, steps;
     float *images, *labels;      /* of one pass; NULL until they are loaded */
     size_t image_count, label_count; /* in floats */
