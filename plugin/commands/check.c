@@ -2,7 +2,6 @@
  * making anything. */
 #include <string.h>
 
-#include "../host/network/state.h"
 #include "../host/program/cfg.h"
 #include "arguments.h"
 #include "command.h"
@@ -10,21 +9,13 @@
 #include "table.h"
 
 typedef struct findings {
-    const char *first;  /* the error of amp_config_read, or "" */
-    int printed;        /* `first` is printed */
+    const char *first;  /* the error of amp_config_read, which is printed; or "" */
     int repeated;       /* how many times cfg_check reported it too */
 } findings;
-
-static void print_first(findings *f)
-{
-    if (*f->first && !f->printed) printf("error: %s\n", f->first);
-    f->printed = 1;
-}
 
 static void print_finding(void *context, int is_error, const char *line)
 {
     findings *f = context;
-    print_first(f);
     if (is_error && !strcmp(line, f->first)) f->repeated++;
     else printf("%s: %s\n", is_error ? "error" : "warning", line);
 }
@@ -38,7 +29,7 @@ static void print_summary(const char *cfg, const cfg_summary *s)
 }
 
 /* If the last layer does not find boxes, the network is trained on images that each have a class. */
-static amp_status check_data(amp_data_scan *scan, const cfg_summary *cfg, amp_error *error)
+static amp_status check_data(amp_data_scan *scan, const cfg_summary *cfg, int *is_odd, amp_error *error)
 {
     scan->classifier = cfg->classes == 0;
     scan->classes = (int)(scan->classifier ? cfg->truths : cfg->classes);
@@ -47,7 +38,7 @@ static amp_status check_data(amp_data_scan *scan, const cfg_summary *cfg, amp_er
     scan->boxes = (int)cfg->boxes;
     amp_status status = amp_scan_data(scan, error);
     fflush(stdout);
-    amp_scan_print(scan);
+    *is_odd = amp_scan_print(scan);
     return status;
 }
 
@@ -86,19 +77,20 @@ amp_status amp_command_check(int argc, char **argv, amp_error *error)
         snprintf(given, sizeof given, "%s", config->given);
         amp_config_free(config);
     } else found.first = key_error.message;
+    if (*found.first) printf("error: %s\n", found.first);
     cfg_use use = data ? CFG_TRAINS_DATA : CFG_TRAINS_BOXES;
     cfg_check(document, &amp_cfg_fork, use, &printer, &summary);
     amp_document_give_back(document);
-    print_first(&found);
     int errors = summary.errors + (keys != AMP_OK) - found.repeated;
     if (errors) return amp_fail(error, AMP_BAD_CONFIG, "%.300s: mistakes: %d", cfg, errors);
     amp_data_scan scan = { .data_file = data, .cfg = cfg, .listener = &printer };
-    if (data) AMP_TRY(check_data(&scan, &summary, error));
+    int is_odd = 0;
+    if (data) AMP_TRY(check_data(&scan, &summary, &is_odd, error));
     print_summary(cfg, &summary);
     if (*given) printf("[amp]: %s; other keys have their defaults (amp check -h lists them)\n", given);
     if (data)
         printf("%.300s: %s: %ld images to train on, %ld to validate on%s\n", data,
-               amp_scan_is_odd(&scan) ? "can be used for training, but see above" : "no mistakes found",
+               is_odd ? "can be used for training, but see above" : "no mistakes found",
                scan.train.images, scan.valid.images,
                scan.valid.images ? "" : ", which -map and amp valid need (`valid = FILE`)");
     return AMP_OK;

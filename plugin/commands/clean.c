@@ -30,27 +30,22 @@ static void copy_lines(const cfg_document *cfg, FILE *out, int enabled)
     }
 }
 
-static amp_status clean(const char *cfg, const char *to, amp_error *error)
-{
-    amp_output out;
-    cfg_document *document;
-    int enabled;
-    AMP_TRY(amp_host_is_on(cfg, NULL, &enabled, error));
-    AMP_TRY(amp_output_begin(to, &out, error));
-    amp_status status = amp_cfg_document(cfg, &document, error);
-    if (status == AMP_OK) copy_lines(document, out.stream, enabled);
-    amp_document_give_back(document);
-    return amp_output_end(&out, status, error);
-}
-
 amp_status amp_command_clean(int argc, char **argv, amp_error *error)
 {
     const char *cfg = NULL, *to = "-";
+    amp_output out;
+    cfg_document *document;
+    int enabled;
     const amp_argument arguments[] = {
         { .name = "CFG", .text = &cfg, .about = "the network's .cfg" },
         { .name = "OUT", .text = &to, .optional = 1,
           .about = "the file to write, which may be CFG itself (-: standard output, the default)" },
         { 0 } };
     AMP_TRY(amp_arguments_read("amp clean", argc - 3, argv + 3, arguments, error));
-    return clean(cfg, to, error);
+    AMP_TRY(amp_host_is_on(cfg, NULL, &enabled, error));
+    AMP_TRY(amp_output_begin(to, &out, error));
+    amp_status status = amp_cfg_document(cfg, &document, error);
+    if (status == AMP_OK) copy_lines(document, out.stream, enabled);
+    amp_document_give_back(document);
+    return amp_output_end(&out, status, error);
 }

@@ -90,15 +90,6 @@ static amp_status check_boxes(scan *s, const char *image)
     return AMP_OK;
 }
 
-static amp_status note_missing_labels(scan *s)
-{
-    amp_error error = s->no_labels;
-    if (s->without_labels > 1)
-        amp_fail(&error, AMP_BAD_CONFIG, "%.700s; this applies to %ld of the %ld images of %.200s",
-                 s->no_labels.message, s->without_labels, s->found->images, s->file);
-    return note_mistake(s, &error);
-}
-
 static amp_status scan_images(scan *s)
 {
     s->without_labels = 0;
@@ -108,7 +99,12 @@ static amp_status scan_images(scan *s)
         if (!amp_is_image_file(image)) note(s->found, AMP_SCAN_MISSING, image);
         else if (!s->request->classifier) AMP_TRY(check_boxes(s, image));
     }
-    return s->without_labels ? note_missing_labels(s) : AMP_OK;
+    if (!s->without_labels) return AMP_OK;
+    amp_error error = s->no_labels;
+    if (s->without_labels > 1)
+        amp_fail(&error, AMP_BAD_CONFIG, "%.700s; this applies to %ld of the %ld images of %.200s",
+                 s->no_labels.message, s->without_labels, s->found->images, s->file);
+    return note_mistake(s, &error);
 }
 
 /* ---- a classifier's labels ---- */
@@ -173,14 +169,6 @@ static void warn(amp_data_scan *scan, const amp_data_file *data)
     amp_lines_free(&list);
 }
 
-static amp_status report_mistakes(const scan *s, const amp_data_file *data, amp_error *error)
-{
-    if (s->request->listener)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: mistakes: %ld", data->name, s->mistakes);
-    *error = s->first;
-    return error->status = AMP_BAD_CONFIG;
-}
-
 static amp_status scan_all(scan *s, amp_data_scan *request, const amp_data_file *data, amp_error *error)
 {
     amp_training_data training = { .data = data, .cfg = request->cfg, .classifier = request->classifier,
@@ -203,7 +191,11 @@ static amp_status scan_all(scan *s, amp_data_scan *request, const amp_data_file 
     amp_lines_free(&valid);
     amp_lines_free(&names);
     amp_training_data_free(&training);
-    return status == AMP_OK && s->mistakes ? report_mistakes(s, data, error) : status;
+    if (status != AMP_OK || !s->mistakes) return status;
+    if (request->listener)
+        return amp_fail(error, AMP_BAD_CONFIG, "%.300s: mistakes: %ld", data->name, s->mistakes);
+    *error = s->first;
+    return error->status = AMP_BAD_CONFIG;
 }
 
 amp_status amp_scan_data(amp_data_scan *scan_request, amp_error *error)
@@ -218,16 +210,9 @@ amp_status amp_scan_data(amp_data_scan *scan_request, amp_error *error)
     return status;
 }
 
-int amp_scan_is_odd(const amp_data_scan *scan)
-{
-    int is_odd = scan->warning[0] != 0;
-    for (int k = 0; k < AMP_SCAN_KINDS; k++) is_odd |= scan->train.odd[k].count || scan->valid.odd[k].count;
-    return is_odd;
-}
-
 /* ---- printing ---- */
 
-static void print_list(const amp_scanned_list *l, const char *name)
+static int print_list(const amp_scanned_list *l, const char *name)
 {
     static const char *const kinds[] = {
         [AMP_SCAN_MISSING] = "images are missing or empty",
@@ -237,15 +222,19 @@ static void print_list(const amp_scanned_list *l, const char *name)
         [AMP_SCAN_UNLABELLED] = "images have no label file, and count as images without objects",
         [AMP_SCAN_MISLABELLED] = "paths do not hold exactly one label" };
     const long of[] = { l->images, l->boxes, l->boxes, l->images, l->images, l->paths };
-    for (int k = 0; k < AMP_SCAN_KINDS; k++)
-        if (l->odd[k].count)
-            fprintf(stderr, "amp: %s: %ld of %ld %s, the first is '%s'\n", name, l->odd[k].count, of[k],
-                    kinds[k], l->odd[k].first);
+    int printed = 0;
+    for (int k = 0; k < AMP_SCAN_KINDS; k++) {
+        if (!l->odd[k].count) continue;
+        fprintf(stderr, "amp: %s: %ld of %ld %s, the first is '%s'\n", name, l->odd[k].count, of[k], kinds[k],
+                l->odd[k].first);
+        printed++;
+    }
+    return printed;
 }
 
-void amp_scan_print(const amp_data_scan *scan)
+int amp_scan_print(const amp_data_scan *scan)
 {
-    if (scan->warning[0]) fprintf(stderr, "amp: %s\n", scan->warning);
-    print_list(&scan->train, "training images");
-    print_list(&scan->valid, "validation images");
+    int printed = scan->warning[0] && fprintf(stderr, "amp: %s\n", scan->warning);
+    printed += print_list(&scan->train, "training images");
+    return printed + print_list(&scan->valid, "validation images");
 }

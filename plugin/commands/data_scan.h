@@ -35,14 +35,8 @@ typedef struct amp_data_scan {
 } amp_data_scan;
 
 /* Checks the data set. No image is decoded: some 100,000 images with labels take a second or two.
- *
- * AMP_BAD_CONFIG, with file, line and what to do: the .data file or a list missing or empty; no image of a
- * list exists; a label that is not a label, holds inf or NaN, has a class the network does not know, or is in
- * pixels; a training image without a label file; class names with which Darknet does not train; a classifier
- * whose labels are missing, fewer than its classes, or held by no path. */
+ * AMP_BAD_CONFIG, with file, line and what to do: a training would not begin, or would end at a label. */
 amp_status amp_scan_data(amp_data_scan *, amp_error *error);
 
-/* Whether the scan found a warning or an oddity. */
-int amp_scan_is_odd(const amp_data_scan *);
-/* Prints a line on stderr for the warning and for each kind of oddity that was found. */
-void amp_scan_print(const amp_data_scan *);
+/* Prints a line on stderr for the warning and for each kind of oddity that was found. Returns how many. */
+int amp_scan_print(const amp_data_scan *);

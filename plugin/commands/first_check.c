@@ -12,8 +12,8 @@
 #include "../host/network/state.h"
 #include "../host/program/ranks.h"
 #include "../host/program/version.h"
+#include "command.h"
 #include "run_in_turns.h"
-#include "selftest/selftest.h"
 
 enum { MOST_SECONDS = 10 };
 enum { PATH = 4096, LINE = 1200 };
@@ -41,43 +41,33 @@ static int name_files(const char *description, char note[PATH], char report[PATH
 
 /* ---- the training ---- */
 
-/* How many seconds the test may take; 0: it is not run. */
-static int seconds_allowed(void)
-{
-    const char *asked = getenv("AMP_SELF_CHECK");
-    return asked && *asked ? atoi(asked) : MOST_SECONDS;
-}
-
 /* Runs the child. Returns its exit status; -1: it could not be started, did not end in time, or died. */
-static int check(const char *cfg, const char *report)
+static int check(const char *cfg, const char *report, int seconds)
 {
     static const amp_turns_watcher nobody;
     amp_error error;
     char gpu[16];
     snprintf(gpu, sizeof gpu, "%d", amp_fork_device());
-    const char *const argv[] = { "amp", "selftest", cfg, amp_fork_device() < 0 ? NULL : "-i", gpu, NULL };
-    amp_turns_program child = { .argv = argv, .output = report, .most_seconds = seconds_allowed() };
+    amp_turns_program child = { .output = report, .most_seconds = seconds };
+    amp_turns_add(&child, "amp", "selftest", cfg, amp_fork_device() < 0 ? NULL : "-i", gpu, NULL);
     amp_turns_run(&child, 1, 0, NULL, &nobody, &error);
     return child.end.exited ? child.end.status : -1;
-}
-
-static int is_wanted(const struct darknet_amp *amp)
-{
-    if (!amp || seconds_allowed() < 1 || amp_ranks_of_step() > 1) return 0;
-    return strcmp(amp_engine_backend(amp->engine)->name, "cpu") != 0;
 }
 
 void amp_first_check(struct network *net)
 {
     const struct darknet_amp *amp = amp_fork_state(net);
+    const char *asked = getenv("AMP_SELF_CHECK");
+    int seconds = asked && *asked ? atoi(asked) : MOST_SECONDS;
     char note[PATH], report[PATH], line[LINE];
-    if (!is_wanted(amp)) return;
-    if (!name_files(amp_engine_backend(amp->engine)->description, note, report)) return;
+    if (!amp || seconds < 1 || amp_ranks_of_step() > 1) return;
+    const amp_backend *backend = amp_engine_backend(amp->engine);
+    if (!strcmp(backend->name, "cpu") || !name_files(backend->description, note, report)) return;
     if (access(note, F_OK) == 0) return;
     fprintf(stderr, "amp: the first training on this GPU with this driver, these libraries and this plugin: "
             "a pass is compared with Darknet's own code, for %d seconds at most (AMP_SELF_CHECK=0 skips "
-            "it)\n", seconds_allowed());
-    int status = check(amp->config->file, report);
+            "it)\n", seconds);
+    int status = check(amp->config->file, report, seconds);
     amp_turns_last_message(report, "amp selftest: ", line, sizeof line);
     if (status == AMP_SELFTEST_WRONG)
         darknet_amp_refuse("amp: on this GPU AMP's results differ from Darknet's: %s; the training is not "

@@ -1,6 +1,8 @@
 /* Writing JSON, text within HTML, and files as a whole. */
 #include "json.h"
 
+#include "../host/program/failure.h"
+
 #include <errno.h>
 #include <float.h>
 #include <string.h>
@@ -52,6 +54,17 @@ void amp_html_text(FILE *stream, const char *text)
         else if (found) fputs(entities[found - special], stream);
         else fwrite(text, 1, (size_t)bytes, stream);
     }
+}
+
+void amp_html_written(FILE *stream, amp_output_writer *write, const void *record)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *memory = amp_allocated(open_memstream(&text, &size));
+    write(memory, record);
+    fclose(memory);
+    amp_html_text(stream, text);
+    free(text);
 }
 
 /* ---- values ---- */

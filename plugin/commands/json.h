@@ -35,6 +35,9 @@ void amp_json_boolean(amp_json *, const char *key, int value);
 /* Writes text into HTML or SVG: special characters become entities, and control characters and bytes that are
  * not UTF-8 become U+FFFD. */
 void amp_html_text(FILE *, const char *text);
+typedef void amp_output_writer(FILE *, const void *record);
+/* The same of the text that `write` writes. */
+void amp_html_written(FILE *, amp_output_writer *write, const void *record);
 
 /* Whether the file's name is "-", which means stdout. name may be NULL. */
 int amp_is_stdout(const char *name);
@@ -54,5 +57,4 @@ amp_status amp_output_begin(const char *name, amp_output *, amp_error *);
 amp_status amp_output_end(amp_output *, amp_status status, amp_error *);
 
 /* Opens the file, writes the record with `write`, and ends the file. */
-typedef void amp_output_writer(FILE *, const void *record);
 amp_status amp_output_write(const char *name, amp_output_writer *write, const void *record, amp_error *);

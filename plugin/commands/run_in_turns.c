@@ -50,19 +50,19 @@ typedef struct schedule {
 
 /* ---- starting ---- */
 
-void amp_turns_add(amp_turns_words *w, ...)
+void amp_turns_add(amp_turns_program *p, ...)
 {
     va_list words;
-    va_start(words, w);
-    for (const char *word; (word = va_arg(words, const char *));) w->argv[w->count++] = word;
+    va_start(words, p);
+    for (const char *word; (word = va_arg(words, const char *));) p->argv[p->words++] = word;
     va_end(words);
 }
 
-void amp_turns_add_usual(amp_turns_words *w, const char *dtype, unsigned seed)
+void amp_turns_add_usual(amp_turns_program *p, const char *dtype, unsigned seed)
 {
-    snprintf(w->seed, sizeof w->seed, "%u", seed);
-    snprintf(w->device, sizeof w->device, "%d", amp_fork_device());
-    amp_turns_add(w, "-amp", strcmp(dtype, "stock") ? dtype : "off", "-seed", w->seed, "-i", w->device, NULL);
+    snprintf(p->seed, sizeof p->seed, "%u", seed);
+    snprintf(p->device, sizeof p->device, "%d", amp_fork_device());
+    amp_turns_add(p, "-amp", strcmp(dtype, "stock") ? dtype : "off", "-seed", p->seed, "-i", p->device, NULL);
 }
 
 /* Starts a program with a socket for its lines and the answers to them, in a process group of its own, so
@@ -99,13 +99,11 @@ static amp_status start(child *c, const amp_turns_program *program, amp_error *e
 {
     char self[] = "/proc/self/exe";
     char descriptors[64];
-    size_t count = 0, variables = 0;
-    while (program->argv[count]) count++;
+    size_t variables = 0;
     while (environ[variables]) variables++;
-    char *argv[count + 2], *environment[variables + 2]; /* a copy, since other threads may read this program's
-                                                           environment */
-    argv[0] = self;
-    memcpy(argv + 1, program->argv, (count + 1) * sizeof *argv);
+    char *argv[AMP_TURNS_WORDS + 1] = { self };
+    char *environment[variables + 2]; /* a copy, since other threads may read this program's */
+    memcpy(argv + 1, program->argv, sizeof program->argv);
     snprintf(descriptors, sizeof descriptors, AMP_TURNS "=%d,%d", CHILDS_SOCKET, CHILDS_SOCKET);
     memcpy(environment, environ, variables * sizeof *environment);
     environment[variables] = descriptors;
@@ -113,8 +111,8 @@ static amp_status start(child *c, const amp_turns_program *program, amp_error *e
     int reason = launch(c, program, argv, environment);
     if (!reason) return AMP_OK;
     return amp_fail(error, AMP_IO_FAILED, "%s: cannot start `darknet %s %s`: %s",
-                    program->output ? program->output : self, program->argv[0],
-                    program->argv[0] && program->argv[1] ? program->argv[1] : "", strerror(reason));
+                    program->output ? program->output : self, program->argv[0], program->argv[1],
+                    strerror(reason));
 }
 
 /* ---- turns ---- */
@@ -253,6 +251,26 @@ amp_status amp_turns_run(amp_turns_program *programs, int count, double slice, i
     free(s.children);
     return status;
 }
+
+/* ---- signals ---- */
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int signal)
+{
+    if (++interrupted > 2) _exit(1);
+}
+
+void amp_turns_watch_signals(void)
+{
+    static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+    struct sigaction action = { .sa_handler = interrupt }, before;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        if (!sigaction(signals[i], NULL, &before) && before.sa_handler != SIG_IGN)
+            sigaction(signals[i], &action, NULL);
+}
+
+int amp_turns_interrupted(void) { return interrupted; }
 
 /* ---- after it ---- */
 

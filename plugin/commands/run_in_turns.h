@@ -10,9 +10,13 @@ typedef struct amp_turns_end {
     int stopped;              /* it was stopped before its end */
 } amp_turns_end;
 
+/* Starts zeroed. Some words are stored in it, so it must not be moved. */
+enum { AMP_TURNS_WORDS = 24 };
 typedef struct amp_turns_program {
     /* the arguments, from argv[1] on, NULL at the end; the program is this one */
-    const char *const *argv;
+    const char *argv[AMP_TURNS_WORDS];
+    int words;
+    char seed[16], device[16];
     /* the file for its stdout and stderr, emptied before unless append is set. NULL: /dev/null */
     const char *output;
     int append;
@@ -20,18 +24,10 @@ typedef struct amp_turns_program {
     amp_turns_end end;        /* set by amp_turns_run once it has ended */
 } amp_turns_program;
 
-/* A list of arguments. Starts zeroed. Some words are stored in it, so it must not be moved. */
-enum { AMP_TURNS_WORDS = 24 };
-typedef struct amp_turns_words {
-    const char *argv[AMP_TURNS_WORDS];
-    int count;
-    char seed[16], device[16];
-} amp_turns_words;
-
-/* Adds words, up to a NULL. The caller keeps them. */
-__attribute__((sentinel)) void amp_turns_add(amp_turns_words *, ...);
+/* Adds arguments, up to a NULL. The caller keeps them. */
+__attribute__((sentinel)) void amp_turns_add(amp_turns_program *, ...);
 /* Adds -amp ("off" for stock), -seed, and with -i the device of this program, -1 for the CPU. */
-void amp_turns_add_usual(amp_turns_words *, const char *dtype, unsigned seed);
+void amp_turns_add_usual(amp_turns_program *, const char *dtype, unsigned seed);
 
 typedef struct amp_turns_watcher {
     void *context;
@@ -49,6 +45,12 @@ typedef struct amp_turns_watcher {
  * AMP_IO_FAILED: a program could not be started. */
 amp_status amp_turns_run(amp_turns_program *programs, int count, double slice, int (*stop)(void),
                          const amp_turns_watcher *watcher, amp_error *);
+
+/* From here on SIGINT, SIGTERM and SIGHUP are noted, so that amp_turns_run can be told to stop. The third one
+ * ends this program at once, and the system ends the others with it. Not the second: some senders signal both
+ * a process and its group. A signal that was ignored at the start (nohup) stays ignored. */
+void amp_turns_watch_signals(void);
+int amp_turns_interrupted(void);
 
 /* Finds the last line in a program's log that says why it ended, or, if sender is not NULL, the last line
  * that begins with sender. The sender is left out. "" if there is no such line. */

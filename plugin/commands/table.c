@@ -105,7 +105,8 @@ static void make_cell(const amp_field *f, const void *record, const void *contex
 {
     const amp_cell cell = { value_of(f, record), record, context, f };
     text[0] = 0;
-    (f->cell ? f->cell : amp_plain_cell)(&cell, text);
+    if (f->known == AMP_ANY || is_known(f, cell.value)) (f->cell ? f->cell : amp_plain_cell)(&cell, text);
+    if (!text[0] && f->none) snprintf(text, AMP_CELL_TEXT, "%s", f->none);
 }
 
 /* The last column is not padded and ends the line. */

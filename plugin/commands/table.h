@@ -44,7 +44,8 @@ typedef struct amp_field {
     amp_known known;                /* which values are known */
     const char *title;              /* the title of its column */
     int left;                       /* its column is aligned to the left */
-    amp_cell_text *cell;            /* NULL: amp_plain_cell */
+    amp_cell_text *cell;            /* NULL: amp_plain_cell; not called for an unknown number */
+    const char *none;               /* the text of a cell that would be empty */
     const char *format;             /* a double's format, after dividing by `unit`; by default %.10g and 1 */
     double unit;
 } amp_field;

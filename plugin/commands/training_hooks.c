@@ -6,8 +6,8 @@
 #include "../host/program/turns.h"
 #include "../host/training/loop.h"
 #include "../include/darknet_amp.h"
+#include "command.h"
 #include "map/map_training.h"
-#include "selftest/selftest.h"
 
 #include <unistd.h>
 
@@ -57,10 +57,6 @@ void darknet_amp_step(float loss, float average_loss, const char *format, ...)
     va_end(args);
     amp_map_step();
 }
-
-int darknet_amp_measured(float *map, float *best) { return amp_map_measured(map, best); }
-
-long darknet_amp_next_map(void) { return amp_map_next(); }
 
 int darknet_amp_draws_chart(void) { return amp_ranks_leads() && !amp_turns_taken(); }
 

@@ -2,7 +2,6 @@
  * the machine. */
 #include "../host/program/version.h"
 
-#include "../host/fork_commands.h"
 #include "../image/jpeg.h"
 #include "arguments.h"
 #include "command.h"

@@ -104,7 +104,7 @@ int darknet_amp_gemm(int transpose_a, int transpose_b, int m, int n, int k, floa
 void darknet_amp_predicted(struct network *net, const float *output);
 
 /* ---- the loop of `detector train` and `classifier train`, with and without AMP: commands/training_hooks.c,
- * host/network/resume.c, host/training/loop.c ---- */
+ * commands/map/map_training.c, host/network/resume.c, host/training/loop.c ---- */
 
 /* Called once the networks are made and the generator is seeded: ends the program if they do not match the
  * .data file's classes, and reads the sidecar of the weights that were loaded. Other commands do not call it:

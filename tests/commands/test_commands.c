@@ -304,18 +304,12 @@ TEST(numbers_of_net_are_read)
 
 typedef struct record { const char *name; char note[32]; int count, state; double rate; } record;
 
-static void rate_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    if (*(const double *)cell->value > 0)
-        snprintf(text, AMP_CELL_TEXT, "%.1f/s", *(const double *)cell->value);
-}
-
 static const char *const state_names[] = { NULL, "done" };
 static const amp_field record_fields[] = {
     AMP_FIELD(record, name, .title = "name", .left = 1),
-    AMP_FIELD(record, count, .known = AMP_FROM_0, .title = "n"),
+    AMP_FIELD(record, count, .known = AMP_FROM_0, .title = "n", .none = "-"),
     AMP_NAME_AS("state", record, state, state_names),
-    AMP_FIELD(record, rate, .known = AMP_ABOVE_0, .title = "rate", .cell = rate_cell),
+    AMP_FIELD(record, rate, .known = AMP_ABOVE_0, .title = "rate", .format = "%.1f/s"),
     AMP_FIELD(record, note, .title = "what is said of it", .left = 1), { 0 } };
 static const record records[] = { { "a,\"b\"", "", 100000000, 1, 2.5 }, { "c", "two words", -1, 0, 0 } };
 
@@ -338,7 +332,7 @@ TEST(fields_are_columns_of_csv_and_of_a_table)
                              "\"a,\"\"b\"\"\",100000000,done,2.5,\nc,,,,two words\n");
     assert_string_equal(table, "  name           n   rate  what is said of it\n"
                                "  a,\"b\"  100000000  2.5/s  \n"
-                               "  c             -1         two words\n");
+                               "  c              -         two words\n");
     assert_null(strstr(first, "what is said")); /* a column without any text */
     free(csv);
     free(table);

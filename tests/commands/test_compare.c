@@ -307,7 +307,7 @@ COMPARISON_TEST(the_table_holds_the_numbers)
     amp_comparison_run(&m.c, 2, 2)->state = AMP_RUN_FAILED;
     set_scores(2, .501, 0, 0);
     judge(NULL);
-    amp_report_table(&m.c, stream);
+    amp_report_table(stream, &m.c);
     rewind(stream);
     table[fread(table, 1, sizeof table - 1, stream)] = 0;
     fclose(stream);

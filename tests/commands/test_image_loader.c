@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "commands/map/image_loader.h"
+#include "commands/map/evaluation.h"
 #include "darknet.h"
 #include "host/data/image_cache.h"
 #include "host/data/loading.h"

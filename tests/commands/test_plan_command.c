@@ -35,7 +35,7 @@ static amp_plan_report planned(const char *text, const char *dtype)
     amp_error error = { 0 };
     put_anew("known.cfg", text);
     amp_host_request_dtype(NULL);
-    amp_status status = amp_plan_gather("known.cfg", "known.cfg", dtype, &report, &error);
+    amp_status status = amp_plan_gather("known.cfg", 0, 0, dtype, &report, &error);
     if (status != AMP_OK) fail_msg("%s", error.message);
     amp_plan_advise(&report);
     return report;

@@ -203,8 +203,10 @@ bad_input_is_one_line() {
 
 # started <dtypes>: in the background, its programs at work; sets $parent
 started() {
+    set -m # a job of a script without it ignores SIGINT
     "$DARKNET" amp bench tiny.cfg -iters 100000 -dtypes "$1" -json no.json > out 2> err &
     parent=$!
+    set +m
     until [ "$(programs | wc -l)" = "$(tr , '\n' <<< "$1" | wc -l)" ]; do
         kill -0 $parent 2> /dev/null || fail "the programs of $1 did not start: $(cat err)"
         sleep .1

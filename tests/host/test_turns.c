@@ -81,11 +81,18 @@ static const char *const a[] = { "play", "a", "40", "5", NULL },
     *const dies[] = { "play", "dies", "40", "5", NULL },
     *const fails[] = { "play", "fails", "40", "5", NULL };
 
+static void add(amp_turns_program *program, const char *const *words)
+{
+    while (*words) amp_turns_add(program, *words++, NULL);
+}
+
 static amp_status run(seen *s, const char *const *first, const char *const *second, const char *const *third,
                       double slice, amp_error *error)
 {
-    amp_turns_program programs[PLAYERS] = { { .argv = first, .output = "turns-first.out" },
-                                            { .argv = second }, { .argv = third } };
+    amp_turns_program programs[PLAYERS] = { { .output = "turns-first.out" } };
+    add(&programs[0], first);
+    if (second) add(&programs[1], second);
+    if (third) add(&programs[2], third);
     amp_turns_watcher watcher = { s, on_line, on_end };
     stop = 0;
     return amp_turns_run(programs, third ? 3 : second ? 2 : 1, slice, is_stopped, &watcher, error);
@@ -174,8 +181,9 @@ TEST(a_program_that_takes_too_long_is_killed)
 {
     static const char *const slow[] = { "play", "a", "1", "600000", NULL };
     static const amp_turns_watcher nobody;
-    amp_turns_program program = { .argv = slow, .most_seconds = .2 };
+    amp_turns_program program = { .most_seconds = .2 };
     amp_error error;
+    add(&program, slow);
     assert_int_equal(amp_turns_run(&program, 1, 0, NULL, &nobody, &error), AMP_OK);
     assert_true(!program.end.exited && program.end.status == SIGKILL);
 }
@@ -199,8 +207,10 @@ TEST(an_output_that_cannot_be_written_starts_nothing)
 {
     seen s = { 0 };
     amp_error error;
-    amp_turns_program programs[2] = { { .argv = a }, { .argv = b, .output = "no/such/folder/out" } };
+    amp_turns_program programs[2] = { [1] = { .output = "no/such/folder/out" } };
     amp_turns_watcher watcher = { &s, on_line, on_end };
+    add(&programs[0], a);
+    add(&programs[1], b);
     assert_int_equal(amp_turns_run(programs, 2, .01, NULL, &watcher, &error), AMP_IO_FAILED);
     assert_non_null(strstr(error.message, "no/such/folder/out"));
     assert_int_equal(s.lines, 0);

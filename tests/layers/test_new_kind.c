@@ -130,7 +130,7 @@ TEST(amp_plan_prints_it)
     amp_plan_report r;
     amp_error error;
     write_cfg(name, text);
-    if (amp_plan_gather(name, name, NULL, &r, &error) != AMP_OK) fail_msg("%s", error.message);
+    if (amp_plan_gather(name, 0, 0, NULL, &r, &error) != AMP_OK) fail_msg("%s", error.message);
     unlink(name);
     amp_plan_advise(&r);
     const amp_plan_row *row = &r.rows[3];

@@ -1,20 +1,14 @@
 /* `darknet amp bench CFG`: how fast a training step of this network is in each dtype, and whether half
  * precision is worth it here.
  *
- * Each dtype is measured in a program of its own (bench_child.c), which this one starts. They take turns of a
- * tenth of a second, or of one step if that takes longer, so that a busy minute of the machine slows all of
- * them alike; their networks are in memory at the same time. With -detect they predict instead of training.
- * Stock Darknet is measured by default on a GPU only: on a CPU one step of it takes as long as ten to twenty
- * of AMP's fp32.
- *
- * Under mpirun no programs are started: the ranks measure themselves (bench_ranks.c). */
+ * Each dtype is measured in a program of its own (bench_child.c), in turns of slice_seconds. Under mpirun no
+ * programs are started: the ranks measure themselves (bench_ranks.c). */
 #define _DEFAULT_SOURCE /* _SC_NPROCESSORS_ONLN */
 #include "bench.h"
 
 #include "../arguments.h"
 #include "../cfg_copy.h"
 #include "../command.h"
-#include "../json.h"
 #include "../run_in_turns.h"
 
 #include "../../host/data/loader_memory.h"
@@ -22,12 +16,12 @@
 #include "../../host/program/ranks.h"
 #include "../../host/program/turns.h"
 
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { MOST_PARTS = 2 };
 
+/* So a busy minute of the machine slows all dtypes alike. A turn is longer if one step takes longer. */
 static const double slice_seconds = .1;
 
 /* ---- the command line ---- */
@@ -80,16 +74,6 @@ static amp_status choose_sides(const amp_bench_request *r, amp_lines *list, amp_
     return AMP_OK;
 }
 
-/* Checks the user's .cfg, so that an error names its line and not one of the copy that the programs load. */
-static amp_status check_cfg(amp_bench_request *r, amp_bench *b, amp_error *error)
-{
-    amp_cfg_facts facts;
-    AMP_TRY(amp_cfg_look(r->cfg, "fp32", CFG_FOR_ANYTHING, &facts, error));
-    b->subdivisions = r->batch || r->detect ? 1 : facts.subdivisions;
-    if (!r->batch) r->batch = facts.batch / facts.subdivisions;
-    return AMP_OK;
-}
-
 static void note_machine(amp_bench *b)
 {
     const char *threads = getenv("OMP_NUM_THREADS");
@@ -100,40 +84,39 @@ static void note_machine(amp_bench *b)
 
 /* ---- its programs ---- */
 
-/* One program: the side that it measures, its arguments, and the file for Darknet's output. */
-typedef struct program {
-    amp_bench_side *side;
-    char output[AMP_MEMORY_FILE], iters[24];
-    amp_turns_words words;
-} program;
-
 typedef struct run {
     amp_bench *b;
-    program programs[AMP_BENCH_SIDES];   /* one for each side that is not left out */
+    /* for each side that is not left out: its program, and the file for Darknet's output */
+    amp_bench_side *sides[AMP_BENCH_SIDES];
+    amp_turns_program programs[AMP_BENCH_SIDES];
+    char outputs[AMP_BENCH_SIDES][AMP_MEMORY_FILE];
     int count;
     char cfg[AMP_MEMORY_FILE];           /* the copy that the programs load */
+    char iters[24];
     int shows_progress;
 } run;
 
-static void make_program(program *p, const amp_bench_request *r, const run *run, amp_bench_side *side)
+static void add_program(run *run, const amp_bench_request *r, amp_bench_side *side)
 {
-    *p = (program){ .side = side };
-    amp_memory_file(p->output);
-    snprintf(p->iters, sizeof p->iters, "%ld", r->iters);
-    amp_turns_add(&p->words, "amp", "bench", r->data ? r->data : run->cfg, r->data ? run->cfg : NULL, NULL);
-    if (r->iters) amp_turns_add(&p->words, "-iters", p->iters, NULL);
-    if (r->detect) amp_turns_add(&p->words, "-detect", NULL);
-    amp_turns_add_usual(&p->words, side->dtype, run->b->seed);
+    char *output = run->outputs[run->count];
+    amp_turns_program *p = &run->programs[run->count];
+    run->sides[run->count++] = side;
+    amp_memory_file(output);
+    p->output = output;
+    amp_turns_add(p, "amp", "bench", r->data ? r->data : run->cfg, r->data ? run->cfg : NULL, NULL);
+    if (r->iters) amp_turns_add(p, "-iters", run->iters, NULL);
+    if (r->detect) amp_turns_add(p, "-detect", NULL);
+    amp_turns_add_usual(p, side->dtype, run->b->seed);
 }
 
 static amp_status take_line(void *context, int index, const char *line, amp_error *error)
 {
     run *r = context;
-    AMP_TRY(amp_bench_read_line(r->b, r->programs[index].side, line, error));
+    AMP_TRY(amp_bench_read_line(r->b, r->sides[index], line, error));
     if (!r->shows_progress) return AMP_OK;
     fprintf(stderr, "\r\033[K");
     for (int i = 0; i < r->count; i++) {
-        const amp_bench_side *s = r->programs[i].side;
+        const amp_bench_side *s = r->sides[i];
         fprintf(stderr, "%s%s: ", i ? ", " : "", s->dtype);
         if (s->layer_count || s->done) fprintf(stderr, "done");
         else if (s->peak_memory_mb > 0) fprintf(stderr, "layers");
@@ -144,34 +127,21 @@ static amp_status take_line(void *context, int index, const char *line, amp_erro
 
 static amp_status explain_end(const run *r, int index, const amp_turns_end *end, amp_error *error)
 {
-    const program *p = &r->programs[index];
+    const char *dtype = r->sides[index]->dtype;
     char words[512];
-    amp_turns_last_message(p->output, NULL, words, sizeof words);
+    amp_turns_last_message(r->outputs[index], NULL, words, sizeof words);
     if (end->exited)
-        return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s", p->side->dtype,
+        return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s", dtype,
                         words[0] ? words : "its program ended without a result");
     return amp_fail(error, AMP_BACKEND_FAILED, "%s: its program was ended by signal %d (%s)%s%s; the system "
-                                               "kills programs when memory runs out: try a smaller -batch, "
-                                               "or fewer -dtypes at a time",
-                    p->side->dtype, end->status, strsignal(end->status), words[0] ? "; it said last: " : "",
-                    words);
+                    "kills programs when memory runs out: try a smaller -batch, or fewer -dtypes at a time",
+                    dtype, end->status, strsignal(end->status), words[0] ? "; it said last: " : "", words);
 }
-
-static volatile sig_atomic_t interrupted;
-
-/* At the first signal the programs stop at the end of their step. At the third this program ends at once, and
- * the system ends the others with it. Not at the second: some senders signal both a process and its group. */
-static void interrupt(int signal)
-{
-    if (++interrupted > 2) _exit(1);
-}
-
-static int is_interrupted(void) { return interrupted; }
 
 static amp_status take_end(void *context, int index, const amp_turns_end *end, amp_error *error)
 {
     const run *r = context;
-    int well = r->programs[index].side->done || end->stopped || interrupted;
+    int well = r->sides[index]->done || end->stopped || amp_turns_interrupted();
     return well ? AMP_OK : explain_end(r, index, end, error);
 }
 
@@ -179,62 +149,45 @@ static amp_status take_end(void *context, int index, const amp_turns_end *end, a
 
 static amp_status run_all(run *r, amp_error *error)
 {
-    amp_turns_program programs[AMP_BENCH_SIDES];
     const amp_turns_watcher watcher = { r, take_line, take_end };
-    struct sigaction on_interrupt = { .sa_handler = interrupt }, before_int, before_term;
-    for (int i = 0; i < r->count; i++)
-        programs[i] = (amp_turns_program){ .argv = r->programs[i].words.argv,
-                                           .output = r->programs[i].output };
-    sigaction(SIGINT, &on_interrupt, &before_int);
-    sigaction(SIGTERM, &on_interrupt, &before_term);
-    amp_status status = amp_turns_run(programs, r->count, slice_seconds, is_interrupted, &watcher, error);
-    sigaction(SIGINT, &before_int, NULL);
-    sigaction(SIGTERM, &before_term, NULL);
+    amp_turns_watch_signals();
+    amp_status status = amp_turns_run(r->programs, r->count, slice_seconds, amp_turns_interrupted, &watcher,
+                                      error);
     if (r->shows_progress) fprintf(stderr, "\r\033[K");
-    if (status == AMP_OK && interrupted)
+    if (status == AMP_OK && amp_turns_interrupted())
         return amp_fail(error, AMP_IO_FAILED, "interrupted; nothing is reported");
     return status;
 }
 
-static amp_status measure(const amp_bench_request *request, amp_bench *b, amp_error *error)
+static amp_status measure(const amp_bench_request *request, int batch, amp_bench *b, amp_error *error)
 {
     run r = { .b = b, .shows_progress = isatty(STDERR_FILENO) };
-    AMP_TRY(amp_bench_write_cfg(request, (int)request->batch, 1, r.cfg, error));
+    snprintf(r.iters, sizeof r.iters, "%ld", request->iters);
+    AMP_TRY(amp_bench_write_cfg(request, batch, 1, r.cfg, error));
     for (amp_bench_side *s = b->sides; s < b->sides + b->count; s++)
-        if (!s->left_out) make_program(&r.programs[r.count++], request, &r, s);
+        if (!s->left_out) add_program(&r, request, s);
     AMP_TRY(run_all(&r, error));
     return amp_bench_summarize(b, error);
 }
 
-/* Predictions have two benchmarks: of one image and of a batch. Returns the number of benchmarks. */
-static int divide(const amp_bench_request *request, amp_bench_request parts[MOST_PARTS],
-                  amp_bench b[MOST_PARTS])
-{
-    int count = request->detect && request->batch > 1 ? 2 : 1;
-    parts[0] = parts[count - 1] = *request;
-    if (count > 1) parts[0].batch = 1, b[1] = b[0];
-    return count;
-}
-
-static void show(const amp_bench_request *request, const amp_bench *b, int count, FILE *json)
-{
-    FILE *text = json == stdout ? stderr : stdout;
-    if (request->detect) amp_bench_print_detection(b, count, text);
-    else amp_bench_print(b, text);
-    if (json && request->detect) amp_bench_write_detection(b, count, json);
-    else if (json) amp_bench_write_json(b, json);
-}
-
+/* Predictions have two benchmarks: of one image and of a batch. */
 static amp_status bench(amp_bench_request *request, amp_bench b[MOST_PARTS], amp_error *error)
 {
     amp_output json;
-    amp_bench_request parts[MOST_PARTS];
-    AMP_TRY(check_cfg(request, b, error));
+    amp_cfg_facts facts;
+    /* so that an error names the user's line, and not one of the copy that the programs load */
+    AMP_TRY(amp_cfg_look(request->cfg, "fp32", CFG_FOR_ANYTHING, &facts, error));
+    b->detect = request->detect;
+    b->subdivisions = request->batch || request->detect ? 1 : facts.subdivisions;
+    if (!request->batch) request->batch = facts.batch / facts.subdivisions;
     AMP_TRY(amp_output_begin(request->json, &json, error));
-    int count = divide(request, parts, b);
+    int count = request->detect && request->batch > 1 ? 2 : 1;
     amp_status status = AMP_OK;
-    for (int i = 0; i < count && status == AMP_OK; i++) status = measure(&parts[i], &b[i], error);
-    if (status == AMP_OK) show(request, b, count, json.stream);
+    b[count - 1] = b[0];
+    for (int i = 0; i < count && status == AMP_OK; i++)
+        status = measure(request, i == count - 1 ? (int)request->batch : 1, &b[i], error);
+    if (status == AMP_OK) amp_bench_print(b, count, json.stream == stdout ? stderr : stdout);
+    if (status == AMP_OK && json.stream) amp_bench_write_json(b, count, json.stream);
     return amp_output_end(&json, status, error);
 }
 

@@ -1,7 +1,6 @@
-/* The data of `darknet amp bench`, which all its files share. bench.c starts one program for each dtype and
- * reads the lines they write. bench_child.c is that program.
- * bench_results.c computes medians and ratios, bench_verdict.c decides whether AMP is worth it,
- * bench_output.c prints. bench_ranks.c does all this for several ranks. */
+/* The data of `darknet amp bench`. bench.c starts a program for each dtype, bench_child.c is that program,
+ * bench_results.c reads its lines and computes, bench_verdict.c judges, bench_output.c prints. bench_ranks.c
+ * measures several ranks. */
 #pragma once
 
 #include "../../host/fork_commands.h"
@@ -33,26 +32,20 @@ typedef enum amp_bench_phase {
     AMP_BENCH_FORWARD, AMP_BENCH_BACKWARD, AMP_BENCH_UPDATE, AMP_BENCH_STEP, AMP_BENCH_PHASES
 } amp_bench_phase;
 
-/* Summary of several measured times. `typical` is shown and compared. For whole steps it is the geometric
- * mean of the rounds' medians, over those rounds of turns in which all sides worked; with fewer than two such
- * rounds it is the median of all steps. For a phase it is the typical step's time multiplied by the phase's
- * share of the time of all steps. lower and upper are quartiles. */
+/* Summary of several measured times. `typical` is shown and compared; docs/commands.md explains it (*step*).
+ * lower and upper are quartiles. */
 typedef struct amp_bench_spread {
     double typical, median, least, lower, upper, most;
     int count;
 } amp_bench_spread;
 
-/* The speed-up of one side over another, with bounds. The ratio is the quotient of the two typical steps,
- * which is the geometric mean of the ratios within the rounds: a machine that is busy for a while slows both
- * sides of a round. least and most are the 95 % confidence interval by Student's t, of the logarithms of the
- * rounds' ratios. With fewer than two rounds in which all sides worked, `rounds` is 0, and the bounds are the
- * smallest and largest quotient of any two steps. Bounds that are more than a factor of 4 apart mean nothing:
- * both are NaN then. */
+/* The speed-up of one side over another: the quotient of their typical steps, with bounds (docs/commands.md).
+ * rounds: how many the bounds are from; 0: they are the smallest and largest quotient of any two steps.
+ * Bounds that are more than a factor of 4 apart mean nothing: both are NaN then. */
 typedef struct amp_bench_ratio { double ratio, least, most; int rounds; } amp_bench_ratio;
 
-/* One layer in one dtype. Its times, casts of its inputs included, are medians over passes in which each
- * layer was timed. Timing makes those passes slower, so amp_bench_summarize scales the times until all layers
- * and the update add up to the typical step. */
+/* One layer in one dtype. Its times, casts of its inputs included, are medians over passes that timing made
+ * slower; amp_bench_summarize scales them, so that all layers and the update make the typical step. */
 typedef struct amp_bench_layer {
     int index;
     char type[24];
@@ -103,6 +96,10 @@ typedef struct amp_bench_side {
      * waiting. */
     double trained, load_rate, step_rate, waiting;
     amp_bench_ratio over_stock, over_fp32; /* speed-ups; ratio 0 where that side was not measured */
+    double call_us;                /* mean of a layer's forward or backward */
+    /* Shares of the layers' time, 0 to 1: of layers that run in fp32; of others that are bound by memory; of
+     * products with misaligned channels. */
+    double fp32_share, moving_share, misaligned_share;
 } amp_bench_side;
 
 typedef enum amp_bench_worth {
@@ -115,15 +112,6 @@ typedef enum amp_bench_reason {
     AMP_BENCH_MEMORY_BOUND, AMP_BENCH_MISALIGNED, AMP_BENCH_REASONS
 } amp_bench_reason;
 extern const char *const amp_bench_reason_names[AMP_BENCH_REASONS];
-
-/* The evidence for the verdict on one half dtype. Shares are of the time of its layers, 0 to 1: of layers
- * that run in fp32; of others that are bound by memory; of products with misaligned channels. */
-typedef struct amp_bench_evidence {
-    const amp_bench_side *fp32, *half;
-    int cores;                                   /* that load images */
-    double call_us;                              /* mean of a layer's forward or backward */
-    double fp32_share, moving_share, misaligned_share;
-} amp_bench_evidence;
 
 typedef struct amp_bench_verdict {
     const char *dtype;
@@ -138,6 +126,7 @@ typedef struct amp_bench_verdict {
 
 typedef struct amp_bench {
     const char *cfg;
+    int detect;                    /* predictions instead of steps */
     int batch, subdivisions, width, height, channels;
     unsigned seed;
     int on_gpu;
@@ -146,7 +135,9 @@ typedef struct amp_bench {
     amp_bench_side sides[AMP_BENCH_SIDES];
     int count;
     int turn, last_side;           /* the number of the round, and the side that wrote the last line */
-    int *top, top_count;           /* the most expensive layers; by amp_bench_summarize */
+    /* the layers that are among the AMP_BENCH_TOP most expensive of any side, ordered by their cost in the
+     * first side; by amp_bench_summarize */
+    int top[AMP_BENCH_SIDES * AMP_BENCH_TOP], top_count;
     amp_bench_verdict verdicts[AMP_BENCH_SIDES];
     int verdict_count;
 } amp_bench;
@@ -175,19 +166,14 @@ double amp_bench_layers_ms(const amp_bench_side *);
 amp_status amp_bench_summarize(amp_bench *, amp_error *);
 void amp_bench_free(amp_bench *);
 
-/* Finds the layers that are among the AMP_BENCH_TOP most expensive of any side, and writes their indices,
- * ordered by their cost in the first side. layers: room for layer_count. Returns how many. */
-int amp_bench_top_layers(const amp_bench *, int *layers);
-
-void amp_bench_judge(const amp_bench_evidence *, amp_bench_verdict *);
+/* cores: that load images. */
+void amp_bench_judge(const amp_bench_side *fp32, const amp_bench_side *half, int cores, amp_bench_verdict *);
 /* Formats ms and similar numbers: four digits, three below 1, and no exponent in large ones. Returns text. */
 const char *amp_bench_number(char text[16], double value);
-/* "12.3 (12.1-12.9)" */
-void amp_bench_step_text(const amp_bench_spread *, char text[AMP_CELL_TEXT]);
-void amp_bench_print(const amp_bench *, FILE *);
-void amp_bench_write_json(const amp_bench *, FILE *);
-/* The same for -detect: `count` benchmarks of one network at different batches. */
-void amp_bench_print_detection(const amp_bench *, int count, FILE *);
-void amp_bench_write_detection(const amp_bench *, int count, FILE *);
+/* Cells of a number, and of a spread, "12.3 (12.1-12.9)". */
+amp_cell_text amp_bench_number_cell, amp_bench_step_cell;
+/* count: 1, or with -detect the number of benchmarks of one network at different batches. */
+void amp_bench_print(const amp_bench *, int count, FILE *);
+void amp_bench_write_json(const amp_bench *, int count, FILE *);
 
 static inline double amp_bench_now_ms(void) { return 1e3 * amp_clock_seconds(); }

@@ -172,12 +172,15 @@ static amp_status measure(child *c, amp_error *error)
 
 /* Makes steps as `detector train` does, while the next images are loaded. All of them are one turn: during
  * other programs' turns, loading would continue and look faster than it is. */
-static amp_status measure_loading(child *c, amp_batches *batches, amp_error *error)
+static amp_status measure_loading(child *c, amp_error *error)
 {
     enum { STEPS = AMP_WAITS_LEFT_OUT + AMP_WAITS_COUNTED };
+    amp_batches *batches;
+    amp_status status = AMP_OK;
+    AMP_TRY(amp_batches_open(c->request->data, c->net, &batches, error));
     for (int i = 1; i <= STEPS; i++) {
         double ms[AMP_BENCH_STEP], began = amp_clock_seconds();
-        AMP_TRY(amp_batches_next(batches, i == STEPS, error));
+        if ((status = amp_batches_next(batches, i == STEPS, error)) != AMP_OK) break;
         double loaded = amp_clock_seconds(), load = amp_loading_seconds();
         amp_batches_put(batches, c->net, 0);
         step(c, ms);
@@ -185,15 +188,6 @@ static amp_status measure_loading(child *c, amp_batches *batches, amp_error *err
         if (c->amp && !amp_fork_view(c->net).on_gpu) amp_loaders_adapt(loaded - began, ended - began, load);
         amp_turns_send("loading %.9g %.9g", loaded - began, ended - loaded);
     }
-    return AMP_OK;
-}
-
-static amp_status load_and_measure(child *c, amp_error *error)
-{
-    amp_batches *batches;
-    if (!c->request->data) return AMP_OK;
-    AMP_TRY(amp_batches_open(c->request->data, c->net, &batches, error));
-    amp_status status = measure_loading(c, batches, error);
     amp_batches_close(batches);
     return status;
 }
@@ -308,7 +302,7 @@ static amp_status measure_all(child *c, amp_error *error)
 {
     AMP_TRY(load(c, error));
     AMP_TRY(measure(c, error));
-    if (!c->stopped) AMP_TRY(load_and_measure(c, error));
+    if (!c->stopped && c->request->data) AMP_TRY(measure_loading(c, error));
     if (!c->stopped && !c->request->detect) measure_layers(c);
     if (!c->stopped && !c->request->detect) AMP_TRY(measure_operations(c, error));
     if (!c->stopped) amp_turns_send("done %ld", c->measured);

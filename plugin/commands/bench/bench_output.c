@@ -2,45 +2,29 @@
 #include "bench.h"
 
 #include "../../host/program/machine.h"
-#include "../table.h"
 
 #include <string.h>
 
 /* ---- one dtype ---- */
 
-static void number_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
+void amp_bench_number_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     amp_bench_number(text, *(const double *)cell->value);
 }
 
-void amp_bench_step_text(const amp_bench_spread *step, char text[AMP_CELL_TEXT])
+void amp_bench_step_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
+    const amp_bench_spread *step = cell->value;
     char typical[16], lower[16], upper[16];
     snprintf(text, AMP_CELL_TEXT, "%s (%s-%s)", amp_bench_number(typical, step->typical),
              amp_bench_number(lower, step->lower), amp_bench_number(upper, step->upper));
 }
 
-static void known_number_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    if (*(const double *)cell->value > 0) number_cell(cell, text);
-}
-
-static void step_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    amp_bench_step_text(cell->value, text);
-}
-
-static void ratio_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    const amp_bench_ratio *r = cell->value;
-    if (r->ratio > 0) snprintf(text, AMP_CELL_TEXT, "%.2fx", r->ratio);
-}
-
 static void bounded_ratio_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     const amp_bench_ratio *r = cell->value;
-    ratio_cell(cell, text);
-    if (r->ratio > 0 && r->least > 0 && strcmp(((const amp_bench_side *)cell->record)->dtype, "fp32"))
+    amp_plain_cell(cell, text);
+    if (r->least > 0 && strcmp(((const amp_bench_side *)cell->record)->dtype, "fp32"))
         amp_append(text, AMP_CELL_TEXT, " (%.2f-%.2f)", r->least, r->most);
 }
 
@@ -51,24 +35,18 @@ static const amp_field layer_fields[] = {
     LAYER("backward_ms", backward_ms), LAYER("share", share),
     LAYER("operations", operations), LAYER("bytes", bytes), { 0 } };
 
-static void share_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    double percent = *(const double *)cell->value;
-    if (percent > 0) snprintf(text, AMP_CELL_TEXT, "%.0f", percent);
-}
-
 #define OPERATION(key, member, ...) AMP_FIELD_AS(key, amp_bench_operation, member, __VA_ARGS__)
 static const amp_field operation_fields[] = {
     OPERATION("layer", layer, .title = "layer", .left = 1),
     OPERATION("operation", name, .title = "operation", .left = 1),
     OPERATION("calls", calls, .title = "calls", .format = "%g"),
-    OPERATION("ms", ms, .title = "ms", .cell = number_cell),
+    OPERATION("ms", ms, .title = "ms", .cell = amp_bench_number_cell),
     OPERATION("bytes", bytes, .title = "MB", .format = "%.1f", .unit = 1e6),
     OPERATION("percent_of_bandwidth", of_bandwidth, .known = AMP_ABOVE_0, .title = "% of bandwidth",
-              .cell = share_cell),
+              .format = "%.0f"),
     OPERATION("operations", products, .title = "GFLOP", .format = "%.2f", .unit = 1e9),
     OPERATION("percent_of_arithmetic", of_arithmetic, .known = AMP_ABOVE_0, .title = "% of arithmetic",
-              .cell = share_cell),
+              .format = "%.0f"),
     AMP_FLAG_AS("half", amp_bench_operation, in_half), { 0 } };
 
 #define SPREAD(key, member) AMP_FIELD_AS(key, amp_bench_spread, member)
@@ -78,13 +56,16 @@ static const amp_field spread_fields[] = {
 
 #define SIDE(key, member, ...) AMP_FIELD_AS(key, amp_bench_side, member, __VA_ARGS__)
 #define PHASE(key, phase) AMP_RECORD_AS(key, amp_bench_side, spread[phase], spread_fields)
-#define TYPICAL(phase, heading) SIDE(NULL, spread[phase].typical, .title = heading, .cell = number_cell)
+#define NUMBER(member, ...) SIDE(NULL, member, .cell = amp_bench_number_cell, __VA_ARGS__)
+#define TYPICAL(phase, heading) NUMBER(spread[phase].typical, .title = heading)
+#define STEP_SPREAD(heading) \
+    SIDE(NULL, spread[AMP_BENCH_STEP], .title = heading, .cell = amp_bench_step_cell)
 
 #define RATIOS \
     SIDE("speedup_over_stock", over_stock.ratio, .known = AMP_ABOVE_0, .title = "to stock", \
-         .cell = ratio_cell), \
+         .format = "%.2fx"), \
     SIDE("speedup_over_fp32", over_fp32.ratio, .known = AMP_ABOVE_0, .title = "to fp32", \
-         .cell = bounded_ratio_cell)
+         .format = "%.2fx", .cell = bounded_ratio_cell)
 
 static const amp_field phase_fields[] = {
     PHASE("forward", AMP_BENCH_FORWARD), PHASE("backward", AMP_BENCH_BACKWARD),
@@ -105,10 +86,10 @@ static const amp_field side_fields[] = {
 static const amp_field measured_fields[] = {
     SIDE(NULL, dtype, .title = "dtype", .left = 1), TYPICAL(AMP_BENCH_FORWARD, "forward"),
     TYPICAL(AMP_BENCH_BACKWARD, "backward"), TYPICAL(AMP_BENCH_UPDATE, "update"),
-    SIDE(NULL, spread[AMP_BENCH_STEP], .title = "step", .cell = step_cell), AMP_GROUP_AS("ms", phase_fields),
+    STEP_SPREAD("step"), AMP_GROUP_AS("ms", phase_fields),
     SIDE("steps", steps, .title = "steps"), SIDE("skipped", skipped), SIDE("first_loss", first_loss),
-    SIDE("images_per_second", images_per_second, .title = "images/s", .cell = number_cell),
-    SIDE(NULL, trained, .known = AMP_ABOVE_0, .title = "loading", .cell = known_number_cell),
+    SIDE("images_per_second", images_per_second, .title = "images/s", .cell = amp_bench_number_cell),
+    NUMBER(trained, .known = AMP_ABOVE_0, .title = "loading"),
     AMP_GROUP_AS("loading", loading_fields),
     SIDE("peak_memory_mb", peak_memory_mb, .title = "peak MB", .format = "%.0f"),
     SIDE("training_memory_mb", training_mb, .title = "training", .format = "%.0f"),
@@ -117,9 +98,9 @@ static const amp_field measured_fields[] = {
 /* The same for predictions. */
 static const amp_field predicted_fields[] = {
     SIDE(NULL, dtype, .title = "dtype", .left = 1),
-    SIDE(NULL, spread[AMP_BENCH_STEP], .title = "ms", .cell = step_cell), PHASE("ms", AMP_BENCH_STEP),
+    STEP_SPREAD("ms"), PHASE("ms", AMP_BENCH_STEP),
     SIDE("passes", steps, .title = "passes"),
-    SIDE("images_per_second", images_per_second, .title = "images/s", .cell = number_cell),
+    SIDE("images_per_second", images_per_second, .title = "images/s", .cell = amp_bench_number_cell),
     SIDE("peak_memory_mb", peak_memory_mb, .title = "peak MB", .format = "%.0f"),
     RATIOS, { 0 } };
 
@@ -153,60 +134,44 @@ static void write_sides(amp_json *j, const amp_bench *b, const amp_field *fields
 
 /* ---- layers ---- */
 
-/* A cell of the layers' table: ms, and the share of a step. */
-static void print_part(const amp_bench_side *s, double ms, const char *mark, FILE *out)
-{
-    char text[48], number[16];
-    snprintf(text, sizeof text, "%s (%.1f %%)", amp_bench_number(number, ms),
-             100 * ms / s->spread[AMP_BENCH_STEP].typical);
-    fprintf(out, " %20s%s", text, mark);
-}
+/* The rows of the table: the most expensive layers, and below them the rest of a step. */
+enum { OTHER_LAYERS, UPDATE, STEP, REST };
 
-/* Returns whether the layer runs in half precision in any dtype. */
-static int print_layer(const amp_bench *b, int layer, FILE *out)
+static double rest_ms(const amp_bench *b, const amp_bench_side *s, int row)
 {
-    int named = 0, half = 0;
-    for (int i = 0; i < b->count; i++) {
-        const amp_bench_side *s = &b->sides[i];
-        if (layer >= s->layer_count) continue;
-        if (!named++) fprintf(out, "%5d %-15s", layer, s->layers[layer].type);
-        print_part(s, amp_bench_layer_ms(&s->layers[layer]), s->layers[layer].in_half ? "*" : " ", out);
-        half |= s->layers[layer].in_half;
-    }
-    putc('\n', out);
-    return half;
-}
-
-/* The rest of a step: the layers that were not shown, and the update. */
-static void print_rest(const amp_bench *b, const int *shown, int count, FILE *out)
-{
-    static const char *const names[] = { "other layers", "update", "step" };
-    for (int row = 0; row < 3; row++) {
-        fprintf(out, "%5s %-15s", "", names[row]);
-        for (int i = 0; i < b->count; i++) {
-            const amp_bench_side *s = &b->sides[i];
-            double others = amp_bench_layers_ms(s);
-            if (!s->layer_count) continue;
-            for (int k = 0; k < count; k++) others -= amp_bench_layer_ms(&s->layers[shown[k]]);
-            const double ms[] = { others > 0 ? others : 0, s->spread[AMP_BENCH_UPDATE].typical,
-                                  s->spread[AMP_BENCH_STEP].typical };
-            print_part(s, ms[row], " ", out);
-        }
-        putc('\n', out);
-    }
+    if (row != OTHER_LAYERS) return s->spread[row == UPDATE ? AMP_BENCH_UPDATE : AMP_BENCH_STEP].typical;
+    double ms = amp_bench_layers_ms(s);
+    for (int k = 0; k < b->top_count; k++) ms -= amp_bench_layer_ms(&s->layers[b->top[k]]);
+    return ms > 0 ? ms : 0;
 }
 
 static void print_layers(const amp_bench *b, FILE *out)
 {
-    int half = 0;
-    if (!b->top_count) return;
+    static const char *const rest[REST] = { "other layers", "update", "step" };
+    const amp_bench_side *timed[AMP_BENCH_SIDES];
+    int sides = 0, any_half = 0;
+    for (int i = 0; i < b->count; i++) if (b->sides[i].layer_count) timed[sides++] = &b->sides[i];
+    if (!sides) return;
     fprintf(out, "\nthe most expensive layers of a step: ms of forward and backward in all its passes, and "
             "their share\n%5s %-15s", "layer", "");
-    for (int i = 0; i < b->count; i++) if (b->sides[i].layer_count) fprintf(out, " %20s ", b->sides[i].dtype);
+    for (int i = 0; i < sides; i++) fprintf(out, " %20s ", timed[i]->dtype);
     putc('\n', out);
-    for (int k = 0; k < b->top_count; k++) half |= print_layer(b, b->top[k], out);
-    print_rest(b, b->top, b->top_count, out);
-    if (half) fprintf(out, "* in half precision\n");
+    for (int row = -b->top_count; row < REST; row++) {
+        int layer = row < 0 ? b->top[b->top_count + row] : -1;
+        if (row < 0) fprintf(out, "%5d %-15s", layer, timed[0]->layers[layer].type);
+        else fprintf(out, "%5s %-15s", "", rest[row]);
+        for (int i = 0; i < sides; i++) {
+            char text[48], number[16];
+            int half = row < 0 && timed[i]->layers[layer].in_half;
+            double ms = row < 0 ? amp_bench_layer_ms(&timed[i]->layers[layer]) : rest_ms(b, timed[i], row);
+            snprintf(text, sizeof text, "%s (%.1f %%)", amp_bench_number(number, ms),
+                     100 * ms / timed[i]->spread[AMP_BENCH_STEP].typical);
+            fprintf(out, " %20s%s", text, half ? "*" : " ");
+            any_half |= half;
+        }
+        putc('\n', out);
+    }
+    if (any_half) fprintf(out, "* in half precision\n");
 }
 
 /* Prints where the time goes on a GPU: the backend's operations by kind of layer, without those below
@@ -282,7 +247,7 @@ static void print_verdicts(const amp_bench *b, FILE *out)
         if (b->verdicts[i].advice[0]) fprintf(out, "%s: %s\n", b->verdicts[i].dtype, b->verdicts[i].advice);
 }
 
-void amp_bench_print(const amp_bench *b, FILE *out)
+static void print_training(const amp_bench *b, FILE *out)
 {
     print_head(b, out);
     print_sides(b, measured_fields, out);
@@ -308,29 +273,23 @@ static void write_verdict(amp_json *j, const amp_bench_verdict *v)
 }
 
 #define BENCH(member) AMP_FIELD(amp_bench, member)
-#define MACHINE BENCH(cfg), AMP_FLAG_AS("gpu", amp_bench, on_gpu), BENCH(threads), BENCH(processors), \
-    BENCH(seed)
-#define SHAPE BENCH(width), BENCH(height), BENCH(channels)
 
-void amp_bench_write_json(const amp_bench *b, FILE *stream)
+static void write_training(amp_json *j, const amp_bench *b)
 {
-    static const amp_field fields[] = { MACHINE, BENCH(batch), BENCH(subdivisions), SHAPE, { 0 } };
-    amp_json j = amp_json_begin(stream);
-    amp_json_object(&j, NULL);
-    amp_json_fields(&j, b, fields);
-    write_sides(&j, b, measured_fields, 1);
-    amp_json_array(&j, "most_expensive_layers");
-    for (int k = 0; k < b->top_count; k++) amp_json_integer(&j, NULL, b->top[k]);
-    amp_json_close(&j);
-    amp_json_array(&j, "verdicts");
-    for (int i = 0; i < b->verdict_count; i++) write_verdict(&j, &b->verdicts[i]);
-    amp_json_close(&j);
-    amp_json_close(&j);
+    static const amp_field fields[] = { BENCH(batch), BENCH(subdivisions), { 0 } };
+    amp_json_fields(j, b, fields);
+    write_sides(j, b, measured_fields, 1);
+    amp_json_array(j, "most_expensive_layers");
+    for (int k = 0; k < b->top_count; k++) amp_json_integer(j, NULL, b->top[k]);
+    amp_json_close(j);
+    amp_json_array(j, "verdicts");
+    for (int i = 0; i < b->verdict_count; i++) write_verdict(j, &b->verdicts[i]);
+    amp_json_close(j);
 }
 
 /* ---- predictions ---- */
 
-void amp_bench_print_detection(const amp_bench *b, int count, FILE *out)
+static void print_predictions(const amp_bench *b, int count, FILE *out)
 {
     print_cfg(b, out);
     fprintf(out, "predictions, as `detector test` makes them of an image that is loaded\n");
@@ -343,19 +302,35 @@ void amp_bench_print_detection(const amp_bench *b, int count, FILE *out)
     }
 }
 
-void amp_bench_write_detection(const amp_bench *b, int count, FILE *stream)
+static void write_predictions(amp_json *j, const amp_bench *b, int count)
 {
-    static const amp_field fields[] = { MACHINE, SHAPE, { 0 } }, part_fields[] = { BENCH(batch), { 0 } };
+    amp_json_array(j, "batches");
+    for (int i = 0; i < count; i++) {
+        amp_json_object(j, NULL);
+        amp_json_integer(j, "batch", b[i].batch);
+        write_sides(j, &b[i], predicted_fields, 0);
+        amp_json_close(j);
+    }
+    amp_json_close(j);
+}
+
+/* ---- both ---- */
+
+void amp_bench_print(const amp_bench *b, int count, FILE *out)
+{
+    if (b->detect) print_predictions(b, count, out);
+    else print_training(b, out);
+}
+
+void amp_bench_write_json(const amp_bench *b, int count, FILE *stream)
+{
+    static const amp_field fields[] = {
+        BENCH(cfg), AMP_FLAG_AS("gpu", amp_bench, on_gpu), BENCH(threads), BENCH(processors), BENCH(seed),
+        BENCH(width), BENCH(height), BENCH(channels), { 0 } };
     amp_json j = amp_json_begin(stream);
     amp_json_object(&j, NULL);
     amp_json_fields(&j, b, fields);
-    amp_json_array(&j, "batches");
-    for (int i = 0; i < count; i++) {
-        amp_json_object(&j, NULL);
-        amp_json_fields(&j, &b[i], part_fields);
-        write_sides(&j, &b[i], predicted_fields, 0);
-        amp_json_close(&j);
-    }
-    amp_json_close(&j);
+    if (b->detect) write_predictions(&j, b, count);
+    else write_training(&j, b);
     amp_json_close(&j);
 }

@@ -7,7 +7,6 @@
 #include "bench.h"
 
 #include "../cfg_copy.h"
-#include "../json.h"
 
 #include "../../host/network/state.h"
 #include "../../host/program/exchange.h"
@@ -85,20 +84,15 @@ static void measure_steps(const amp_bench_request *r, struct network *net, row *
     free(ms);
 }
 
-static struct network *make_network(const scaling *s)
-{
-    amp_error error;
-    char cfg[AMP_MEMORY_FILE];
-    amp_host_check(amp_bench_write_cfg(s->request, s->b.batch, s->b.subdivisions, cfg, &error), &error);
-    return amp_fork_make_network(cfg, s->request->cfg, 1);
-}
-
 /* Called by the ranks that train in this row. */
 static void measure_row(scaling *s, row *row)
 {
+    amp_error error;
+    char cfg[AMP_MEMORY_FILE];
     unsigned seed = darknet_amp_seed();
+    amp_host_check(amp_bench_write_cfg(s->request, s->b.batch, s->b.subdivisions, cfg, &error), &error);
     srand(seed); /* seeds the weights, which are the same on all ranks */
-    struct network *net = make_network(s);
+    struct network *net = amp_fork_make_network(cfg, s->request->cfg, 1);
     amp_view v = amp_fork_view(net);
     amp_fork_fill_random_batch(net, seed + (unsigned)(amp_ranks() ? amp_ranks()->rank : 0));
     s->b.width = v.w;
@@ -120,7 +114,7 @@ static void add_row(scaling *s, int ranks)
     row *row = &s->rows[s->count++];
     long step = amp_sharing_cut(ranks, s->b.subdivisions);
     int cut = (int)(step / s->b.subdivisions), images = s->b.batch / s->b.subdivisions;
-    *row = (struct row){ .ranks = ranks };
+    *row = (struct row){ .ranks = ranks, .waited = -1 };
     if (images % cut) return;
     row->passes = (int)(step / ranks);
     row->images = images / cut;
@@ -146,33 +140,16 @@ static amp_status prepare(scaling *s, amp_error *error)
 
 /* ---- what is shown ---- */
 
-static void step_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    const row *row = cell->record;
-    if (row->steps) amp_bench_step_text(&row->step, text);
-    else snprintf(text, AMP_CELL_TEXT, "cannot share the batch");
-}
-
-static void number_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    double value = *(const double *)cell->value;
-    if (((const row *)cell->record)->steps && value >= 0) amp_bench_number(text, value);
-}
-
-static void percent_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    double value = *(const double *)cell->value;
-    if (((const row *)cell->record)->steps) snprintf(text, AMP_CELL_TEXT, "%.0f %%", value);
-}
-
 #define ROW(member, ...) AMP_FIELD(row, member, __VA_ARGS__)
 static const amp_field row_fields[] = {
-    ROW(ranks, .title = "ranks"), ROW(passes, .known = AMP_ABOVE_0, .title = "passes"),
-    ROW(images, .known = AMP_ABOVE_0, .title = "images/pass"), ROW(steps, .title = "steps"),
-    AMP_FIELD_AS("step_ms", row, step.median, .known = AMP_ABOVE_0, .title = "step", .cell = step_cell),
-    AMP_FIELD_AS("waited_ms", row, waited, .known = AMP_FROM_0, .title = "waited", .cell = number_cell),
-    ROW(images_per_second, .known = AMP_ABOVE_0, .title = "images/s", .cell = number_cell),
-    ROW(efficiency, .known = AMP_ABOVE_0, .title = "efficiency", .cell = percent_cell), { 0 } };
+    ROW(ranks, .title = "ranks"), ROW(passes, .known = AMP_ABOVE_0, .title = "passes", .none = "0"),
+    ROW(images, .known = AMP_ABOVE_0, .title = "images/pass", .none = "0"), ROW(steps, .title = "steps"),
+    AMP_FIELD_AS("step_ms", row, step.typical, .known = AMP_ABOVE_0, .title = "step",
+                 .cell = amp_bench_step_cell, .none = "cannot share the batch"),
+    AMP_FIELD_AS("waited_ms", row, waited, .known = AMP_FROM_0, .title = "waited",
+                 .cell = amp_bench_number_cell),
+    ROW(images_per_second, .known = AMP_ABOVE_0, .title = "images/s", .cell = amp_bench_number_cell),
+    ROW(efficiency, .known = AMP_ABOVE_0, .title = "efficiency", .format = "%.0f %%"), { 0 } };
 
 static void show(const scaling *s, FILE *out)
 {

@@ -1,4 +1,4 @@
-/* Reads the lines of a benchmark's programs, and computes medians, spreads, ratios and the evidence for the
+/* Reads the lines of a benchmark's programs, and computes medians, spreads, ratios and the shares for the
  * verdicts. */
 #include "bench.h"
 
@@ -158,6 +158,10 @@ static double turn_median(const amp_bench_side *s, int turn, double *scratch)
 
 static void find_rounds(const amp_bench *b, rounds *r)
 {
+    size_t room = (size_t)b->turn + 1;
+    for (int i = 0; i < b->count; i++) if ((size_t)b->sides[i].steps > room) room = (size_t)b->sides[i].steps;
+    *r = (rounds){ .scratch = amp_allocated(calloc((AMP_BENCH_SIDES + 1) * room, sizeof *r->scratch)) };
+    for (int i = 0; i < AMP_BENCH_SIDES; i++) r->logs[i] = r->scratch + (size_t)(i + 1) * room;
     for (int turn = 0; turn <= b->turn; turn++) {
         int all_worked = 1;
         for (int i = 0; i < b->count; i++) {
@@ -169,15 +173,6 @@ static void find_rounds(const amp_bench *b, rounds *r)
     }
 }
 
-static void make_rounds(const amp_bench *b, rounds *r)
-{
-    size_t room = (size_t)b->turn + 1;
-    for (int i = 0; i < b->count; i++) if ((size_t)b->sides[i].steps > room) room = (size_t)b->sides[i].steps;
-    *r = (rounds){ .scratch = amp_allocated(calloc((AMP_BENCH_SIDES + 1) * room, sizeof *r->scratch)) };
-    for (int i = 0; i < AMP_BENCH_SIDES; i++) r->logs[i] = r->scratch + (size_t)(i + 1) * room;
-    find_rounds(b, r);
-}
-
 /* ---- a side ---- */
 
 static double sum_of(const double *values, int count)
@@ -187,17 +182,25 @@ static double sum_of(const double *values, int count)
     return sum;
 }
 
-static void scale_layers(amp_bench_side *s)
+/* A layer with fewer operations per byte is memory-bound: a processor makes about ten operations in fp32 in
+ * the time of reading a byte, and several times as many in half precision. */
+static const double operations_per_byte = 32;
+
+static void measure_layers(amp_bench_side *s, int subdivisions)
 {
-    double all = amp_bench_layers_ms(s);
-    double step = s->spread[AMP_BENCH_STEP].typical;
-    double scale = all > 0 ? (step - s->spread[AMP_BENCH_UPDATE].typical) / all : 0;
-    for (int i = 0; i < s->layer_count; i++) {
+    double all = amp_bench_layers_ms(s), step = s->spread[AMP_BENCH_STEP].typical;
+    double made = step - s->spread[AMP_BENCH_UPDATE].typical;
+    for (int i = 0; i < s->layer_count && all > 0; i++) {
         amp_bench_layer *l = &s->layers[i];
-        l->forward_ms *= scale;
-        l->backward_ms *= scale;
+        double part = amp_bench_layer_ms(l) / all;
+        l->forward_ms *= made / all;
+        l->backward_ms *= made / all;
         l->share = amp_bench_layer_ms(l) / step;
+        if (!l->in_half) s->fp32_share += part;
+        else if (l->bytes > 0 && l->operations < operations_per_byte * l->bytes) s->moving_share += part;
+        if (l->misaligned) s->misaligned_share += part;
     }
+    if (all > 0) s->call_us = 1e3 * made / (2 * s->layer_count * subdivisions);
 }
 
 static void measure_side(const amp_bench *b, amp_bench_side *s, const rounds *r)
@@ -209,7 +212,7 @@ static void measure_side(const amp_bench *b, amp_bench_side *s, const rounds *r)
     for (int p = 0; p < AMP_BENCH_PHASES; p++) s->spread[p].typical = step * sum_of(s->ms[p], s->steps) / all;
     s->images_per_second = 1e3 * b->batch * b->subdivisions / step;
     s->training_mb = s->peak_memory_mb > 0 ? s->peak_memory_mb + b->subdivisions * s->loaded_mb : 0;
-    scale_layers(s);
+    measure_layers(s, b->subdivisions);
     s->waiting = -1;
     if (!s->loading.steps) return;
     s->trained = s->load_rate = amp_waits_load_rate(&s->loading);
@@ -253,44 +256,23 @@ static int is_top(const amp_bench_side *s, int layer)
     return longer < AMP_BENCH_TOP;
 }
 
-int amp_bench_top_layers(const amp_bench *b, int *layers)
+static void find_top_layers(amp_bench *b)
 {
-    int count = 0;
     const amp_bench_side *first = NULL;
     for (int k = 0; k < b->count && !first; k++) if (b->sides[k].layer_count) first = &b->sides[k];
     for (int i = 0; first && i < first->layer_count; i++) {
         int top = 0;
         for (int k = 0; k < b->count; k++) top |= is_top(&b->sides[k], i);
         if (!top) continue;
-        int at = count++;
+        int at = b->top_count++;
         double ms = amp_bench_layer_ms(&first->layers[i]);
-        for (; at > 0 && amp_bench_layer_ms(&first->layers[layers[at - 1]]) < ms; at--)
-            layers[at] = layers[at - 1];
-        layers[at] = i;
+        for (; at > 0 && amp_bench_layer_ms(&first->layers[b->top[at - 1]]) < ms; at--)
+            b->top[at] = b->top[at - 1];
+        b->top[at] = i;
     }
-    return count;
 }
 
 /* ---- the whole ---- */
-
-/* A layer with fewer operations per byte is memory-bound: a processor makes about ten operations in fp32 in
- * the time of reading a byte, and several times as many in half precision. */
-static const double operations_per_byte = 32;
-
-static amp_bench_evidence evidence_of(const amp_bench *b, const amp_bench_side *fp32, const amp_bench_side *s)
-{
-    amp_bench_evidence e = { .fp32 = fp32, .half = s, .cores = b->cores };
-    double all = amp_bench_layers_ms(s);
-    for (int i = 0; i < s->layer_count && all > 0; i++) {
-        const amp_bench_layer *l = &s->layers[i];
-        double share = amp_bench_layer_ms(l) / all;
-        if (!l->in_half) e.fp32_share += share;
-        else if (l->bytes > 0 && l->operations < operations_per_byte * l->bytes) e.moving_share += share;
-        if (l->misaligned) e.misaligned_share += share;
-    }
-    if (s->layer_count) e.call_us = 1e3 * all / (2 * s->layer_count * b->subdivisions);
-    return e;
-}
 
 static void judge_all(amp_bench *b)
 {
@@ -299,8 +281,7 @@ static void judge_all(amp_bench *b)
     for (int i = 0; fp32 && i < b->count; i++) {
         const amp_bench_side *s = &b->sides[i];
         if (s->left_out || (strcmp(s->dtype, "bf16") && strcmp(s->dtype, "fp16"))) continue;
-        amp_bench_evidence e = evidence_of(b, fp32, s);
-        amp_bench_judge(&e, &b->verdicts[b->verdict_count++]);
+        amp_bench_judge(fp32, s, b->cores, &b->verdicts[b->verdict_count++]);
     }
 }
 
@@ -310,7 +291,7 @@ amp_status amp_bench_summarize(amp_bench *b, amp_error *error)
         if (!b->sides[i].left_out && !b->sides[i].steps)
             return amp_fail(error, AMP_IO_FAILED, "%s: no step was measured", b->sides[i].dtype);
     rounds r;
-    make_rounds(b, &r); /* before the steps are sorted */
+    find_rounds(b, &r); /* before the steps are sorted */
     for (int i = 0; i < b->count; i++) if (!b->sides[i].left_out) measure_side(b, &b->sides[i], &r);
     const amp_bench_side *stock = amp_bench_side_of(b, "stock"), *fp32 = amp_bench_side_of(b, "fp32");
     for (int i = 0; i < b->count; i++) {
@@ -320,10 +301,7 @@ amp_status amp_bench_summarize(amp_bench *b, amp_error *error)
     }
     free(r.scratch);
     judge_all(b);
-    int most = 0;
-    for (int i = 0; i < b->count; i++) if (b->sides[i].layer_count > most) most = b->sides[i].layer_count;
-    b->top = amp_allocated(calloc((size_t)most + 1, sizeof *b->top));
-    b->top_count = amp_bench_top_layers(b, b->top);
+    find_top_layers(b);
     return AMP_OK;
 }
 
@@ -335,7 +313,5 @@ void amp_bench_free(amp_bench *b)
         free(b->sides[i].layers);
         free(b->sides[i].operations);
     }
-    free(b->top);
-    b->top = NULL;
     b->count = 0;
 }

@@ -1,31 +1,14 @@
-/* Is half precision worth it here? A word and figures for each dtype.
- *
- * Time: worth it at 1.1 times the speed of the engine's own fp32 or more. The verdict is `cannot tell` if the
- * interval of the true ratio contains 1.1 or is too wide to mean anything, if fewer than 5 steps were
- * measured, or if a step takes less than a millisecond: then mostly the turns, and the cold caches after
- * them, are measured. Below 1.1 the causes are listed:
- *
- *   no native half   the backend stores this dtype and computes in fp32
- *   fixed costs      a layer's forward or backward takes less than 50 microseconds on average, so that the
- *                    cost of a call shows
- *   update           at least half of a step is the update, which is fp32 in all dtypes
- *   fp32 layers      at least half of the layers' time is in layers that run in fp32
- *   memory-bound     at least half of it is in layers that do fewer than 32 additions and multiplications per
- *                    byte they read and write
- *   misaligned       at least half of it is in products whose input or output channels are not a multiple
- *                    of 8
- *
- * Memory: saved if the peak is at most 0.95 times fp32's and 8 MB below it: the same program varies by less
- * from run to run. */
+/* Is half precision worth it here? A word and figures for each dtype; docs/commands.md explains the words. */
 #include "bench.h"
-
-#include "../table.h"
 
 const char *const amp_bench_reason_names[AMP_BENCH_REASONS] = {
     "no native half", "fixed costs", "update", "fp32 layers", "memory-bound", "misaligned" };
 
-static const double worth_from = 1.1, memory_below = .95, memory_mb = 8, short_call_us = 50, most_of = .5,
-                    short_step_ms = 1;
+static const double worth_from = 1.1;                     /* times the speed of the engine's own fp32 */
+static const double memory_below = .95, memory_mb = 8;    /* one program varies by less from run to run */
+static const double short_call_us = 50, most_of = .5;     /* below and from which a reason holds */
+/* In shorter steps it is the turns that are measured, and the cold caches after them. */
+static const double short_step_ms = 1;
 enum { FEWEST_STEPS = 5 };
 
 const char *amp_bench_number(char text[16], double value)
@@ -35,25 +18,22 @@ const char *amp_bench_number(char text[16], double value)
 }
 
 static double step_ms(const amp_bench_side *s) { return s->spread[AMP_BENCH_STEP].typical; }
-static double update_share(const amp_bench_side *s)
-{
-    return s->spread[AMP_BENCH_UPDATE].typical / step_ms(s);
-}
 
 /* Finds the reasons that hold, and lists them with their figures: "update 50 %, misaligned 81 %". */
-static void find_reasons(const amp_bench_evidence *e, amp_bench_verdict *v)
+static void find_reasons(const amp_bench_side *half, amp_bench_verdict *v)
 {
     const double share[AMP_BENCH_REASONS] = {
-        [AMP_BENCH_UPDATE_COSTS] = update_share(e->half), [AMP_BENCH_FP32_LAYERS] = e->fp32_share,
-        [AMP_BENCH_MEMORY_BOUND] = e->moving_share, [AMP_BENCH_MISALIGNED] = e->misaligned_share };
+        [AMP_BENCH_UPDATE_COSTS] = half->spread[AMP_BENCH_UPDATE].typical / step_ms(half),
+        [AMP_BENCH_FP32_LAYERS] = half->fp32_share, [AMP_BENCH_MEMORY_BOUND] = half->moving_share,
+        [AMP_BENCH_MISALIGNED] = half->misaligned_share };
     for (int i = 0; i < AMP_BENCH_REASONS; i++) v->reason[i] = share[i] >= most_of;
-    v->reason[AMP_BENCH_NO_NATIVE_HALF] = e->half->support != AMP_SUPPORT_NATIVE;
-    v->reason[AMP_BENCH_FIXED_COSTS] = e->call_us > 0 && e->call_us < short_call_us;
+    v->reason[AMP_BENCH_NO_NATIVE_HALF] = half->support != AMP_SUPPORT_NATIVE;
+    v->reason[AMP_BENCH_FIXED_COSTS] = half->call_us > 0 && half->call_us < short_call_us;
     for (int i = 0; i < AMP_BENCH_REASONS; i++) {
         if (!v->reason[i]) continue;
         amp_append(v->why, sizeof v->why, "%s%s", v->why[0] ? ", " : "", amp_bench_reason_names[i]);
         if (share[i] > 0) amp_append(v->why, sizeof v->why, " %.0f %%", 100 * share[i]);
-        if (i == AMP_BENCH_FIXED_COSTS) amp_append(v->why, sizeof v->why, " %.1f us", e->call_us);
+        if (i == AMP_BENCH_FIXED_COSTS) amp_append(v->why, sizeof v->why, " %.1f us", half->call_us);
     }
     if (!v->why[0]) amp_append(v->why, sizeof v->why, "no single cause");
 }
@@ -64,16 +44,16 @@ static int tells(const amp_bench_ratio *r) { return r->least <= r->most; }
 #define add(to, ...) amp_append(to, AMP_BENCH_TEXT, __VA_ARGS__)
 
 /* Adds what to do if there is no verdict; nothing if there is one. */
-static void add_what_is_missing(char *w, const amp_bench_evidence *e)
+static void add_what_is_missing(char *w, const amp_bench_side *fp32, const amp_bench_side *half)
 {
     char ms[16];
-    const amp_bench_ratio *speedup = &e->half->over_fp32;
-    int steps = e->half->steps < e->fp32->steps ? e->half->steps : e->fp32->steps;
+    const amp_bench_ratio *speedup = &half->over_fp32;
+    int steps = half->steps < fp32->steps ? half->steps : fp32->steps;
     if (steps < FEWEST_STEPS)
         add(w, "too few steps were measured (%d): give -iters %d or more.", steps, FEWEST_STEPS);
-    else if (step_ms(e->half) < short_step_ms && step_ms(e->fp32) < short_step_ms)
+    else if (step_ms(half) < short_step_ms && step_ms(fp32) < short_step_ms)
         add(w, "steps of %s ms are too short to be compared: give a larger -batch.",
-            amp_bench_number(ms, step_ms(e->half)));
+            amp_bench_number(ms, step_ms(half)));
     else if (!tells(speedup))
         add(w, "the steps differ too much: use a quieter machine, or more -iters.");
     else if (speedup->least < worth_from && speedup->most >= worth_from)
@@ -81,21 +61,21 @@ static void add_what_is_missing(char *w, const amp_bench_evidence *e)
             worth_from);
 }
 
-void amp_bench_judge(const amp_bench_evidence *e, amp_bench_verdict *v)
+void amp_bench_judge(const amp_bench_side *fp32, const amp_bench_side *half, int cores, amp_bench_verdict *v)
 {
-    const amp_bench_ratio over = e->half->over_fp32;
-    const double before_mb = e->fp32->peak_memory_mb, mb = e->half->peak_memory_mb;
+    const amp_bench_ratio over = half->over_fp32;
+    const double before_mb = fp32->peak_memory_mb, mb = half->peak_memory_mb;
     char rates[AMP_WAITS_TEXT];
-    *v = (amp_bench_verdict){ .dtype = e->half->dtype, .speedup = over };
+    *v = (amp_bench_verdict){ .dtype = half->dtype, .speedup = over };
     v->memory_ratio = before_mb > 0 ? mb / before_mb : 0;
     v->saves_memory = v->memory_ratio > 0 && v->memory_ratio <= memory_below && before_mb - mb >= memory_mb;
-    add_what_is_missing(v->advice, e);
+    add_what_is_missing(v->advice, fp32, half);
     v->worth = v->advice[0] ? AMP_BENCH_CANNOT_TELL
              : over.ratio >= worth_from ? AMP_BENCH_WORTH_IT : AMP_BENCH_NOT_WORTH_IT;
-    if (over.ratio < worth_from && tells(&over)) find_reasons(e, v);
-    if (v->reason[AMP_BENCH_NO_NATIVE_HALF] && e->half->note[0])
-        add(v->advice, "%s%s.", v->advice[0] ? " " : "", e->half->note);
-    if (amp_waits_is_slow(&e->half->loading))
+    if (over.ratio < worth_from && tells(&over)) find_reasons(half, v);
+    if (v->reason[AMP_BENCH_NO_NATIVE_HALF] && half->note[0])
+        add(v->advice, "%s%s.", v->advice[0] ? " " : "", half->note);
+    if (amp_waits_is_slow(&half->loading))
         add(v->advice, "%s%s: try cache=disk, more cores or smaller photos.", v->advice[0] ? " " : "",
-            amp_waits_text(&e->half->loading, e->cores, rates));
+            amp_waits_text(&half->loading, cores, rates));
 }

@@ -2,14 +2,13 @@
  * says what accuracy is lost and what time and memory is saved. */
 #include "comparison.h"
 
-#include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "../cfg_copy.h"
 #include "../command.h"
 #include "../data_scan.h"
 #include "../../files/safe_file.h"
-#include "../../host/network/state.h"
 #include "../../host/program/version.h"
 
 enum { INTERRUPTED = 130, USUAL_SEEDS = 3, FIRST_LOOK = 3, USUAL_MOST_SEEDS = 24 };
@@ -120,10 +119,10 @@ static amp_status read_command(int argc, char **argv, amp_compare *compare, amp_
 static void free_compare(amp_compare *compare)
 {
     amp_comparison *c = &compare->result;
-    amp_compare_close(compare);
+    if (compare->lock >= 0) close(compare->lock);
     for (int i = 0; c->runs && i < c->dtype_count * c->seed_count; i++) free(c->runs[i].rows);
-    char *texts[] = { c->title, c->machine, c->date, compare->base, compare->folder };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
+    free(compare->base);
+    free(compare->folder);
     amp_lines_free(&c->advice);
     free(c->runs);
     free(c->summaries);
@@ -184,20 +183,21 @@ static amp_status look_at_data(amp_comparison *c, amp_error *error)
 static amp_status inspect(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
-    char processor[256], machine[700], title[600], date[32];
+    char processor[256];
     time_t now = time(NULL);
     struct tm utc;
     AMP_TRY(look_at_cfg(c, error));
     AMP_TRY(look_at_data(c, error));
     if (c->weights) AMP_TRY(amp_readable(c->weights, "the weights", error)); /* the trainings check further */
     amp_machine_processor(processor, sizeof processor);
-    snprintf(machine, sizeof machine, "%s%s%s", processor, processor[0] ? "; " : "",
+    snprintf(compare->machine, sizeof compare->machine, "%s%s%s", processor, processor[0] ? "; " : "",
              compare->hardware.description);
-    snprintf(title, sizeof title, "%.250s on %.250s", amp_file_name(c->cfg), amp_file_name(c->data));
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    c->machine = amp_allocated(strdup(machine));
-    c->title = amp_allocated(strdup(title));
-    c->date = amp_allocated(strdup(date));
+    snprintf(compare->title, sizeof compare->title, "%.250s on %.250s", amp_file_name(c->cfg),
+             amp_file_name(c->data));
+    strftime(compare->date, sizeof compare->date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    c->machine = compare->machine;
+    c->title = compare->title;
+    c->date = compare->date;
     compare->base = amp_allocated(amp_fork_base_name(c->cfg));
     return AMP_OK;
 }
@@ -207,7 +207,7 @@ static amp_status inspect(amp_compare *compare, amp_error *error)
 static amp_status validate_seed(amp_compare *compare, int s, amp_error *error)
 {
     amp_comparison *c = &compare->result;
-    for (int d = 0; d < c->dtype_count && !compare->stops(); d++) {
+    for (int d = 0; d < c->dtype_count && !amp_turns_interrupted(); d++) {
         amp_run *run = amp_comparison_run(c, d, s);
         if (run->state != AMP_RUN_TRAINED) continue;
         fprintf(stderr, "amp: %s, seed %u: validating; images: %ld\n", run->dtype, run->seed,
@@ -227,7 +227,7 @@ static amp_status train_seed(amp_compare *compare, int s, amp_error *error)
         if (!amp_run_is_trained(run)) runs[count++] = run;
     }
     int together = compare->sequential ? 1 : count;
-    for (int k = 0; k < count && !compare->stops(); k += together)
+    for (int k = 0; k < count && !amp_turns_interrupted(); k += together)
         AMP_TRY(amp_compare_train(compare, runs + k, together, error));
     return validate_seed(compare, s, error);
 }
@@ -237,9 +237,9 @@ static amp_status train_all(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
     for (int before = 0;;) {
-        for (int s = before; s < c->seed_count && !compare->stops(); s++)
+        for (int s = before; s < c->seed_count && !amp_turns_interrupted(); s++)
             AMP_TRY(train_seed(compare, s, error));
-        if (!compare->until || compare->stops() || c->seed_count >= compare->most_seeds) return AMP_OK;
+        if (!compare->until || amp_turns_interrupted() || c->seed_count >= compare->most_seeds) return AMP_OK;
         amp_compare_statistics(c);
         if (amp_compare_is_settled(c)) return AMP_OK;
         before = c->seed_count;
@@ -280,7 +280,7 @@ static amp_status report(amp_compare *compare, amp_error *error)
 {
     judge_results(compare);
     AMP_TRY(write_reports(compare, error));
-    amp_report_table(&compare->result, stdout);
+    amp_report_table(stdout, &compare->result);
     printf("\nreport: %s/report.html (report.json, report.csv; steps, logs and weights in runs/)\n",
            compare->folder);
     fflush(stdout);
@@ -300,28 +300,6 @@ static amp_status name_failures(const amp_compare *compare, amp_error *error)
     if (!failed) return AMP_OK;
     return amp_fail(error, AMP_DIVERGED, "%d of %d trainings failed; %s, seed %u: %s", failed, all,
                     first->dtype, first->seed, first->failure);
-}
-
-/* ---- Ctrl-C ---- */
-
-static volatile sig_atomic_t stop;
-
-static int stops(void) { return stop != 0; }
-
-static void ask_to_stop(int signal)
-{
-    stop = 1;
-}
-
-/* A second signal of the same kind ends this program at once, and the trainings with it. A signal that was
- * ignored at the start (nohup) stays ignored. */
-static void watch_signals(void)
-{
-    static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-    struct sigaction action = { .sa_handler = ask_to_stop, .sa_flags = (int)SA_RESETHAND }, before;
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        if (!sigaction(signals[i], NULL, &before) && before.sa_handler != SIG_IGN)
-            sigaction(signals[i], &action, NULL);
 }
 
 /* ---- the verb ---- */
@@ -347,21 +325,21 @@ static amp_status compare_all(amp_compare *compare, amp_error *error)
     if (status == AMP_OK) status = amp_runs_read(compare, 0, error);
     if (status == AMP_OK) {
         announce(compare);
-        watch_signals();
+        amp_turns_watch_signals();
         status = train_all(compare, error);
     }
     if (status != AMP_OK) {
         if (!compare->steps_seen) amp_compare_undo(compare);
         return status;
     }
-    c->interrupted = stops();
+    c->interrupted = amp_turns_interrupted() != 0;
     AMP_TRY(report(compare, error));
     return c->interrupted ? AMP_OK : name_failures(compare, error);
 }
 
 amp_status amp_command_compare(int argc, char **argv, amp_error *error)
 {
-    amp_compare compare = { .lock = -1, .stops = stops };
+    amp_compare compare = { .lock = -1 };
     amp_status status = read_command(argc, argv, &compare, error);
     if (status == AMP_OK) status = compare_all(&compare, error);
     int is_interrupted = status == AMP_OK && compare.result.interrupted;

@@ -17,7 +17,6 @@
 
 #include "../cfg_copy.h"
 #include "../../files/checksum.h"
-#include "../../host/data/text_lines.h"
 #include "../../host/program/cfg.h"
 
 #include <errno.h>
@@ -47,8 +46,7 @@ static amp_status check_name(const amp_compare *compare, amp_error *error)
                         "name", compare->folder);
     if (length > DARKNETS_ROOM)
         return amp_fail(error, AMP_BAD_CONFIG, "-report %.80s...: Darknet has room for a name of %d bytes, "
-                                               "but this needs %zu; use a shorter one, or one relative to "
-                                               "the current folder",
+                        "but this needs %zu; use a shorter one, or one relative to the current folder",
                         compare->folder, DARKNETS_ROOM, length);
     return AMP_OK;
 }
@@ -90,9 +88,8 @@ static amp_status compare_settings(const char *file, const amp_lines *now, const
         while (i < there.count && strcmp(there.line[i], now->line[k])) i++;
         if (i == there.count)
             status = amp_fail(error, AMP_BAD_CONFIG, "%s: the comparison in this folder was made with other "
-                                                     "settings, not with %.400s; choose another folder with "
-                                                     "-report, or remove this one", compare->folder,
-                                                     now->line[k]);
+                              "settings, not with %.400s; choose another folder with -report, or remove this "
+                              "one", compare->folder, now->line[k]);
     }
     amp_lines_free(&there);
     return status;
@@ -140,8 +137,7 @@ static amp_status begin_folder(amp_compare *compare, const char *file, const amp
     AMP_TRY(make_folder(runs, &compare->made_runs, error));
     if (!compare->made_runs)
         return amp_fail(error, AMP_BAD_CONFIG, "%s: it exists already, but %s, which would name its "
-                                               "settings, is missing; choose another folder with -report, or "
-                                               "remove it", runs, file);
+                        "settings, is missing; choose another folder with -report, or remove it", runs, file);
     return write_settings(file, now, error);
 }
 
@@ -188,12 +184,6 @@ void amp_compare_undo(amp_compare *compare)
         unlink(path);
     }
     if (compare->made_folder) rmdir(compare->folder); /* fails if it has other files */
-}
-
-void amp_compare_close(amp_compare *compare)
-{
-    if (compare->lock >= 0) close(compare->lock);
-    compare->lock = -1;
 }
 
 /* ---- a training: names ---- */

@@ -1,13 +1,7 @@
-/* The numbers of a comparison: medians within a run, means and differences over the seeds.
- *
- * Speed. A run's speed is the median over its steps, and a dtype's speed is the geometric mean over the
- * seeds. The speed-up is the quotient of two dtypes' speeds. Only steps count that were made while all dtypes
- * of the seed trained, in turns: when a dtype is done, the others have the machine for themselves. The first
- * tenth of a run never counts: caches are cold, and fp16 looks for its loss scale. A run that failed is left
- * out.
- *
- * Scores. For each dtype, the mean over the seeds, and the mean of the differences to the reference's runs
- * with the same seeds, with Student's interval (statistics.h). */
+/* The numbers of a comparison: medians within a run, means and differences over the seeds (docs/commands.md).
+ * For speed only steps count that were made while all dtypes of the seed trained, in turns: when a dtype is
+ * done, the others have the machine for themselves. The first tenth of a run never counts: caches are cold,
+ * and fp16 looks for its loss scale. A run that failed is left out. */
 #include "comparison.h"
 
 #include <math.h>

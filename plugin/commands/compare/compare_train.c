@@ -19,7 +19,6 @@ typedef struct program {
     amp_compare *compare;
     amp_run *run;
     amp_run_files files;
-    amp_turns_words words;
     int resumed;
     size_t rows_before;         /* steps that the run had made before it was resumed */
     int scores;                 /* scores that a validation has written */
@@ -108,18 +107,20 @@ static void count_step(progress *p)
 /* ---- training ---- */
 
 /* -clear: the training starts at step 0 from the given weights, even if they have a sidecar. */
-static amp_status prepare(amp_compare *compare, program *p, amp_run *run, amp_error *error)
+static amp_status prepare(amp_compare *compare, program *p, amp_run *run, amp_turns_program *started,
+                          amp_error *error)
 {
     const amp_comparison *c = &compare->result;
     const char *kind = c->kind == AMP_COMPARED_DETECTOR ? "detector" : "classifier";
     *p = (program){ .compare = compare, .run = run };
     amp_compare_files(compare, run, &p->files);
     AMP_TRY(amp_run_prepare(compare, run, &p->resumed, error));
-    amp_turns_add(&p->words, kind, "train", p->files.data, p->files.cfg, NULL);
-    if (p->resumed) amp_turns_add(&p->words, p->files.saved, NULL);
-    else if (c->weights) amp_turns_add(&p->words, c->weights, "-clear", NULL);
-    amp_turns_add_usual(&p->words, run->dtype, run->seed);
-    amp_turns_add(&p->words, amp_fork_log_option, p->files.steps, amp_fork_dont_show, NULL);
+    *started = (amp_turns_program){ .output = p->files.train_log, .append = p->resumed };
+    amp_turns_add(started, kind, "train", p->files.data, p->files.cfg, NULL);
+    if (p->resumed) amp_turns_add(started, p->files.saved, NULL);
+    else if (c->weights) amp_turns_add(started, c->weights, "-clear", NULL);
+    amp_turns_add_usual(started, run->dtype, run->seed);
+    amp_turns_add(started, amp_fork_log_option, p->files.steps, amp_fork_dont_show, NULL);
     return AMP_OK;
 }
 
@@ -164,21 +165,20 @@ static amp_status take_end(void *context, int k, const amp_turns_end *end, amp_e
     return amp_fail(error, AMP_BAD_CONFIG, "%s", run->failure);
 }
 
-static amp_status train(amp_compare *compare, program *trainings, amp_run **runs, int count, amp_error *error)
+amp_status amp_compare_train(amp_compare *compare, amp_run **runs, int count, amp_error *error)
 {
+    program trainings[count];
     amp_turns_program programs[count];
     amp_turns_watcher watcher = { trainings, take_step, take_end };
     progress shown = { .trainings = trainings, .count = count, .terminal = isatty(STDERR_FILENO) };
     for (int k = 0; k < count; k++) {
         program *p = &trainings[k];
-        AMP_TRY(prepare(compare, p, runs[k], error));
+        AMP_TRY(prepare(compare, p, runs[k], &programs[k], error));
         p->rows_before = p->run->count;
         p->progress = &shown;
-        programs[k] = (amp_turns_program){ .argv = p->words.argv, .output = p->files.train_log,
-                                           .append = p->resumed };
     }
     shown.began = shown.last = amp_clock_seconds();
-    amp_status status = amp_turns_run(programs, count, SLICE, compare->stops, &watcher, error);
+    amp_status status = amp_turns_run(programs, count, SLICE, amp_turns_interrupted, &watcher, error);
     if (shown.steps) draw(&shown);
     for (int k = 0; k < count; k++) {
         amp_error later, *to = status == AMP_OK ? error : &later;
@@ -187,14 +187,6 @@ static amp_status train(amp_compare *compare, program *trainings, amp_run **runs
         if (kept == AMP_OK) kept = amp_run_keep(compare, runs[k], to);
         if (status == AMP_OK) status = kept;
     }
-    return status;
-}
-
-amp_status amp_compare_train(amp_compare *compare, amp_run **runs, int count, amp_error *error)
-{
-    program *trainings = amp_allocated(calloc((size_t)count + 1, sizeof *trainings));
-    amp_status status = train(compare, trainings, runs, count, error);
-    free(trainings);
     return status;
 }
 
@@ -212,15 +204,15 @@ static amp_status take_score(void *context, int k, const char *line, amp_error *
 amp_status amp_compare_validate(amp_compare *compare, amp_run *run, amp_error *error)
 {
     program p = { .compare = compare, .run = run };
-    amp_turns_program valid = { .argv = p.words.argv, .output = p.files.valid_log };
+    amp_turns_program valid = { .output = p.files.valid_log };
     const amp_turns_watcher watcher = { &p, take_score, NULL };
     amp_compare_files(compare, run, &p.files);
-    amp_turns_add(&p.words, "amp", "valid", p.files.data, p.files.cfg, p.files.weights, NULL);
-    amp_turns_add_usual(&p.words, run->dtype, run->seed);
-    AMP_TRY(amp_turns_run(&valid, 1, 1, compare->stops, &watcher, error));
+    amp_turns_add(&valid, "amp", "valid", p.files.data, p.files.cfg, p.files.weights, NULL);
+    amp_turns_add_usual(&valid, run->dtype, run->seed);
+    AMP_TRY(amp_turns_run(&valid, 1, 1, amp_turns_interrupted, &watcher, error));
     if (p.scores == 2 && valid.end.exited && valid.end.status == 0) {
         run->state = AMP_RUN_DONE;
-    } else if (!compare->stops()) {
+    } else if (!amp_turns_interrupted()) {
         run->state = AMP_RUN_FAILED;
         explain(run, "validation", &valid.end, p.files.valid_log);
     }

@@ -57,27 +57,19 @@ static void advise_on_accuracy(amp_comparison *c, const amp_dtype_summary *s)
 
 /* ---- speed ---- */
 
-/* The number of measured steps in the shorter of the two dtypes' trainings. */
-static size_t fewest_steps(const amp_comparison *c, int d)
-{
-    size_t fewest = SIZE_MAX;
-    for (int i = 0; i < 2 * c->seed_count; i++) {
-        const amp_run *run = amp_comparison_run(c, i % 2 ? d : c->reference, i / 2);
-        int counts = run->state != AMP_RUN_FAILED && run->count;
-        if (counts && run->speed_steps < fewest) fewest = run->speed_steps;
-    }
-    return fewest;
-}
+/* Of the steps that speed is measured by: how many the shortest training has, and how long all take. */
+typedef struct measured { size_t fewest; double seconds; } measured;
 
-/* The duration of the steps that speed is measured by, over all seeds. */
-static double seconds_measured(const amp_comparison *c, int d)
+static measured measured_of(const amp_comparison *c, int d)
 {
-    double seconds = 0;
+    measured m = { SIZE_MAX, 0 };
     for (int s = 0; s < c->seed_count; s++) {
         const amp_run *run = amp_comparison_run(c, d, s);
-        if (run->state != AMP_RUN_FAILED) seconds += run->speed_seconds;
+        if (run->state == AMP_RUN_FAILED || !run->count) continue;
+        if (run->speed_steps < m.fewest) m.fewest = run->speed_steps;
+        m.seconds += run->speed_seconds;
     }
-    return seconds;
+    return m;
 }
 
 /* Whether the word applies to every seed. */
@@ -92,8 +84,9 @@ static amp_speed speed_of(const amp_times *t)
 static void judge_speed(amp_comparison *c, int d, const char *note)
 {
     amp_dtype_summary *s = &c->summaries[d];
-    size_t steps = fewest_steps(c, d);
-    double seconds = fmin(seconds_measured(c, d), seconds_measured(c, c->reference));
+    const measured ours = measured_of(c, d), theirs = measured_of(c, c->reference);
+    size_t steps = ours.fewest < theirs.fewest ? ours.fewest : theirs.fewest;
+    double seconds = fmin(ours.seconds, theirs.seconds);
     if (!isfinite(s->speedup.ratio)) return;
     s->speed = AMP_SPEED_UNDECIDED;
     if (steps < AMP_SPEED_STEPS)

@@ -1,7 +1,4 @@
-/* What the files of `darknet amp compare` share. compare.c reads the command line and runs the comparison.
- * compare_files.c keeps the report's folder and the files of each training. compare_train.c starts the
- * programs that train and validate, and shows how far they are. compare_statistics.c computes means and
- * intervals, and compare_verdict.c judges. */
+/* What the files of `darknet amp compare` share; compare.c runs the comparison. */
 #pragma once
 
 #include "../arguments.h"
@@ -91,12 +88,12 @@ typedef struct amp_dtype_summary {
 
 typedef struct amp_comparison {
     amp_compared_kind kind;
-    char *title;             /* "bccd.cfg on bccd.data" */
+    const char *title;       /* "bccd.cfg on bccd.data" */
     const char *data, *cfg, *weights; /* as given; weights NULL: from random ones */
     /* "AMD EPYC (2 threads of 2), AVX512_BF16; oneDNN 2.6": the processor, and the engine's description */
-    char *machine;
+    const char *machine;
     const char *version;     /* of this program */
-    char *date;              /* ISO 8601 */
+    const char *date;        /* ISO 8601 */
     long iterations;
     int batch, width, height, classes, boxes;
     long train_images, valid_images;
@@ -125,10 +122,9 @@ static inline amp_run *amp_comparison_run(const amp_comparison *c, int dtype, in
 /* The names of score[i]: "mAP@0.5", "mAP@0.5:0.95", or "top-1", "top-5". */
 const char *amp_score_name(const amp_comparison *, int i);
 
-/* The report's three formats (commands/report), of an amp_comparison; CSV has one line per run. */
-amp_output_writer amp_report_html, amp_report_json, amp_report_csv;
-/* For the terminal: what was measured of each dtype, the verdicts, and the advice. */
-void amp_report_table(const amp_comparison *, FILE *);
+/* An amp_comparison in the report's formats (commands/report): CSV has one line per run; the table, for the
+ * terminal, what was measured of each dtype, the verdicts, and the advice. */
+amp_output_writer amp_report_html, amp_report_json, amp_report_csv, amp_report_table;
 
 /* ---- the comparison under way ---- */
 
@@ -140,6 +136,7 @@ typedef struct amp_compare {
     amp_comparison result;
     amp_lines dtypes;      /* what result.dtypes points at */
     amp_machine hardware;
+    char title[600], machine[700], date[32]; /* what result points at */
     char *base;                /* the .cfg's name without folder and ending, as in names of .weights files */
     char *folder;              /* the report's, runs/ in it */
     int sequential;        /* -sequential: dtypes one after the other, not in turns */
@@ -148,7 +145,6 @@ typedef struct amp_compare {
     int lock;                  /* descriptor; -1: not taken */
     int made_folder, made_runs; /* by this call */
     long steps_seen;           /* in this call, of all runs */
-    int (*stops)(void);        /* whether a signal has asked to stop */
 } amp_compare;
 
 /* The names of one run's files. */
@@ -163,7 +159,7 @@ typedef struct amp_run_files {
     char result[AMP_COMPARE_PATH];
 } amp_run_files;
 
-/* ---- compare_files.c ---- */
+/* ---- compare_files.c: the report's folder and the files of each training ---- */
 
 /* Makes and locks the report's folder, or opens the folder of an earlier call with the same settings.
  * AMP_BAD_CONFIG: it was made with other settings. AMP_IO_FAILED: it cannot be written, or another comparison
@@ -171,7 +167,6 @@ typedef struct amp_run_files {
 amp_status amp_compare_open(amp_compare *, amp_error *);
 /* Removes the folders that this call has made, if nothing was trained. */
 void amp_compare_undo(amp_compare *);
-void amp_compare_close(amp_compare *);
 /* The names of a run's files. */
 void amp_compare_files(const amp_compare *, const amp_run *, amp_run_files *);
 
@@ -188,7 +183,7 @@ amp_status amp_run_read_steps(const amp_compare *, amp_run *, amp_error *);
 int amp_run_is_over(const amp_compare *, const amp_run *);
 void amp_run_add_row(amp_run *, const amp_log_row *);
 
-/* ---- compare_train.c ---- */
+/* ---- compare_train.c: the programs that train and validate ---- */
 
 /* Trains these runs in turns. A run that fails is marked as failed. AMP_BAD_CONFIG: one failed before any run
  * of this call had made a step, so the input is at fault. */

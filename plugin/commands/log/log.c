@@ -98,8 +98,8 @@ amp_status amp_command_log(int argc, char **argv, amp_error *error)
 {
     const char *file = NULL, *svg = NULL;
     const amp_argument arguments[] = {
-        { .name = "CSV", .text = &file, .about = "the log that a running or finished training writes with "
-                                                 "-log" },
+        { .name = "CSV", .text = &file,
+          .about = "the log that a running or finished training writes with -log" },
         { .name = "-svg", .value = "FILE", .text = &svg,
           .about = "draws loss, gradient norm and loss scale" },
         { 0 } };

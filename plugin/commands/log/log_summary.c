@@ -1,12 +1,8 @@
 /* Summarizes a training's log.
  *
  * Skipped steps have a loss but no gradient norm. Medians are of steps that were made; quarters are of rows.
- * Three signs of a training that fails are looked for:
- *  - the loss scale only fell over the last COLLAPSE_STEPS rows, by at least a factor of 2^5. A scale that
- *    finds its level at the start of a training falls too, so the first COLLAPSE_STEPS rows do not count;
- *  - the median of the gradient's norm over the last quarter is more than ten times the least median of the
- *    earlier quarters;
- *  - the gradient's norm was 0 in the last AMP_ZERO_NORMS steps that were made, or in more. */
+ * docs/commands.md has the signs of a training that fails. A loss scale that finds its level at the start
+ * falls too, so the first COLLAPSE_STEPS rows do not count. */
 #include "log.h"
 
 #include "../../host/program/failure.h"

@@ -93,53 +93,30 @@ static int is_better(const amp_truth *truth, double iou, const amp_truth *best, 
     return iou >= best_iou;
 }
 
-/* COCO's rule, separately at each threshold. detection: the next one by descending score; truths: those of
- * its image and class; taken[i]: bit t is set if truth i is taken at threshold t. */
-static void match_coco(ranked *detection, const amp_truth *const *truths, size_t truth_count,
-                       const double *thresholds, uint16_t *taken)
+/* Matches the next detection by descending score with the ground truths of its image and class, separately at
+ * each threshold. COCO considers only truths that are free; VOC only the one with the highest overlap, the
+ * first of equal ones. taken[i]: bit t is set if truth i is taken at threshold t; 0 at the start. */
+static void match(ranked *detection, const amp_truth *const *truths, size_t truth_count, amp_ap_points points,
+                  const double *thresholds, uint16_t *taken)
 {
+    const amp_detected *d = detection->detected;
+    const int is_coco = points == AMP_AP_COCO;
     size_t best[THRESHOLDS];
     double best_iou[THRESHOLDS] = {0};
-    for (size_t i = 0; i < truth_count; i++) {
-        double iou = amp_box_iou(detection->detected->box, truths[i]->box);
+    for (size_t i = first_truth_of(d, truths, truth_count);
+         i < truth_count && truths[i]->class_id == d->class_id && truths[i]->image == d->image; i++) {
+        double iou = amp_box_iou(d->box, truths[i]->box);
         for (int t = 0; t < THRESHOLDS; t++) {
-            if (!(iou >= thresholds[t]) || taken[i] >> t & 1) continue;
-            if (!is_better(truths[i], iou, best_iou[t] > 0 ? truths[best[t]] : NULL, best_iou[t])) continue;
+            const amp_truth *before = best_iou[t] > 0 ? truths[best[t]] : NULL;
+            if (!(iou >= thresholds[t]) || (is_coco && taken[i] >> t & 1)) continue;
+            if (is_coco ? !is_better(truths[i], iou, before, best_iou[t]) : iou <= best_iou[t]) continue;
             best_iou[t] = iou;
             best[t] = i;
         }
     }
     for (int t = 0; t < THRESHOLDS; t++)
-        if (best_iou[t] > 0) take(detection, truths[best[t]], &taken[best[t]], t, best_iou[t]);
-}
-
-/* PASCAL VOC's rule: only the truth with the highest overlap counts, the first of equal ones. */
-static void match_voc(ranked *detection, const amp_truth *const *truths, size_t truth_count,
-                      const double *thresholds, uint16_t *taken)
-{
-    size_t best = 0;
-    double best_iou = 0;
-    for (size_t i = 0; i < truth_count; i++) {
-        double iou = amp_box_iou(detection->detected->box, truths[i]->box);
-        if (iou <= best_iou) continue;
-        best_iou = iou;
-        best = i;
-    }
-    for (int t = 0; t < THRESHOLDS; t++)
-        if (best_iou >= thresholds[t] && (truths[best]->difficult || !(taken[best] >> t & 1)))
-            take(detection, truths[best], &taken[best], t, best_iou);
-}
-
-/* Matches the next detection by descending score with the ground truths of its image and class. taken: one
- * for each truth, 0 at the start. */
-static void match(ranked *detection, const amp_truth *const *truths, size_t truth_count, amp_ap_points points,
-                  const double *thresholds, uint16_t *taken)
-{
-    const amp_detected *d = detection->detected;
-    size_t first = first_truth_of(d, truths, truth_count), end = first;
-    while (end < truth_count && truths[end]->class_id == d->class_id && truths[end]->image == d->image) ++end;
-    if (points == AMP_AP_COCO) match_coco(detection, truths + first, end - first, thresholds, taken + first);
-    else match_voc(detection, truths + first, end - first, thresholds, taken + first);
+        if (best_iou[t] > 0 && (truths[best[t]]->difficult || !(taken[best[t]] >> t & 1)))
+            take(detection, truths[best[t]], &taken[best[t]], t, best_iou[t]);
 }
 
 typedef struct curve_point { int hits; double precision; } curve_point;

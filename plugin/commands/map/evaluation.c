@@ -9,7 +9,6 @@
 #include "../../host/program/failure.h"
 #include "../../host/program/turns.h"
 #include "../../host/training/loop.h"
-#include "../arguments.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -26,9 +25,7 @@ static amp_status load_all_weights(struct network *net, const char *file, amp_er
     AMP_TRY(amp_check_weights_size(net, file, 0, layers, &held, error));
     if (held < layers)
         return amp_fail(error, AMP_BAD_CONFIG, "%s: ends before the weights of layer %d: it was truncated, "
-                                               "or holds only a network's first layers, as pretrained "
-                                               "weights do", file,
-                        held);
+                        "or holds only a network's first layers, as pretrained weights do", file, held);
     amp_fork_load_weights(net, file);
     return amp_check_weights_sense(net, file, error);
 }
@@ -36,14 +33,11 @@ static amp_status load_all_weights(struct network *net, const char *file, amp_er
 amp_status amp_evaluation_open(const char *cfg, const char *weights, struct network **out, amp_error *error)
 {
     cfg_document *document;
-    *out = NULL;
     AMP_TRY(amp_cfg_document(cfg, &document, error)); /* the parser would end the program */
     amp_document_give_back(document);
     *out = amp_fork_make_network(cfg, cfg, 1);
     amp_status status = load_all_weights(*out, weights, error);
-    if (status == AMP_OK) return AMP_OK;
-    amp_fork_free_network(*out);
-    *out = NULL;
+    if (status != AMP_OK) amp_fork_free_network(*out);
     return status;
 }
 

@@ -1,11 +1,31 @@
 /* Runs a network on a list of images, one at a time. mAP and accuracy are measured with it. */
 #pragma once
 
-#include "image_loader.h"
+#include "../../host/data/text_lines.h"
+#include "../../host/fork_commands.h"
+
+/* ---- image_loader.c: prefetches images in threads of its own, and returns them in order ---- */
+
+typedef struct amp_loaded_image {
+    float *fitted;      /* the network's input, in planes; NULL where the file is no image */
+    int size[2];        /* width and height of the image in the file */
+    char failure[512];  /* if fitted is NULL: the path, and what is wrong */
+} amp_loaded_image;
+
+struct amp_image_loader;
+/* paths must outlive the loader. */
+struct amp_image_loader *amp_image_loader_start(const amp_lines *paths, int w, int h, int channels,
+                                                amp_image_fit);
+/* Returns the next image. Call it at most once for each path. The caller frees fitted. */
+amp_loaded_image amp_image_loader_next(struct amp_image_loader *);
+/* Waits for the threads, and frees the images that were not returned. */
+void amp_image_loader_stop(struct amp_image_loader *);
+
+/* ---- evaluation.c ---- */
 
 /* Makes the network, with or without AMP, and loads its weights. AMP_BAD_CONFIG: a file that is missing or
  * empty, weights that are truncated or cannot be this network's (host/network/weights_check.h). A mistake
- * inside a .cfg ends the program. The caller frees it with amp_fork_free_network. */
+ * inside a .cfg ends the program. On success the caller frees it with amp_fork_free_network. */
 amp_status amp_evaluation_open(const char *cfg, const char *weights, struct network **, amp_error *);
 
 /* AMP_BAD_CONFIG: the network does not take images' three channels. */

@@ -1,5 +1,5 @@
-/* Starts a thread for each image that is read ahead: see image_loader.h. */
-#include "image_loader.h"
+/* Starts a thread for each image that is read ahead. */
+#include "evaluation.h"
 
 #include <pthread.h>
 #include <unistd.h>

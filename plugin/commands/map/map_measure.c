@@ -176,9 +176,6 @@ amp_status amp_map_measure(struct network *net, const amp_detection_data *data,
     const amp_evaluation how = { .images = &share, .fit = amp_fork_detector_fit(net),
                                  .is_a_share = amp_ranks_count() > 1, .measure = measure_image,
                                  .context = &m };
-    if (r->classes < 0)
-        return amp_fail(error, AMP_BAD_CONFIG, "not a detector: its last section is not [yolo], [region] or "
-                        "[detection]");
     amp_status status = join_shares(&m, amp_evaluate(net, &how, &r->evaluated, error), error);
     r->detections = m.found_count;
     if (status == AMP_OK) status = count(&m, r, error);

@@ -31,11 +31,10 @@ typedef struct amp_map_result {
     amp_evaluated evaluated; /* the labels of an image that was left out are not counted */
 } amp_map_result;
 
-/* Measures mAP. May be called between two steps of a training: the network's size, weights and counters are
- * the same afterwards. The caller frees *result with amp_map_result_free, also after an error.
- * AMP_BAD_CONFIG: not a detector, bad labels, no object at all, or no image that can be read. AMP_DIVERGED:
- * an output is inf or NaN, as can happen during the first tens of steps in fp16, while rolling variances are
- * near 0. */
+/* Measures a detector's mAP. May be called between two steps of a training: the network's size, weights and
+ * counters are the same afterwards. The caller frees *result with amp_map_result_free, also after an error.
+ * AMP_BAD_CONFIG: bad labels, no object at all, or no image that can be read. AMP_DIVERGED: an output is inf
+ * or NaN, as can happen during the first tens of steps in fp16, while rolling variances are near 0. */
 amp_status amp_map_measure(struct network *, const amp_detection_data *, const amp_map_request *,
                            amp_map_result *, amp_error *);
 void amp_map_result_free(amp_map_result *);

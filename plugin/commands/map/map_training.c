@@ -10,6 +10,7 @@
 #include "../../host/program/program.h"
 #include "../../host/training/log_file.h"
 #include "../../host/training/loop.h"
+#include "../../include/darknet_amp.h"
 #include "map_measure.h"
 #include "map_training.h"
 
@@ -65,14 +66,6 @@ static amp_status see_row(void *context, const char *text, amp_error *error)
 static size_t rows_to_keep(void *context) { return ((const rows_so_far *)context)->kept; }
 
 /* ---- when ---- */
-
-static int is_due(long iteration)
-{
-    amp_view net = amp_fork_view(map.net);
-    if (iteration <= map.last) return 0; /* a skipped step */
-    if (net.max_batches > 0 && iteration >= net.max_batches) return 1;
-    return iteration >= net.burn_in && iteration / map.every > map.last / map.every;
-}
 
 /* The next iteration after this one that is measured; 0: none. */
 static long next_after(long iteration)
@@ -148,8 +141,7 @@ static amp_status check_network(const struct network *net, amp_error *error)
     int recurrent = amp_fork_recurrent_layer(net);
     if (recurrent >= 0)
         return amp_fail(error, AMP_BAD_CONFIG, "layer %d is recurrent: measuring would change the state "
-                                               "that training keeps; measure saved weights with `detector "
-                                               "map`", recurrent);
+                        "that training keeps; measure saved weights with `detector map`", recurrent);
     if (amp_fork_box_classes(net) < 0)
         return amp_fail(error, AMP_BAD_CONFIG, "its last section is not [yolo], [region] or [detection]");
     return amp_check_channels(net, error);
@@ -206,14 +198,15 @@ void amp_map_step(void)
     long iteration = amp_fork_view(map.net).batch_number;
     map.now.iteration = 0;
     double began = amp_clock_seconds();
-    int due = is_due(iteration);
-    if (iteration > map.last) map.last = iteration;
-    if (!due) return;
+    if (iteration <= map.last) return; /* a skipped step */
+    long next = next_after(map.last);
+    map.last = iteration;
+    if (!next || iteration < next) return;
     measure(iteration);
     amp_training_exclude_seconds(amp_clock_seconds() - began);
 }
 
-int amp_map_measured(float *measured_map, float *best)
+int darknet_amp_measured(float *measured_map, float *best)
 {
     if (!map.net || !map.now.iteration) return 0;
     *measured_map = (float)map.now.map;
@@ -221,7 +214,7 @@ int amp_map_measured(float *measured_map, float *best)
     return (int)map.best.iteration;
 }
 
-long amp_map_next(void) { return map.net ? next_after(map.last) : 0; }
+long darknet_amp_next_map(void) { return map.net ? next_after(map.last) : 0; }
 
 int amp_map_stops(void)
 {

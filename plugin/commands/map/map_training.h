@@ -10,11 +10,6 @@ void amp_map_begin(struct network **nets, int count, const char *data_file, int 
 /* Called after each step; measures if this iteration is one for it. Called before the step's files are saved,
  * so that a training that resumes from them has no measurement to make up for. */
 void amp_map_step(void);
-/* Returns 0 if the last step was not measured. Else *map is its mAP and *best the best so far, both 0 to 1,
- * and the iteration of the best is returned. */
-int amp_map_measured(float *map, float *best);
-/* The first iteration after the last call of amp_map_step at which -map measures; 0: none. */
-long amp_map_next(void);
 /* Whether -patience ends the training here; a line on stderr says so. */
 int amp_map_stops(void);
 void amp_map_end(void);

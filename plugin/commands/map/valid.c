@@ -69,20 +69,9 @@ static amp_status read_data(const char *data_file, accuracy *r, amp_error *error
     if (status == AMP_OK) status = amp_check_labels(&file, r->classes, &r->labels, error);
     if (status == AMP_OK && file.leaves)
         status = amp_fail(error, AMP_BAD_CONFIG, "%s: leaves = %.300s: a tree's leaves cannot be told from "
-                                                 "its other classes here; remove the line", data_file,
-                                                 file.leaves);
+                          "its other classes here; remove the line", data_file, file.leaves);
     amp_data_file_free(&file);
     return status;
-}
-
-static amp_status check_network(struct network *net, const accuracy *r, amp_error *error)
-{
-    int outputs = amp_fork_view(net).outputs;
-    AMP_TRY(amp_check_channels(net, error));
-    if (outputs != r->classes)
-        return amp_fail(error, AMP_BAD_CONFIG, "the network has %d outputs, but the .data file has classes = "
-                        "%d (2 if it does not say)", outputs, r->classes);
-    return AMP_OK;
 }
 
 static amp_status classify(void *context, struct network *net, int i, const amp_loaded_image *image,
@@ -114,8 +103,11 @@ static amp_status sum_up(accuracy *r, amp_error *error)
  * the network's size. */
 static amp_status measure_accuracy(struct network *net, const char *data_file, accuracy *r, amp_error *error)
 {
+    int outputs = amp_fork_view(net).outputs;
     AMP_TRY(read_data(data_file, r, error));
-    AMP_TRY(check_network(net, r, error));
+    if (outputs != r->classes)
+        return amp_fail(error, AMP_BAD_CONFIG, "the network has %d outputs, but the .data file has classes = "
+                        "%d (2 if it does not say)", outputs, r->classes);
     r->best = amp_allocated(calloc((size_t)r->classes, sizeof *r->best));
     const amp_evaluation how = { .images = &r->images, .fit = AMP_FIT_CENTER_CROP,
                                  .measure = classify, .context = r };

@@ -4,7 +4,6 @@
 #include "../command.h"
 
 #include "../arguments.h"
-#include "../cfg_copy.h"
 #include "../json.h"
 #include "plan_report.h"
 
@@ -42,44 +41,21 @@ static amp_status read_arguments(int argc, char **argv, plan_request *w, amp_err
     return AMP_OK;
 }
 
-/* *made_from: a copy of the .cfg with another batch, or the .cfg itself. */
-static amp_status copy_cfg(const plan_request *w, char copy[AMP_MEMORY_FILE], const char **made_from,
-                           amp_error *error)
-{
-    amp_cfg_change changes[2];
-    int count = 0;
-    if (w->batch) changes[count++] = (amp_cfg_change){ "batch", (double)w->batch };
-    if (w->subdivisions) changes[count++] = (amp_cfg_change){ "subdivisions", (double)w->subdivisions };
-    *made_from = count ? copy : w->cfg;
-    if (!count) return AMP_OK;
-    return amp_cfg_copy_in_memory(w->cfg, changes, count, "this -batch and -subdivisions", copy, error);
-}
-
-static amp_status gather(const plan_request *w, amp_plan_report *report, amp_error *error)
-{
-    char copy[AMP_MEMORY_FILE];
-    const char *made_from;
-    amp_cfg_facts facts;
-    *report = (amp_plan_report){ 0 };
-    AMP_TRY(amp_cfg_look(w->cfg, NULL, CFG_FOR_ANYTHING, &facts, error));
-    AMP_TRY(copy_cfg(w, copy, &made_from, error));
-    amp_status status = amp_plan_gather(w->cfg, made_from, w->dtype, report, error);
-    if (status == AMP_OK && w->data)
-        status = amp_check_cache_size(w->data, report->net, amp_fork_box_classes(report->net) < 0,
-                                      &report->cache, error);
-    if (status == AMP_OK) amp_plan_advise(report);
-    if (status == AMP_OK) amp_plan_share(report, w->link);
-    return status;
-}
-
 amp_status amp_command_plan(int argc, char **argv, amp_error *error)
 {
-    plan_request request = { 0 };
+    plan_request w = { 0 };
     amp_plan_report report;
-    AMP_TRY(read_arguments(argc, argv, &request, error));
-    amp_status status = gather(&request, &report, error);
-    if (status == AMP_OK) status = amp_output_write(request.json, amp_plan_write_json, &report, error);
-    if (status == AMP_OK && !amp_is_stdout(request.json)) amp_plan_print_table(&report, stdout);
+    AMP_TRY(read_arguments(argc, argv, &w, error));
+    amp_status status = amp_plan_gather(w.cfg, w.batch, w.subdivisions, w.dtype, &report, error);
+    if (status == AMP_OK && w.data)
+        status = amp_check_cache_size(w.data, report.net, amp_fork_box_classes(report.net) < 0, &report.cache,
+                                      error);
+    if (status == AMP_OK) {
+        amp_plan_advise(&report);
+        amp_plan_share(&report, w.link);
+        status = amp_output_write(w.json, amp_plan_write_json, &report, error);
+    }
+    if (status == AMP_OK && !amp_is_stdout(w.json)) amp_plan_print_table(&report, stdout);
     amp_plan_report_free(&report);
     return status;
 }

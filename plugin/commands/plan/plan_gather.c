@@ -239,17 +239,26 @@ static amp_status choose_dtype(amp_plan_report *r, const char *dtype, amp_error 
 {
     amp_cfg_facts requested, own;
     const char *given = dtype ? dtype : amp_this_program()->dtype;
-    AMP_TRY(amp_cfg_look(r->cfg, given, CFG_FOR_ANYTHING, &requested, error));
     AMP_TRY(amp_cfg_look(r->cfg, NULL, CFG_FOR_ANYTHING, &own, error));
+    AMP_TRY(amp_cfg_look(r->cfg, given, CFG_FOR_ANYTHING, &requested, error));
     r->off_in_cfg = !requested.under_amp || !own.under_amp;
     if (!requested.under_amp) dtype = amp_dtype_name(amp_fork_default_dtype());
     if (dtype) amp_host_request_dtype(dtype);
     return AMP_OK;
 }
 
-static amp_status make_network(amp_plan_report *r, const char *made_from, amp_error *error)
+/* Makes it from the .cfg, or from a copy with another batch. */
+static amp_status make_network(amp_plan_report *r, long batch, long subdivisions, amp_error *error)
 {
     amp_cfg_facts facts;
+    amp_cfg_change changes[2];
+    int count = 0;
+    char copy[AMP_MEMORY_FILE];
+    const char *made_from = batch || subdivisions ? copy : r->cfg;
+    if (batch) changes[count++] = (amp_cfg_change){ "batch", (double)batch };
+    if (subdivisions) changes[count++] = (amp_cfg_change){ "subdivisions", (double)subdivisions };
+    if (count)
+        AMP_TRY(amp_cfg_copy_in_memory(r->cfg, changes, count, "this -batch and -subdivisions", copy, error));
     AMP_TRY(amp_cfg_look(made_from, NULL, CFG_FOR_ANYTHING, &facts, error));
     r->batch = facts.batch;
     r->memory = amp_host_available_memory();
@@ -267,14 +276,14 @@ static amp_status make_network(amp_plan_report *r, const char *made_from, amp_er
     return AMP_OK;
 }
 
-amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *dtype, amp_plan_report *r,
-                           amp_error *error)
+amp_status amp_plan_gather(const char *cfg, long batch, long subdivisions, const char *dtype,
+                           amp_plan_report *r, amp_error *error)
 {
     amp_needs needs;
     amp_footprint fp32;
     *r = (amp_plan_report){ .cfg = cfg };
     AMP_TRY(choose_dtype(r, dtype, error));
-    AMP_TRY(make_network(r, made_from, error));
+    AMP_TRY(make_network(r, batch, subdivisions, error));
     AMP_TRY(amp_host_training_plan(r->net, &r->plan, error));
     fill_rows(r);
     r->stock_workspace = amp_fork_workspace(r->net, 1);

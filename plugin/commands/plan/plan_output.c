@@ -238,16 +238,7 @@ static void print_memory(const amp_plan_report *r, FILE *stream)
                 r->view.largest_h);
 }
 
-static void fits_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    int images = *(const int *)cell->value;
-    snprintf(text, AMP_CELL_TEXT, images < 0 ? "not known" : "%d", images);
-}
-
-static void in_force_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    snprintf(text, AMP_CELL_TEXT, "%s", *(const int *)cell->value ? "as in the .cfg" : "");
-}
+static const char *const in_force_names[] = { "", "as in the .cfg" };
 
 #define CHECKPOINT(key, member, heading, ...) \
     AMP_FIELD_AS(key, amp_plan_checkpoint, member, .title = heading, __VA_ARGS__)
@@ -256,9 +247,9 @@ static const amp_field checkpoint_fields[] = {
     CHECKPOINT("amp_arena", arena, "planned arena", .format = "%.1f MiB", .unit = 1 << 20),
     CHECKPOINT("percent_of_forward_again", again, "computed again", .format = "%.1f %%"),
     CHECKPOINT("fitting_images_per_pass", fits, "images/pass that fit", .known = AMP_FROM_0,
-               .cell = fits_cell),
-    { .key = "in_force", .at = offsetof(amp_plan_checkpoint, in_force), .kind = AMP_FLAG, .title = "",
-      .left = 1, .cell = in_force_cell }, { 0 } };
+               .none = "not known"),
+    AMP_FLAG_AS("in_force", amp_plan_checkpoint, in_force),
+    AMP_NAME_AS(NULL, amp_plan_checkpoint, in_force, in_force_names, .title = "", .left = 1), { 0 } };
 
 static void print_checkpoints(const amp_plan_report *r, FILE *stream)
 {
@@ -274,19 +265,14 @@ static void advised_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     const amp_plan_report *r = cell->context;
     int layer = *(const int *)cell->value;
-    if (layer >= 0) snprintf(text, AMP_CELL_TEXT, "%d [%s]", layer, r->rows[layer].type);
-}
-
-static void percent_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    if (*(const double *)cell->value > 0) amp_plain_cell(cell, text);
+    snprintf(text, AMP_CELL_TEXT, "%d [%s]", layer, r->rows[layer].type);
 }
 
 #define ADVICE(key, member, ...) AMP_FIELD_AS(key, amp_plan_advice, member, __VA_ARGS__)
 static const amp_field advice_fields[] = {
     ADVICE("layer", layer, .known = AMP_FROM_0, .title = "layer", .left = 1, .cell = advised_cell),
     ADVICE("kind", kind, .title = "why", .left = 1),
-    ADVICE("percent_of_products", percent, .known = AMP_ABOVE_0, .title = "products", .cell = percent_cell,
+    ADVICE("percent_of_products", percent, .known = AMP_ABOVE_0, .title = "products",
            .format = "%.1f %%"),
     ADVICE("text", text, .title = "what to do", .left = 1), { 0 } };
 

@@ -17,7 +17,7 @@ static double efficiency(double alone, double waited) { return 100 * alone / (al
 
 static amp_plan_ranks share(const amp_plan_report *r, const amp_plan_link *link, int ranks)
 {
-    amp_plan_ranks row = { .ranks = ranks, .blocking = -1, .overlapped = -1 };
+    amp_plan_ranks row = { ranks, .megabytes = -1, .wire_seconds = -1, .blocking = -1, .overlapped = -1 };
     long step = amp_sharing_cut(ranks, r->subdivisions);
     int cut = (int)(step / r->subdivisions);
     double bytes = (double)r->parameters * sizeof(float), rate = link->gbit * 1e9 / 8;
@@ -44,29 +44,21 @@ void amp_plan_share(amp_plan_report *r, amp_plan_link link)
     r->ranks[r->rank_rows++] = share(r, &link, (int)link.ranks);
 }
 
-static void number_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    const amp_plan_ranks *row = cell->record;
-    if (!row->passes) snprintf(text, AMP_CELL_TEXT, "cannot share");
-    else if (*(const double *)cell->value < 0) snprintf(text, AMP_CELL_TEXT, "-step MS");
-    else amp_plain_cell(cell, text);
-}
-
 #define RANKS(member, heading, ...) AMP_FIELD(amp_plan_ranks, member, .title = heading, __VA_ARGS__)
 static const amp_field fields[] = {
-    RANKS(ranks, "ranks", .known = AMP_ANY), RANKS(passes, "passes", .known = AMP_ABOVE_0),
-    RANKS(images, "images/pass", .known = AMP_ABOVE_0),
-    RANKS(megabytes, "sent", .cell = number_cell, .format = "%.1f MB"),
-    RANKS(wire_seconds, "takes", .cell = number_cell, .format = "%.1f ms", .unit = .001),
-    RANKS(blocking, "efficiency: after", .known = AMP_FROM_0, .cell = number_cell, .format = "%.0f %%"),
-    RANKS(overlapped, "during backward", .known = AMP_FROM_0, .cell = number_cell, .format = "%.0f %%"),
-    { 0 } };
+    RANKS(ranks, "ranks", .known = AMP_ANY), RANKS(passes, "passes", .known = AMP_ABOVE_0, .none = "0"),
+    RANKS(images, "images/pass", .known = AMP_ABOVE_0, .none = "0"),
+    RANKS(megabytes, "sent", .known = AMP_FROM_0, .none = "cannot share", .format = "%.1f MB"),
+    RANKS(wire_seconds, "takes", .known = AMP_FROM_0, .none = "cannot share", .format = "%.1f ms",
+          .unit = .001),
+    RANKS(blocking, "efficiency: after", .known = AMP_FROM_0, .none = "-", .format = "%.0f %%"),
+    RANKS(overlapped, "during backward", .known = AMP_FROM_0, .none = "-", .format = "%.0f %%"), { 0 } };
 
 void amp_plan_print_ranks(const amp_plan_report *r, FILE *stream)
 {
     if (!r->rank_rows) return;
-    fprintf(stream, "\nRanks with links of %g Gbit/s, gradients in fp32; calculated, not measured\n",
-            r->link.gbit);
+    fprintf(stream, "\nRanks with links of %g Gbit/s, gradients in fp32; calculated, not measured%s\n",
+            r->link.gbit, r->link.step_ms > 0 ? "" : "; efficiency: with -step MS");
     amp_table_print(stream, 2, fields, r->ranks, sizeof *r->ranks, r->rank_rows, r);
     if (amp_fork_state(r->net)->config->sync_batchnorm)
         fprintf(stream, "  Not counted: the sums of sync_batchnorm=1, for which all ranks wait.\n");

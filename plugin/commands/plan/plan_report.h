@@ -123,11 +123,10 @@ typedef struct amp_plan_report {
     int advice_count;
 } amp_plan_report;
 
-/* Makes the network and its plan, and fills the report. cfg: the file's name for messages; made_from: the
- * file to read (the same, or a copy with another batch). The caller frees *report with amp_plan_report_free,
- * also after an error. */
-amp_status amp_plan_gather(const char *cfg, const char *made_from, const char *dtype, amp_plan_report *report,
-                           amp_error *);
+/* Makes the network and its plan, and fills the report. batch, subdivisions: 0: as in the .cfg. The caller
+ * frees *report with amp_plan_report_free, also after an error. */
+amp_status amp_plan_gather(const char *cfg, long batch, long subdivisions, const char *dtype,
+                           amp_plan_report *report, amp_error *);
 /* Adds advice, and the table of ranks. */
 void amp_plan_advise(amp_plan_report *report);
 void amp_plan_share(amp_plan_report *report, amp_plan_link link);

@@ -7,11 +7,15 @@
 /* AMP_DIVERGED: AMP's fp32 differs from Darknet's; everything has been printed and written by then. */
 static amp_status compare(amp_probe_comparison *c, const char *json, const char *page, amp_error *error)
 {
+    char text[AMP_FAULT_TEXT];
     amp_status status = amp_probe_compare(c, error);
     if (status == AMP_OK && json) status = amp_output_write(json, amp_probe_write_comparison, c, error);
     if (status == AMP_OK && page) status = amp_output_write(page, amp_probe_write_page, c, error);
-    if (status == AMP_OK && !amp_is_stdout(json)) amp_probe_print_comparison(c, stdout);
-    if (status == AMP_OK && amp_probe_is_wrong(c)) status = amp_probe_refuse(c, error);
+    if (status == AMP_OK && !amp_is_stdout(json)) amp_probe_print_comparison(stdout, c);
+    if (status == AMP_OK && amp_probe_is_wrong(c))
+        status = amp_fail(error, AMP_DIVERGED, "AMP's fp32 differs from Darknet's: %s; please report it with "
+                          "the output above and `darknet amp version`",
+                          amp_probe_fault_text(c, c->runs[AMP_FP32].faults, text));
     amp_probe_comparison_free(c);
     return status;
 }
@@ -24,7 +28,7 @@ amp_status amp_command_probe(int argc, char **argv, amp_error *error)
     const amp_argument arguments[] = {
         { .name = "DATA", .text = &c.data, .about = "the .data file of the training" },
         { .name = "CFG", .text = &c.cfg, .about = "the network's .cfg" },
-        { .name = "WEIGHTS", .text = &c.weights, .optional = 1,
+        { .name = "WEIGHTS", .text = &c.source.weights, .optional = 1,
           .about = "the weights that the training starts from (random weights)" },
         { .name = "-images", .number = &c.images, .least = 1, .most = 65536,
           .about = "images of the pass (those of a pass of the training)" },
@@ -36,6 +40,6 @@ amp_status amp_command_probe(int argc, char **argv, amp_error *error)
         { 0 } };
     AMP_TRY(amp_arguments_read("amp probe", argc - 3, argv + 3, arguments, error));
     AMP_TRY(amp_readable(c.data, "the .data file", error));
-    if (c.weights) AMP_TRY(amp_readable(c.weights, "the weights", error));
+    if (c.source.weights) AMP_TRY(amp_readable(c.source.weights, "the weights", error));
     return compare(&c, json, page, error);
 }

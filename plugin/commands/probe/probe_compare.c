@@ -10,48 +10,36 @@
 #include "../../host/program/failure.h"
 #include "../../host/program/random.h"
 #include "../../tensor/half.h"
-#include "../cfg_copy.h"
 
 /* ---- the images ---- */
 
-static void keep_images(const amp_subject *s, amp_probe_input *input)
+static void keep_images(const amp_subject *s, amp_subject_source *input)
 {
     amp_view view = amp_fork_view(s->net);
-    *input = (amp_probe_input){ .image_count = (size_t)view.inputs * (size_t)view.batch,
-                                .label_count = (size_t)view.truths * (size_t)view.batch };
+    input->image_count = (size_t)view.inputs * (size_t)view.batch;
+    input->label_count = (size_t)view.truths * (size_t)view.batch;
     input->images = amp_allocated(malloc((input->image_count + 1) * sizeof *input->images));
     input->labels = amp_allocated(calloc(input->label_count + 1, sizeof *input->labels));
     memcpy(input->images, s->images, input->image_count * sizeof *input->images);
     if (s->labels) memcpy(input->labels, s->labels, input->label_count * sizeof *input->labels);
 }
 
-static amp_status load_images(const amp_probe_comparison *c, amp_subject *s, amp_probe_input *input,
-                              amp_error *error)
+static amp_status load_images(amp_probe_comparison *c, amp_subject *s, amp_error *error)
 {
     amp_batches *batches;
-    srand(c->seed);
+    srand(c->source.seed);
     if (!c->data) {
-        amp_fork_fill_random_batch(s->net, c->seed);
-        keep_images(s, input);
+        amp_fork_fill_random_batch(s->net, c->source.seed);
+        keep_images(s, &c->source);
         return AMP_OK;
     }
     AMP_TRY(amp_batches_open(c->data, s->net, &batches, error));
     amp_status status = amp_batches_next(batches, 1, error);
     if (status == AMP_OK) {
         amp_batches_put(batches, s->net, 0);
-        keep_images(s, input);
+        keep_images(s, &c->source);
     }
     amp_batches_close(batches);
-    return status;
-}
-
-static amp_status open_subject(const amp_probe_comparison *c, amp_subject *s, const char *cfg,
-                               const char *dtype, amp_error *error)
-{
-    AMP_TRY(amp_subject_open(s, cfg, c->weights, dtype, c->seed, error));
-    amp_status status = c->stirs ? amp_subject_stir(s, error) : AMP_OK;
-    if (status == AMP_OK && c->steps) status = amp_subject_step(s, error);
-    if (status != AMP_OK) amp_subject_close(s);
     return status;
 }
 
@@ -174,61 +162,56 @@ static int has_wrong_outputs(const amp_probe_comparison *c, int layers)
 }
 
 /* Records the outputs of a whole pass in AMP's fp32. */
-static amp_status record_outputs(const amp_probe_comparison *c, const char *cfg, const amp_probe_input *input,
-                                 amp_trace *out, amp_error *error)
+static amp_status record_outputs(const amp_probe_comparison *c, amp_trace *out, amp_error *error)
 {
     amp_subject s;
-    AMP_TRY(open_subject(c, &s, cfg, "fp32", error));
-    amp_status status = amp_subject_run(&s, input, &(amp_subject_pass){ .record = out }, error);
+    AMP_TRY(amp_subject_open(&s, c->copy, "fp32", &c->source, error));
+    amp_status status = amp_subject_run(&s, &(amp_subject_pass){ .record = out }, error);
     amp_subject_close(&s);
     return status;
 }
 
-static amp_status pass_in_stock(amp_probe_comparison *c, amp_subject *s, const amp_probe_input *input,
-                                amp_trace *right, amp_trace *trace, amp_error *error)
+static amp_status pass_in_stock(amp_probe_comparison *c, amp_subject *s, amp_trace *right, amp_trace *trace,
+                                amp_error *error)
 {
     int first, count;
     const amp_subject_pass pass = { .record = trace, .loss = &c->stock_loss, .wrong = c->excused,
                                     .corrects = right->tensors ? right : NULL };
     fprintf(stderr, "amp probe: a pass in Darknet's own code\n");
-    AMP_TRY(amp_subject_run(s, input, &pass, error));
+    AMP_TRY(amp_subject_run(s, &pass, error));
     if ((count = note_beyond(&s->network, trace, FLT_MAX, c->excused, &first)))
         tell_fault(c, &s->network, first, count, "reads or writes inf or NaN", "not counted");
     return AMP_OK;
 }
 
-/* Notes what is known about the network before its pass, and loads the images. *wrong: whether some outputs
- * are wrong. */
-static amp_status look_at_stock(amp_probe_comparison *c, amp_subject *s, amp_probe_input *input, int *wrong,
-                                amp_error *error)
+/* Notes what is known about the network before its pass, and loads the images. */
+static amp_status look_at_stock(amp_probe_comparison *c, amp_subject *s, amp_error *error)
 {
     amp_view view = amp_fork_view(s->net);
     c->width = view.w;
     c->height = view.h;
     c->on_gpu = view.on_gpu;
     note_faults(c, s);
-    *wrong = c->stock_runs && has_wrong_outputs(c, s->network.count);
-    return load_images(c, s, input, error);
+    return load_images(c, s, error);
 }
 
-static amp_status run_stock(amp_probe_comparison *c, const char *cfg, amp_probe_input *input,
-                            amp_trace *trace, amp_error *error)
+static amp_status run_stock(amp_probe_comparison *c, amp_trace *trace, amp_error *error)
 {
     amp_subject s;
     amp_trace right = { 0 };
-    int wrong = 0;
-    AMP_TRY(open_subject(c, &s, cfg, "off", error));
-    amp_status status = look_at_stock(c, &s, input, &wrong, error);
-    if (status == AMP_OK && wrong) { /* one network at a time: each has its own stream on a GPU */
+    AMP_TRY(amp_subject_open(&s, c->copy, "off", &c->source, error));
+    amp_status status = look_at_stock(c, &s, error);
+    /* one network at a time: each has its own stream on a GPU */
+    if (status == AMP_OK && c->stock_runs && has_wrong_outputs(c, s.network.count)) {
         amp_subject_close(&s);
-        status = record_outputs(c, cfg, input, &right, error);
-        if (status == AMP_OK) status = open_subject(c, &s, cfg, "off", error);
+        status = record_outputs(c, &right, error);
+        if (status == AMP_OK) status = amp_subject_open(&s, c->copy, "off", &c->source, error);
         if (status != AMP_OK) {
             amp_trace_free(&right);
             return status;
         }
     }
-    if (status == AMP_OK && c->stock_runs) status = pass_in_stock(c, &s, input, &right, trace, error);
+    if (status == AMP_OK && c->stock_runs) status = pass_in_stock(c, &s, &right, trace, error);
     amp_trace_free(&right);
     amp_subject_close(&s);
     return status;
@@ -238,71 +221,65 @@ static amp_status run_stock(amp_probe_comparison *c, const char *cfg, amp_probe_
 
 /* A pass in which each layer starts from the reference's numbers. conditions: measured with these numbers;
  * NULL: not needed. is_stock: the reference is Darknet's. */
-static amp_status run_fed(amp_subject *s, const amp_probe_input *input, const amp_trace *reference,
-                          int is_stock, amp_differences **found, amp_conditions **conditions,
-                          amp_error *error)
+static amp_status run_fed(amp_subject *s, const amp_trace *reference, int is_stock, amp_differences **found,
+                          amp_conditions **conditions, amp_error *error)
 {
     amp_trace own = { 0 };
-    amp_status status = amp_subject_run(s, input, &(amp_subject_pass){ .reference = reference, .found = found,
+    amp_status status = amp_subject_run(s, &(amp_subject_pass){ .reference = reference, .found = found,
         .feeds = 1, .record = conditions ? &own : NULL }, error);
     if (status == AMP_OK && conditions)
-        status = amp_probe_find_conditions(s, input, reference, &own, conditions, error);
+        status = amp_probe_find_conditions(s, reference, &own, conditions, error);
     if (status == AMP_OK && conditions && is_stock)
-        status = amp_probe_add_mean_conditions(s, input, reference, &own, *conditions, error);
+        status = amp_probe_add_mean_conditions(s, reference, &own, *conditions, error);
     amp_trace_free(&own);
     return status;
 }
 
 /* A pass of the whole network; reference NULL: it is only recorded. */
 static amp_status run_whole(amp_probe_run *run, amp_trace_flags *excused, amp_subject *s,
-                            const amp_probe_input *input, const amp_trace *reference, amp_trace *record,
-                            amp_error *error)
+                            const amp_trace *reference, amp_trace *record, amp_error *error)
 {
-    AMP_TRY(amp_subject_run(s, input, &(amp_subject_pass){ .reference = reference, .found = &run->whole,
-                                                           .record = record, .loss = &run->loss }, error));
+    AMP_TRY(amp_subject_run(s, &(amp_subject_pass){ .reference = reference, .found = &run->whole,
+                                                    .record = record, .loss = &run->loss }, error));
     amp_difference gradient = amp_probe_gradient(run->whole, s->network.count, excused);
     run->cosine = amp_difference_cosine(&gradient);
     run->error = amp_difference_error(&gradient);
     run->scale = s->scale;
     run->ran = 1;
-    return amp_subject_time(s, input, &run->seconds, error);
+    return amp_subject_time(s, &run->seconds, error);
 }
 
 /* Keeps at most three traces: the two that layers are fed with, and the results. stock is NULL if Darknet's
  * own code cannot run. */
-static amp_status run_fp32(amp_probe_comparison *c, amp_subject *s, const amp_probe_input *input,
-                           const amp_trace *stock, amp_trace *record, amp_error *error)
+static amp_status run_fp32(amp_probe_comparison *c, amp_subject *s, const amp_trace *stock, amp_trace *record,
+                           amp_error *error)
 {
     amp_probe_run *run = &c->runs[AMP_FP32];
     amp_differences *itself = NULL;
-    if (stock) AMP_TRY(run_fed(s, input, stock, 1, &run->added, &c->conditions, error));
-    AMP_TRY(run_whole(run, c->excused, s, input, stock, record, error));
-    amp_status status = run_fed(s, input, record, 0, stock ? &itself : &run->added, &c->conditions_of_half,
-                                error);
+    if (stock) AMP_TRY(run_fed(s, stock, 1, &run->added, &c->conditions, error));
+    AMP_TRY(run_whole(run, c->excused, s, stock, record, error));
+    amp_status status = run_fed(s, record, 0, stock ? &itself : &run->added, &c->conditions_of_half, error);
     free(itself);
     return status;
 }
 
 /* The pass of the whole network finds the loss scale. */
-static amp_status run_half(amp_probe_run *run, amp_subject *s, const amp_probe_input *input,
-                           const amp_trace *fp32, amp_error *error)
+static amp_status run_half(amp_probe_run *run, amp_subject *s, const amp_trace *fp32, amp_error *error)
 {
-    AMP_TRY(run_whole(run, NULL, s, input, fp32, NULL, error));
-    AMP_TRY(run_fed(s, input, fp32, 0, &run->added, NULL, error));
+    AMP_TRY(run_whole(run, NULL, s, fp32, NULL, error));
+    AMP_TRY(run_fed(s, fp32, 0, &run->added, NULL, error));
     run->fed_scale = s->scale;
     return AMP_OK;
 }
 
-static amp_status run_amp(amp_probe_comparison *c, amp_dtype dtype, const char *cfg,
-                          const amp_probe_input *input, const amp_trace *reference, amp_trace *record,
-                          amp_error *error)
+static amp_status run_amp(amp_probe_comparison *c, amp_dtype dtype, const amp_trace *reference,
+                          amp_trace *record, amp_error *error)
 {
     amp_subject s;
-    amp_probe_run *run = &c->runs[dtype];
     fprintf(stderr, "amp probe: passes in %s\n", amp_dtype_name(dtype));
-    AMP_TRY(open_subject(c, &s, cfg, amp_dtype_name(dtype), error));
-    amp_status status = dtype == AMP_FP32 ? run_fp32(c, &s, input, reference, record, error)
-                                          : run_half(run, &s, input, reference, error);
+    AMP_TRY(amp_subject_open(&s, c->copy, amp_dtype_name(dtype), &c->source, error));
+    amp_status status = dtype == AMP_FP32 ? run_fp32(c, &s, reference, record, error)
+                                          : run_half(&c->runs[dtype], &s, reference, error);
     if (status == AMP_OK && dtype == AMP_FP32) {
         c->beyond = amp_allocated(calloc((size_t)s.network.count + 1, sizeof *c->beyond));
         note_beyond(&s.network, record, FLT_MAX, c->undefined, &(int){ 0 });
@@ -312,53 +289,47 @@ static amp_status run_amp(amp_probe_comparison *c, amp_dtype dtype, const char *
     }
     amp_subject_close(&s);
     if (status == AMP_OK) amp_probe_find_faults(c, dtype);
-    if (status == AMP_OK && dtype != AMP_FP32)
-        status = amp_probe_try_keeping(c, dtype, run, cfg, input, reference, error);
+    if (status == AMP_OK && dtype != AMP_FP32) status = amp_probe_try_keeping(c, dtype, reference, error);
     return status;
 }
 
-static amp_status run_all(amp_probe_comparison *c, const char *cfg, amp_probe_input *input, amp_trace *stock,
-                          amp_trace *fp32, amp_error *error)
+static amp_status run_all(amp_probe_comparison *c, amp_trace *stock, amp_trace *fp32, amp_error *error)
 {
-    AMP_TRY(run_stock(c, cfg, input, stock, error));
-    AMP_TRY(run_amp(c, AMP_FP32, cfg, input, c->stock_runs ? stock : NULL, fp32, error));
+    AMP_TRY(run_stock(c, stock, error));
+    AMP_TRY(run_amp(c, AMP_FP32, c->stock_runs ? stock : NULL, fp32, error));
     amp_trace_free(stock);
     static const amp_dtype halves[] = { AMP_BF16, AMP_FP16 };
     for (int k = 0; k < 2; k++)
         if (c->machine.support[halves[k]] != AMP_SUPPORT_NONE)
-            AMP_TRY(run_amp(c, halves[k], cfg, input, fp32, NULL, error));
+            AMP_TRY(run_amp(c, halves[k], fp32, NULL, error));
     return AMP_OK;
 }
 
 /* ---- the comparison ---- */
 
-/* Makes a copy of the .cfg with one pass per batch. */
-static amp_status copy_cfg(amp_probe_comparison *c, char copy[AMP_MEMORY_FILE], amp_error *error)
+static amp_status copy_cfg(amp_probe_comparison *c, amp_error *error)
 {
     amp_cfg_facts facts;
     AMP_TRY(amp_cfg_look(c->cfg, "fp32", c->data ? CFG_TRAINS_DATA : CFG_FOR_ANYTHING, &facts, error));
     long pass = facts.subdivisions > 0 ? facts.batch / facts.subdivisions : facts.batch;
     if (!c->images) c->images = pass > 1 ? pass : 1;
     const amp_cfg_change changes[] = { { "batch", (double)c->images }, { "subdivisions", 1 } };
-    return amp_cfg_copy_in_memory(c->cfg, changes, 2, "this -images", copy, error);
+    return amp_cfg_copy_in_memory(c->cfg, changes, 2, "this -images", c->copy, error);
 }
 
 amp_status amp_probe_compare(amp_probe_comparison *c, amp_error *error)
 {
-    char copy[AMP_MEMORY_FILE];
-    amp_probe_input input = { 0 };
     amp_trace stock = { 0 }, fp32 = { 0 };
     c->first_beyond = -1;
     AMP_TRY(amp_machine_read(&c->machine, error));
-    AMP_TRY(copy_cfg(c, copy, error));
+    AMP_TRY(copy_cfg(c, error));
     setenv("DARKNET_MATH", "fp32", 1); /* otherwise cuDNN uses TF32 for Darknet's own convolutions */
-    if (!c->seed) c->seed = darknet_amp_seed();
-    if (!darknet_amp_is_seeded()) amp_random_set_seed(c->seed); /* AlexeyAB's yolo layer uses it as a seed */
-    amp_status status = run_all(c, copy, &input, &stock, &fp32, error);
+    if (!c->source.seed) c->source.seed = darknet_amp_seed();
+    /* AlexeyAB's yolo layer uses it as a seed */
+    if (!darknet_amp_is_seeded()) amp_random_set_seed(c->source.seed);
+    amp_status status = run_all(c, &stock, &fp32, error);
     amp_trace_free(&stock);
     amp_trace_free(&fp32);
-    free(input.images);
-    free(input.labels);
     if (status == AMP_OK) amp_probe_advise(c);
     return status;
 }
@@ -371,6 +342,8 @@ void amp_probe_comparison_free(amp_probe_comparison *c)
         free(c->runs[d].order);
         free(c->runs[d].faults);
     }
+    free(c->source.images);
+    free(c->source.labels);
     amp_lines_free(&c->advice);
     amp_lines_free(&c->stock_faults);
     amp_network_desc_free(&c->network);

@@ -2,13 +2,11 @@
  * in AMP's fp32, bf16 and fp16, and compares them layer by layer: whether AMP's fp32 agrees with Darknet's,
  * which layers lose most in half precision, and how much keeping them in fp32 helps.
  *
- * subject.c runs passes and trace.c compares their tensors; probe_compare.c runs the passes that are needed,
- * probe_conditions.c measures how ill-conditioned each layer is, probe_keep.c tries layers in fp32,
- * probe_verdict.c decides what the differences mean, probe_figures.c shows them as tables and JSON, and
- * probe_page.c draws them. */
+ * subject.c runs passes, trace.c compares their tensors; probe_compare.c runs the passes that are needed. */
 #pragma once
 
 #include "../../host/program/machine.h"
+#include "../cfg_copy.h"
 #include "../table.h"
 #include "subject.h"
 
@@ -51,12 +49,11 @@ enum { AMP_PROBE_DTYPES = AMP_BF16 + 1 };
 
 typedef struct amp_probe_comparison {
     const char *data;        /* NULL: random images and labels */
-    const char *cfg, *weights;
+    const char *cfg;
+    amp_subject_source source; /* its images and labels are set by amp_probe_compare */
     long images;             /* per pass; 0: as in the .cfg */
-    unsigned seed;
-    int stirs;               /* biases and scales are random too; otherwise they come from the weights */
-    int steps;               /* a step precedes the passes: see amp_subject_step */
     int tries_nothing;
+    char copy[AMP_MEMORY_FILE]; /* of the .cfg, with one pass per batch */
     int width, height, on_gpu;
     double stock_loss;
     amp_machine machine;
@@ -86,29 +83,25 @@ static inline int amp_probe_is_wrong(const amp_probe_comparison *c)
 amp_status amp_probe_compare(amp_probe_comparison *, amp_error *);
 void amp_probe_comparison_free(amp_probe_comparison *);
 
-/* ---- probe_conditions.c ---- */
+/* ---- probe_conditions.c: how ill-conditioned each layer is ---- */
 
 /* Fills *out with the condition of each layer, measured with the numbers of `reference`. own: the subject's
  * results without a nudge. The caller frees *out. */
-amp_status amp_probe_find_conditions(amp_subject *, const amp_probe_input *, const amp_trace *reference,
-                                     const amp_trace *own, amp_conditions **out, amp_error *);
+amp_status amp_probe_find_conditions(amp_subject *, const amp_trace *reference, const amp_trace *own,
+                                     amp_conditions **out, amp_error *);
 /* Raises the conditions of weights' gradients for errors in the means that batch norm's backward computes.
  * reference and own as above. */
-amp_status amp_probe_add_mean_conditions(const amp_subject *, const amp_probe_input *,
-                                         const amp_trace *reference, const amp_trace *own, amp_conditions *,
-                                         amp_error *);
+amp_status amp_probe_add_mean_conditions(const amp_subject *, const amp_trace *reference,
+                                         const amp_trace *own, amp_conditions *, amp_error *);
 
-/* ---- probe_keep.c ---- */
+/* ---- probe_keep.c: layers in fp32 ---- */
 
 /* Sums up the differences of all layers' gradients. excused: flags of those to leave out, or NULL. */
 amp_difference amp_probe_gradient(amp_differences *, int layers, amp_trace_flags *excused);
-/* Fills order, trials and best of a run with known differences. made_from: its .cfg; fp32: the trace that it
- * is compared with. */
-amp_status amp_probe_try_keeping(const amp_probe_comparison *, amp_dtype, amp_probe_run *,
-                                 const char *made_from, const amp_probe_input *, const amp_trace *fp32,
-                                 amp_error *);
+/* Fills order, trials and best of a run with known differences. fp32: the trace that it is compared with. */
+amp_status amp_probe_try_keeping(amp_probe_comparison *, amp_dtype, const amp_trace *fp32, amp_error *);
 
-/* ---- probe_verdict.c ---- */
+/* ---- probe_verdict.c: what the differences mean ---- */
 
 /* A larger number in fp32 may become inf in fp16: fp16's maximum, less the error that rounding explains. */
 #define AMP_PROBE_FP16_MOST (65504 * (1 - 32 * 0x1p-12))
@@ -126,11 +119,7 @@ typedef enum amp_probe_word {
     AMP_PROBE_NONE, AMP_PROBE_SAME, AMP_PROBE_RANGE, AMP_PROBE_OFF, AMP_PROBE_WRONG } amp_probe_word;
 extern const char *const amp_probe_words[];
 amp_probe_word amp_probe_word_of(const amp_probe_comparison *, amp_dtype);
-/* As a table, with Darknet's own faults and the advice. */
-void amp_probe_print_verdict(const amp_probe_comparison *, FILE *);
 void amp_probe_advise(amp_probe_comparison *);
-/* Fails with AMP_DIVERGED and a line that names the first fault. */
-amp_status amp_probe_refuse(const amp_probe_comparison *, amp_error *);
 /* "output", "delta", "weight gradient", ... */
 extern const char *const amp_trace_names[AMP_TRACE_KINDS];
 /* kinked: the error in a gradient or a delta that is explained by outputs moved across an activation's kink.
@@ -140,7 +129,10 @@ int amp_probe_is_chosen_of(const amp_network_desc *, int value);
 /* The largest added error of a layer that rounding explains. */
 double amp_probe_limit(const amp_probe_comparison *, amp_dtype, int layer, amp_trace_kind);
 
+/* Of an amp_probe_comparison: the verdict as a table, with Darknet's own faults and the advice. */
+amp_output_writer amp_probe_print_verdict;
+
 /* ---- probe_figures.c, probe_page.c ---- */
 
-void amp_probe_print_comparison(const amp_probe_comparison *, FILE *);
-amp_output_writer amp_probe_write_comparison, amp_probe_write_page; /* as JSON, as HTML */
+/* An amp_probe_comparison as text, as JSON, as HTML. */
+amp_output_writer amp_probe_print_comparison, amp_probe_write_comparison, amp_probe_write_page;

@@ -39,15 +39,15 @@ static void take_conditions(const amp_network_desc *n, amp_subject_nudge nudge, 
         }
 }
 
-amp_status amp_probe_find_conditions(amp_subject *s, const amp_probe_input *input, const amp_trace *reference,
-                                     const amp_trace *own, amp_conditions **out, amp_error *error)
+amp_status amp_probe_find_conditions(amp_subject *s, const amp_trace *reference, const amp_trace *own,
+                                     amp_conditions **out, amp_error *error)
 {
     static const amp_subject_nudge nudges[] = {
         AMP_NUDGE_NOTHING, AMP_NUDGE_OUTPUTS, AMP_NUDGE_DELTAS, AMP_NUDGE_CHANNELS };
     *out = amp_allocated(calloc((size_t)s->network.count + 1, sizeof **out));
     for (int n = 0; n < 4; n++) {
         amp_differences *found = NULL;
-        amp_status status = amp_subject_run(s, input, &(amp_subject_pass){ .reference = reference,
+        amp_status status = amp_subject_run(s, &(amp_subject_pass){ .reference = reference,
             .found = &found, .feeds = 1, .nudge = nudges[n], .not_nudged = own }, error);
         if (status == AMP_OK) take_conditions(&s->network, nudges[n], found, *out);
         free(found);
@@ -85,16 +85,15 @@ static double mean_condition(const amp_layer_desc *d, const float *scales, const
     return sqrt(moved / (double)channels * amp_trace_mean_square(x) / size);
 }
 
-amp_status amp_probe_add_mean_conditions(const amp_subject *s, const amp_probe_input *input,
-                                         const amp_trace *reference, const amp_trace *own,
-                                         amp_conditions *conditions, amp_error *error)
+amp_status amp_probe_add_mean_conditions(const amp_subject *s, const amp_trace *reference,
+                                         const amp_trace *own, amp_conditions *conditions, amp_error *error)
 {
     amp_status status = AMP_OK;
     for (int i = 0; i < s->network.count && status == AMP_OK; i++) {
         const amp_layer_desc *d = &s->network.layers[i];
         if (!d->batch_normalize || !d->scales || !d->input_count || conditions[i][AMP_TRACE_WEIGHTS] < 0)
             continue;
-        const amp_trace_tensor image = { input->images, input->image_count }, *x = &image;
+        const amp_trace_tensor image = { s->source->images, s->source->image_count }, *x = &image;
         if (d->inputs[0] >= 0) x = amp_trace_at(reference, d->inputs[0], AMP_TRACE_OUTPUT);
         size_t bytes = (size_t)d->output.c * sizeof(float);
         float *scales = amp_allocated(malloc(bytes));

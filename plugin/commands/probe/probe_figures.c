@@ -2,23 +2,18 @@
 #include "probe_comparison.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "../../host/program/version.h"
 
 /* ---- tables ---- */
 
-static void print_number(double error, FILE *stream)
+static void print_number(double number, FILE *stream)
 {
-    if (isnan(error)) fprintf(stream, " %7s", "-");
-    else if (isinf(error)) fprintf(stream, " %7s", "not fin");
-    else if (error == 0) fprintf(stream, " %7s", "0");
-    else fprintf(stream, " %7.1e", error);
-}
-
-static void print_cosine(double cosine, FILE *stream)
-{
-    if (isnan(cosine)) fprintf(stream, " %7s", "-");
-    else fprintf(stream, " %7.5f", cosine);
+    if (isnan(number)) fprintf(stream, " %7s", "-");
+    else if (isinf(number)) fprintf(stream, " %7s", "not fin");
+    else if (number == 0) fprintf(stream, " %7s", "0");
+    else fprintf(stream, " %7.1e", number);
 }
 
 /* The larger error of two tensors; either or both may be missing. */
@@ -31,7 +26,8 @@ static void print_cells(const amp_probe_run *r, int layer, amp_trace_kind kind, 
 {
     fputs(" |", stream);
     print_number(amp_difference_error(&r->whole[layer][kind]), stream);
-    print_cosine(amp_difference_cosine(&r->whole[layer][kind]), stream);
+    double cosine = amp_difference_cosine(&r->whole[layer][kind]);
+    fprintf(stream, isnan(cosine) ? "       -" : " %7.5f", cosine);
     print_number(amp_difference_error(&r->added[layer][kind]), stream);
 }
 
@@ -86,27 +82,30 @@ static void print_ranges(const amp_probe_comparison *c, FILE *stream)
     }
 }
 
+#define TRIAL(key, member, ...) AMP_FIELD_AS(key, amp_keep_trial, member, __VA_ARGS__)
+static const amp_field trial_fields[] = {
+    TRIAL(NULL, count, .title = "layers in fp32"),
+    TRIAL("gradient_cosine", cosine, .title = "gradient's cosine", .format = "%.6f"),
+    TRIAL("gradient_error", error, .title = "error", .format = "%.1e"),
+    TRIAL("seconds", seconds, .title = "seconds of a pass", .format = "%.4f"), { 0 } };
+
 static void print_trials(const amp_probe_comparison *c, amp_dtype dtype, FILE *stream)
 {
     const amp_probe_run *r = &c->runs[dtype];
+    amp_keep_trial rows[1 + AMP_KEEP_TRIALS] = { { 0, r->cosine, r->error, r->seconds } };
     if (!r->trial_count) return;
-    const amp_keep_trial none = { 0, r->cosine, r->error, r->seconds };
-    fprintf(stream, "\n%s, layers in fp32 |  gradient's cosine |   error | seconds of a pass\n",
-            amp_dtype_name(dtype));
-    for (int k = -1; k < r->trial_count; k++) {
-        const amp_keep_trial *t = k < 0 ? &none : &r->trials[k];
-        fprintf(stream, "%18d | %18.6f |", t->count, t->cosine);
-        print_number(t->error, stream);
-        fprintf(stream, " | %.4f\n", t->seconds);
-    }
+    memcpy(rows + 1, r->trials, sizeof r->trials);
+    fprintf(stream, "\n%s with layers in fp32\n", amp_dtype_name(dtype));
+    amp_table_print(stream, 2, trial_fields, rows, sizeof *rows, 1 + r->trial_count, NULL);
 }
 
-void amp_probe_print_comparison(const amp_probe_comparison *c, FILE *stream)
+void amp_probe_print_comparison(FILE *stream, const void *comparison)
 {
     static const amp_dtype order[] = { AMP_FP32, AMP_BF16, AMP_FP16 };
+    const amp_probe_comparison *c = comparison;
+    const char *weights = c->source.weights ? c->source.weights : "random weights";
     fprintf(stream, "%s on %s, from %s, in one pass: %ldx%dx%d\n", c->cfg,
-            c->data ? c->data : "random images", c->weights ? c->weights : "random weights", c->images,
-            c->width, c->height);
+            c->data ? c->data : "random images", weights, c->images, c->width, c->height);
     fprintf(stream, "darknet amp %s, %s, on %s\n", AMP_VERSION, amp_fork_name, c->machine.description);
     fprintf(stream, "error: |x - y| / |y| over all numbers, for the whole pass; added: for a layer that "
                     "starts from y's numbers\n");
@@ -114,7 +113,7 @@ void amp_probe_print_comparison(const amp_probe_comparison *c, FILE *stream)
     print_ranges(c, stream);
     for (int k = 1; k < AMP_PROBE_DTYPES; k++) print_trials(c, order[k], stream);
     putc('\n', stream);
-    amp_probe_print_verdict(c, stream);
+    amp_probe_print_verdict(stream, c);
 }
 
 /* ---- JSON ---- */
@@ -142,9 +141,6 @@ static void write_tensor(const amp_probe_comparison *c, amp_dtype dtype, int i, 
 
 static void write_trials(const amp_probe_run *r, amp_json *json)
 {
-#define TRIAL(key, member) AMP_FIELD_AS(key, amp_keep_trial, member)
-    static const amp_field fields[] = { TRIAL("gradient_cosine", cosine), TRIAL("gradient_error", error),
-                                        TRIAL("seconds", seconds), { 0 } };
     amp_json_array(json, "keep_layers");
     for (int k = 0; k < r->trial_count; k++) {
         const amp_keep_trial *t = &r->trials[k];
@@ -152,7 +148,7 @@ static void write_trials(const amp_probe_run *r, amp_json *json)
         amp_json_array(json, "layers");
         for (int i = 0; i < t->count; i++) amp_json_integer(json, NULL, r->order[i]);
         amp_json_close(json);
-        amp_json_fields(json, t, fields);
+        amp_json_fields(json, t, trial_fields);
         amp_json_boolean(json, "advised", k == r->best);
         amp_json_close(json);
     }
@@ -190,8 +186,8 @@ void amp_probe_write_comparison(FILE *stream, const void *comparison)
 #define COMPARED(member) AMP_FIELD(amp_probe_comparison, member)
     static const amp_field fields[] = {
         AMP_FIELD_AS("machine", amp_probe_comparison, machine.description), COMPARED(data), COMPARED(cfg),
-        COMPARED(weights), COMPARED(images), COMPARED(width), COMPARED(height),
-        AMP_FLAG_AS("on_gpu", amp_probe_comparison, on_gpu), { 0 } };
+        AMP_FIELD_AS("weights", amp_probe_comparison, source.weights), COMPARED(images), COMPARED(width),
+        COMPARED(height), AMP_FLAG_AS("on_gpu", amp_probe_comparison, on_gpu), { 0 } };
     const amp_probe_comparison *c = comparison;
     amp_json json = amp_json_begin(stream);
     amp_json_object(&json, NULL);

@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "../../host/program/failure.h"
-#include "../cfg_copy.h"
 
 /* A trial is recommended if at most this fraction of the gradient's error remains... */
 #define WORTHWHILE .5
@@ -64,35 +63,29 @@ static void order_layers(const amp_probe_comparison *c, amp_probe_run *r)
 
 /* ---- trials ---- */
 
-static amp_status make_passes(amp_keep_trial *trial, amp_subject *subject, const amp_probe_input *input,
-                              const amp_trace *fp32, amp_error *error)
-{
-    amp_differences *found = NULL;
-    amp_status status = amp_subject_run(subject, input, &(amp_subject_pass){ .reference = fp32,
-                                                                             .found = &found }, error);
-    amp_difference gradient = amp_probe_gradient(found, subject->network.count, NULL);
-    free(found);
-    trial->cosine = amp_difference_cosine(&gradient);
-    trial->error = amp_difference_error(&gradient);
-    return status == AMP_OK ? amp_subject_time(subject, input, &trial->seconds, error) : status;
-}
-
-static amp_status try_first(const amp_probe_comparison *c, amp_dtype dtype, amp_probe_run *r, int count,
-                            const char *made_from, const amp_probe_input *input, const amp_trace *fp32,
+static amp_status try_first(amp_probe_comparison *c, amp_dtype dtype, int count, const amp_trace *fp32,
                             amp_error *error)
 {
     amp_subject subject;
+    amp_differences *found = NULL;
+    const amp_subject_pass pass = { .reference = fp32, .found = &found };
+    amp_probe_run *r = &c->runs[dtype];
     amp_keep_trial *trial = &r->trials[r->trial_count];
     char name[AMP_MEMORY_FILE], *kept = amp_allocated(calloc((size_t)c->network.count + 1, 1));
     trial->count = count;
     for (int k = 0; k < count; k++) kept[r->order[k]] = 1;
     fprintf(stderr, "amp probe: passes in %s with amp=0 in %d of the layers\n", amp_dtype_name(dtype), count);
-    amp_status status = amp_cfg_keep_in_memory(made_from, kept, c->network.count, name, error);
+    amp_status status = amp_cfg_keep_in_memory(c->copy, kept, c->network.count, name, error);
     free(kept);
     if (status == AMP_OK)
-        status = amp_subject_open(&subject, name, c->weights, amp_dtype_name(dtype), c->seed, error);
+        status = amp_subject_open(&subject, name, amp_dtype_name(dtype), &c->source, error);
     if (status != AMP_OK) return status;
-    status = make_passes(trial, &subject, input, fp32, error);
+    status = amp_subject_run(&subject, &pass, error);
+    amp_difference gradient = amp_probe_gradient(found, c->network.count, NULL);
+    free(found);
+    trial->cosine = amp_difference_cosine(&gradient);
+    trial->error = amp_difference_error(&gradient);
+    if (status == AMP_OK) status = amp_subject_time(&subject, &trial->seconds, error);
     r->trial_count += status == AMP_OK;
     amp_subject_close(&subject);
     return status;
@@ -108,15 +101,15 @@ static int best_of(const amp_probe_run *r)
     return best;
 }
 
-amp_status amp_probe_try_keeping(const amp_probe_comparison *c, amp_dtype dtype, amp_probe_run *r,
-                                 const char *made_from, const amp_probe_input *input, const amp_trace *fp32,
+amp_status amp_probe_try_keeping(amp_probe_comparison *c, amp_dtype dtype, const amp_trace *fp32,
                                  amp_error *error)
 {
+    amp_probe_run *r = &c->runs[dtype];
     order_layers(c, r);
     /* If fp32 itself is wrong, the error of half precision relative to it does not matter. */
     if (c->tries_nothing || amp_probe_is_wrong(c)) return AMP_OK;
     for (int count = 1; r->trial_count < AMP_KEEP_TRIALS && count <= r->order_count; count *= 2)
-        AMP_TRY(try_first(c, dtype, r, count, made_from, input, fp32, error));
+        AMP_TRY(try_first(c, dtype, count, fp32, error));
     r->best = best_of(r);
     return AMP_OK;
 }

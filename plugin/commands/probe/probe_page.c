@@ -5,8 +5,6 @@
 
 #include <math.h>
 
-#include "../../host/program/failure.h"
-
 enum { WIDTH = 900, HEIGHT = 240, LEFT = 60, TOP = 30, BOTTOM = 40, LEAST_EXPONENT = -9, MOST_EXPONENT = 1,
        LABELLED_LAYERS = 30 };
 
@@ -81,27 +79,17 @@ static void draw(const amp_probe_comparison *c, amp_trace_kind kind, FILE *out)
 void amp_probe_write_page(FILE *out, const void *comparison)
 {
     const amp_probe_comparison *c = comparison;
-    char *table = NULL, *said = NULL;
-    size_t size;
-    FILE *text = amp_allocated(open_memstream(&table, &size));
-    amp_probe_print_comparison(c, text);
-    fclose(text);
     fputs("<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'><title>", out);
     amp_html_text(out, c->cfg);
     fputs(" layer by layer</title><style>body{font-family:sans-serif;max-width:1000px;margin:2em auto}"
           "pre{overflow-x:auto;font-size:12px}</style></head><body>\n<h1>", out);
     amp_html_text(out, c->cfg);
     fputs(" in fp32, bf16 and fp16, layer by layer</h1>\n<pre>\n", out);
-    FILE *verdict = amp_allocated(open_memstream(&said, &size));
-    amp_probe_print_verdict(c, verdict);
-    fclose(verdict);
-    amp_html_text(out, said);
-    free(said);
+    amp_html_written(out, amp_probe_print_verdict, c);
     fputs("</pre>\n<p>Lines show the error of the whole pass, and dots the error that each layer adds "
           "itself. The axis is logarithmic; values beyond its ends are drawn at the ends.</p>\n", out);
     for (int kind = AMP_TRACE_OUTPUT; kind <= AMP_TRACE_WEIGHTS; kind++) draw(c, (amp_trace_kind)kind, out);
     fputs("<h2>All figures</h2>\n<pre>", out);
-    amp_html_text(out, table);
+    amp_html_written(out, amp_probe_print_comparison, c);
     fputs("</pre>\n</body></html>\n", out);
-    free(table);
 }

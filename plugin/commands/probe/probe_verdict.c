@@ -1,8 +1,4 @@
-/* What a comparison means: a word and figures for each dtype.
- *
- * Whether AMP's fp32 agrees with Darknet's is judged by the error that each layer adds itself, not by how far
- * the results of the whole pass differ: in a network with random weights, differences in the last digit grow
- * to 10 % of a gradient within a hundred layers.
+/* What a comparison means: a word and figures for each dtype. It is about the error that each layer adds.
  *
  * The error that rounding explains, in units roundoff (u = 2^-24):
  *  - A layer without long sums differs by up to 40 u (docs/results); the limit is 256.
@@ -212,14 +208,6 @@ const char *amp_probe_fault_text(const amp_probe_comparison *c, const amp_probe_
     return text;
 }
 
-amp_status amp_probe_refuse(const amp_probe_comparison *c, amp_error *error)
-{
-    char text[AMP_FAULT_TEXT];
-    return amp_fail(error, AMP_DIVERGED, "AMP's fp32 differs from Darknet's: %s; please report it with the "
-                                         "output above and `darknet amp version`",
-                    amp_probe_fault_text(c, &c->runs[AMP_FP32].faults[0], text));
-}
-
 /* ---- the verdict ---- */
 
 #define PLAIN .01 /* an fp32 error above this is wrong */
@@ -281,13 +269,14 @@ static int add_rows(const amp_probe_comparison *c, amp_dtype dtype, row *rows)
     return count ? count : 1;
 }
 
-void amp_probe_print_verdict(const amp_probe_comparison *c, FILE *stream)
+void amp_probe_print_verdict(FILE *stream, const void *comparison)
 {
 #define CELL(member, name, is_left) AMP_FIELD(row, member, .title = name, .left = is_left)
     static const amp_field fields[] = {
         CELL(dtype, "dtype", 1), CELL(word, "verdict", 1), CELL(loss, "loss", 0), CELL(scale, "scale", 0),
         CELL(error, "gradient", 0), CELL(keep, "to keep", 0), CELL(off, "off by", 0),
         CELL(limit, "limit", 0), CELL(tensor, "tensor", 1), { 0 } };
+    const amp_probe_comparison *c = comparison;
     row rows[1 + AMP_PROBE_DTYPES * FAULTS_TOLD] = { { .dtype = "stock" } };
     int count = c->stock_runs;
     number_text(c->stock_loss, "%.6g", rows[0].loss);
@@ -328,7 +317,7 @@ void amp_probe_advise(amp_probe_comparison *c)
                (double)AMP_LEAST_SCALE);
     advise_layers(c, AMP_BF16);
     advise_layers(c, AMP_FP16);
-    if (c->data && !c->weights)
+    if (c->data && !c->source.weights)
         advise(c, "These are random weights: use trained weights to see what half precision loses in a "
                   "training.");
 }

@@ -29,8 +29,8 @@ typedef struct looker {
     amp_subject *s;
     const amp_subject_pass *asked;
     amp_trace whole;         /* gradients, complete after backward, and statistics */
-    amp_trace_flags *seen;   /* per layer, because an output is shown twice */
-    int *next_param;         /* per layer: the parameter whose gradient is shown next */
+    /* per layer, because an output is shown twice; for weights: how many gradients were shown */
+    amp_trace_flags *seen;
     int is_forward;          /* stock: whether the watched layers run forward */
     float *numbers;          /* of one tensor, NCHW */
     unsigned char *bytes;    /* ... in the backend's layout */
@@ -90,11 +90,6 @@ static int is_squashed_later(const amp_network_desc *n, int layer)
     for (int i = layer + 1; i < n->count; i++)
         if (gives_logits(&n->layers[i]) && n->layers[i].inputs[0] == layer) return 1;
     return 0;
-}
-
-static void squash(float *numbers, size_t count)
-{
-    for (size_t i = 0; i < count; i++) numbers[i] = (float)(1 / (1 + exp(-(double)numbers[i])));
 }
 
 /* ---- AMP ---- */
@@ -160,7 +155,8 @@ static amp_status see_tensor(looker *l, amp_backend *b, const amp_seen *seen, am
     int *flag = kind == AMP_TRACE_DELTA ? &l->overflowed : &l->hopeless;
     *flag |= !amp_all_finite(l->numbers, amp_shape_count(t->shape));
     int squashed = kind == AMP_TRACE_OUTPUT && is_squashed_later(&l->s->network, seen->layer);
-    if (squashed) squash(l->numbers, amp_shape_count(t->shape));
+    for (size_t i = 0; squashed && i < amp_shape_count(t->shape); i++)
+        l->numbers[i] = (float)(1 / (1 + exp(-(double)l->numbers[i])));
     look(l, seen->layer, kind, l->numbers, amp_shape_count(t->shape));
     if (!l->asked->feeds || squashed) return AMP_OK;
     const amp_trace *reference = l->asked->reference;
@@ -195,7 +191,8 @@ static amp_status see(void *context, amp_backend *b, const amp_seen *seen, amp_e
         if (mixes_deltas(&l->s->network, seen->layer)) return AMP_OK;
         return see_tensor(l, b, seen, AMP_TRACE_DELTA, error);
     case AMP_SEEN_GRADIENT:
-        return take_gradient(l, seen->layer, l->next_param[seen->layer]++, seen->tensor.data, error);
+        return take_gradient(l, seen->layer, l->seen[seen->layer][AMP_TRACE_WEIGHTS]++, seen->tensor.data,
+                             error);
     default: return AMP_OK;
     }
 }
@@ -218,16 +215,15 @@ static amp_status take_delta(looker *l, int layer, const amp_layer_arrays *a, am
     int logits = gives_logits(&n->layers[layer]) ? n->layers[layer].inputs[0]
                : is_squashed_later(n, layer) ? layer : -1;
     if (logits < 0) return take_array(l, layer, AMP_TRACE_DELTA, a->delta, a->count, error);
-    float *p = amp_allocated(malloc((a->count + 1) * sizeof *p));
     make_room(l, a->count);
+    float *p = (void *)l->bytes;
     amp_backend *b = l->s->backend;
     const float *output = amp_fork_layer_arrays(l->s->net, logits).output;
-    amp_status status = b->download(b, p, output, a->count * sizeof *p, error);
-    if (status == AMP_OK) status = b->download(b, l->numbers, a->delta, a->count * sizeof *p, error);
+    AMP_TRY(b->download(b, p, output, a->count * sizeof *p, error));
+    AMP_TRY(b->download(b, l->numbers, a->delta, a->count * sizeof *p, error));
     for (size_t i = 0; i < a->count; i++) l->numbers[i] *= p[i] * (1 - p[i]);
-    if (status == AMP_OK) look(l, layer, AMP_TRACE_DELTA, l->numbers, a->count);
-    free(p);
-    return status;
+    look(l, layer, AMP_TRACE_DELTA, l->numbers, a->count);
+    return AMP_OK;
 }
 
 /* Replaces wrong outputs of Darknet's own code, so that the layers after them see numbers as in a
@@ -263,32 +259,29 @@ static void watch(void *context, int layer, int begins)
 
 /* ---- statistics ---- */
 
-/* Rolling statistics come in pairs: means, then variances. Recurrent states, which have no rolling factor, do
- * not count. */
-static int is_rolling(const amp_statistics_desc *s) { return s->rolling_factor > 0; }
-
 /* Each pass begins with recurrent states of 0 and rolling statistics of 0. A rolling statistic r then becomes
  * (1 - f) 0 + f x, so the batch's x is exactly r / f. Nothing in a training pass reads r. */
-static amp_status clear_statistics(amp_subject *s, amp_error *error)
+static amp_status clear_statistics(looker *l, amp_error *error)
 {
+    amp_subject *s = l->s;
     for (int i = 0; i < s->network.count; i++)
         for (int k = 0; k < s->network.layers[i].statistics_count; k++) {
             const amp_statistics_desc *d = &s->network.layers[i].statistics[k];
-            float *zeros = amp_allocated(calloc(d->count + 1, sizeof *zeros));
-            amp_status status = s->backend->upload(s->backend, d->array, zeros, d->count * sizeof *zeros,
-                                                   error);
-            free(zeros);
-            AMP_TRY(status);
+            make_room(l, d->count);
+            memset(l->numbers, 0, d->count * sizeof(float));
+            AMP_TRY(s->backend->upload(s->backend, d->array, l->numbers, d->count * sizeof(float), error));
         }
     return AMP_OK;
 }
 
+/* Rolling statistics come in pairs: means, then variances. Recurrent states, which have no rolling factor, do
+ * not count. */
 static amp_status take_statistics(looker *l, int layer, amp_error *error)
 {
     const amp_layer_desc *d = &l->s->network.layers[layer];
     for (int k = 0, pair = 0; k < d->statistics_count; k++) {
         const amp_statistics_desc *s = &d->statistics[k];
-        if (!is_rolling(s)) continue;
+        if (!(s->rolling_factor > 0)) continue;
         amp_trace_kind kind = pair++ % 2 ? AMP_TRACE_VARIANCES : AMP_TRACE_MEANS;
         make_room(l, s->count);
         AMP_TRY(l->s->backend->download(l->s->backend, l->numbers, s->array, s->count * sizeof(float),
@@ -300,14 +293,15 @@ static amp_status take_statistics(looker *l, int layer, amp_error *error)
 
 /* ---- a pass ---- */
 
-/* Sets the images, multiplied by factor (0: nudged), and the labels. input NULL: they stay. */
-static void put_input(amp_subject *s, const amp_probe_input *input, float factor)
+/* Sets the images, multiplied by factor (0: nudged), and the labels; nothing before they are loaded. */
+static void put_input(amp_subject *s, float factor)
 {
-    for (size_t i = 0; input && i < input->image_count; i++)
+    const amp_subject_source *input = s->source;
+    for (size_t i = 0; i < input->image_count; i++)
         s->images[i] = factor != 0 ? factor * input->images[i] : nudged(input->images[i], i);
-    if (input && s->labels) memcpy(s->labels, input->labels, input->label_count * sizeof *s->labels);
+    if (input->labels && s->labels) memcpy(s->labels, input->labels, input->label_count * sizeof *s->labels);
     amp_fork_set_counters(s->net, s->counters);
-    srand(s->seed + 1); /* dropout */
+    srand(s->source->seed + 1); /* dropout */
 }
 
 /* Discards what Darknet's layers print to stdout; returns the argument of restore_stdout. */
@@ -338,11 +332,10 @@ static amp_status set_scale(amp_subject *s, float scale, amp_error *error)
     return AMP_OK;
 }
 
-static void forward_and_backward(amp_subject *s, const amp_probe_input *input, float factor, int *is_forward,
-                                 double *loss)
+static void forward_and_backward(amp_subject *s, float factor, int *is_forward, double *loss)
 {
     int kept = mute_stdout();
-    put_input(s, input, factor);
+    put_input(s, factor);
     amp_fork_begin_pass(s->net);
     *is_forward = 1;
     amp_fork_forward(s->net);
@@ -360,13 +353,13 @@ static amp_status forget(amp_subject *s, amp_error *error)
     return set_scale(s, s->scale, error);
 }
 
-static amp_status run(looker *l, const amp_probe_input *input, amp_error *error)
+static amp_status run(looker *l, amp_error *error)
 {
     amp_subject *s = l->s;
-    AMP_TRY(clear_statistics(s, error));
+    AMP_TRY(clear_statistics(l, error));
     if (s->engine) amp_engine_set_observer(s->engine, &(amp_observer){ l, see });
     else amp_fork_watch_layers(s->net, watch, l, 1);
-    forward_and_backward(s, input, l->asked->nudge != AMP_NUDGE_OUTPUTS, &l->is_forward, l->asked->loss);
+    forward_and_backward(s, l->asked->nudge != AMP_NUDGE_OUTPUTS, &l->is_forward, l->asked->loss);
     if (s->engine) amp_engine_set_observer(s->engine, NULL);
     else amp_fork_unwatch_layers(s->net);
     if (l->status != AMP_OK) {
@@ -397,39 +390,36 @@ static void empty(const amp_subject_pass *asked, int layers)
     }
 }
 
-static amp_status run_once(amp_subject *s, const amp_probe_input *input, const amp_subject_pass *asked,
-                           int *overflowed, amp_error *error)
+static amp_status run_once(amp_subject *s, const amp_subject_pass *asked, int *overflowed, amp_error *error)
 {
     int layers = s->network.count;
     looker l = { .s = s, .asked = asked };
     empty(asked, layers);
     amp_trace_make(&l.whole, layers);
     l.seen = amp_allocated(calloc((size_t)layers + 1, sizeof *l.seen));
-    l.next_param = amp_allocated(calloc((size_t)layers + 1, sizeof *l.next_param));
-    amp_status status = run(&l, input, error);
+    amp_status status = run(&l, error);
     *overflowed = l.overflowed && !l.hopeless;
     amp_trace_free(&l.whole);
     free(l.seen);
-    free(l.next_param);
     free(l.numbers);
     free(l.bytes);
     return status;
 }
 
-static amp_status run_others(amp_subject *s, const amp_probe_input *input, amp_error *error)
+/* A pass that nobody looks at. */
+static amp_status run_unseen(amp_subject *s, float factor, amp_error *error)
 {
     int is_forward;
-    forward_and_backward(s, input, OTHER_IMAGES, &is_forward, NULL);
+    forward_and_backward(s, factor, &is_forward, NULL);
     return forget(s, error);
 }
 
-amp_status amp_subject_run(amp_subject *s, const amp_probe_input *input, const amp_subject_pass *asked,
-                           amp_error *error)
+amp_status amp_subject_run(amp_subject *s, const amp_subject_pass *asked, amp_error *error)
 {
     int lowers = s->engine && amp_fork_state(s->net)->config->dtype == AMP_FP16;
-    if (asked->feeds) AMP_TRY(run_others(s, input, error));
+    if (asked->feeds) AMP_TRY(run_unseen(s, OTHER_IMAGES, error));
     for (int overflowed;;) {
-        AMP_TRY(run_once(s, input, asked, &overflowed, error));
+        AMP_TRY(run_once(s, asked, &overflowed, error));
         if (!overflowed || !lowers || s->scale / 2 < LEAST_SCALE) return AMP_OK;
         AMP_TRY(set_scale(s, s->scale / 2, error));
     }
@@ -440,15 +430,15 @@ static double seconds_of(const amp_subject *s)
     return amp_fork_view(s->net).on_gpu ? amp_clock_seconds() : amp_clock_read(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-amp_status amp_subject_time(amp_subject *s, const amp_probe_input *input, double *seconds, amp_error *error)
+amp_status amp_subject_time(amp_subject *s, double *seconds, amp_error *error)
 {
     double times[MOST_PASSES], all = 0;
     size_t count = 0;
-    for (int is_forward; count < LEAST_PASSES || (count < MOST_PASSES && all < SECONDS_OF_PASSES); count++) {
+    for (; count < LEAST_PASSES || (count < MOST_PASSES && all < SECONDS_OF_PASSES); all += times[count++]) {
         double began = seconds_of(s);
-        forward_and_backward(s, input, 1, &is_forward, NULL);
+        int is_forward;
+        forward_and_backward(s, 1, &is_forward, NULL);
         times[count] = seconds_of(s) - began;
-        all += times[count];
         AMP_TRY(forget(s, error));
     }
     *seconds = amp_median(times, count);
@@ -458,15 +448,15 @@ amp_status amp_subject_time(amp_subject *s, const amp_probe_input *input, double
 /* ---- making it ---- */
 
 /* Ignores the weights' sidecar, and puts `seen` at the beginning of a step. */
-static struct network *load(const char *cfg, const char *weights, const char *dtype, unsigned seed)
+static struct network *load(const char *cfg, const char *dtype, const amp_subject_source *from)
 {
     const char *requested = amp_this_program()->dtype;
-    srand(seed);
+    srand(from->seed);
     amp_fork_seed((unsigned)rand());
     amp_host_request_dtype(dtype);
     struct network *net = amp_fork_make_network(cfg, cfg, 1);
     amp_host_request_dtype(requested);
-    if (weights) amp_fork_load_weights(net, weights);
+    if (from->weights) amp_fork_load_weights(net, from->weights);
     amp_fork_use_device(net);
     struct darknet_amp *amp = amp_fork_state(net);
     amp_view view = amp_fork_view(net);
@@ -496,21 +486,12 @@ static amp_status set_up(amp_subject *s, amp_error *error)
     return set_scale(s, amp->config->dtype == AMP_FP32 ? 1 : amp_engine_scaler(s->engine)->scale, error);
 }
 
-amp_status amp_subject_open(amp_subject *s, const char *cfg, const char *weights, const char *dtype,
-                            unsigned seed, amp_error *error)
-{
-    *s = (amp_subject){ .net = load(cfg, weights, dtype, seed), .seed = seed };
-    amp_status status = set_up(s, error);
-    if (status != AMP_OK) amp_subject_close(s);
-    return status;
-}
-
 /* With `stirs`, draws biases and scales. Otherwise moves each parameter by up to half of its value: in stock
  * directly, since Darknet's own update skips some layers; under AMP through the momentum that the next update
  * uses. All subjects with the same network and seed get the same numbers. */
 static amp_status draw(amp_subject *s, int stirs, amp_error *error)
 {
-    uint64_t state = stirs ? s->seed : ~(uint64_t)s->seed;
+    uint64_t state = stirs ? s->source->seed : ~(uint64_t)s->source->seed;
     float to_momentum = stirs ? 0 : (float)amp_fork_view(s->net).batch / amp_fork_rate(s->net);
     for (int i = 0; i < s->network.count; i++)
         for (int k = 0; k < s->network.layers[i].param_count; k++) {
@@ -533,23 +514,25 @@ static amp_status draw(amp_subject *s, int stirs, amp_error *error)
     return AMP_OK;
 }
 
-amp_status amp_subject_stir(amp_subject *s, amp_error *error)
+static amp_status make_step(amp_subject *s, amp_error *error)
 {
-    AMP_TRY(draw(s, 1, error));
-    if (s->engine) amp_engine_weights_changed(s->engine);
-    return AMP_OK;
-}
-
-amp_status amp_subject_step(amp_subject *s, amp_error *error)
-{
-    int is_forward;
     if (!s->engine) return draw(s, 0, error);
-    forward_and_backward(s, NULL, 1, &is_forward, NULL); /* without images, to make the copies of the
-                                                            weights */
-    AMP_TRY(forget(s, error));
+    AMP_TRY(run_unseen(s, 1, error)); /* makes the copies of the weights */
     AMP_TRY(draw(s, 0, error));
     amp_fork_update(s->net);
     return forget(s, error);
+}
+
+amp_status amp_subject_open(amp_subject *s, const char *cfg, const char *dtype,
+                            const amp_subject_source *from, amp_error *error)
+{
+    *s = (amp_subject){ .net = load(cfg, dtype, from), .source = from };
+    amp_status status = set_up(s, error);
+    if (status == AMP_OK && from->stirs) status = draw(s, 1, error);
+    if (status == AMP_OK && from->stirs && s->engine) amp_engine_weights_changed(s->engine);
+    if (status == AMP_OK && from->steps) status = make_step(s, error);
+    if (status != AMP_OK) amp_subject_close(s);
+    return status;
 }
 
 void amp_subject_close(amp_subject *s)

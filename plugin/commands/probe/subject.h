@@ -5,8 +5,18 @@
 #include "../../host/fork_commands.h"
 #include "trace.h"
 
-/* One pass's images and labels, with the number of floats of each. Owned by the caller. */
-typedef struct amp_probe_input { float *images, *labels; size_t image_count, label_count; } amp_probe_input;
+/* What all subjects of a comparison start from, and have in each pass. Owned by the caller. */
+typedef struct amp_subject_source {
+    const char *weights;         /* NULL: random ones with this seed */
+    unsigned seed;
+    /* stirs: draws biases (from -.2 to .2) and scales (from .5 to 1.5): in random weights all are 0 and 1,
+     * which would hide errors. steps: a pass, and an update by momentum alone, which moves all parameters by
+     * the same amounts in all subjects with the same network and seed. The passes after it show errors of the
+     * update, and copies of weights that were not renewed. The learning rate must not be 0. */
+    int stirs, steps;
+    float *images, *labels;      /* of one pass; NULL until they are loaded */
+    size_t image_count, label_count; /* in floats */
+} amp_subject_source;
 
 typedef struct amp_subject {
     struct network *net;
@@ -14,7 +24,7 @@ typedef struct amp_subject {
     amp_backend *backend;        /* reads the network's arrays; in stock, the subject's own */
     amp_network_desc network;
     float *images, *labels;      /* the network's input */
-    unsigned seed;
+    const amp_subject_source *source;
     amp_counters counters;       /* before each pass */
     float scale;                 /* the loss scale; 1 in stock */
 } amp_subject;
@@ -44,27 +54,18 @@ typedef struct amp_subject_pass {
     double *loss;
 } amp_subject_pass;
 
-/* dtype: "off" for stock. The network is made from cfg as in `detector train`; weights NULL: random ones with
- * this seed. After an error there is nothing to close. */
-amp_status amp_subject_open(amp_subject *, const char *cfg, const char *weights, const char *dtype,
-                            unsigned seed, amp_error *);
+/* dtype: "off" for stock. The network is made from cfg as in `detector train`. After an error there is
+ * nothing to close. */
+amp_status amp_subject_open(amp_subject *, const char *cfg, const char *dtype, const amp_subject_source *,
+                            amp_error *);
 void amp_subject_close(amp_subject *);
-
-/* Draws biases (from -.2 to .2) and scales (from .5 to 1.5): in random weights all are 0 and 1, which would
- * hide errors. All subjects with the same network and seed get the same numbers. */
-amp_status amp_subject_stir(amp_subject *, amp_error *);
-
-/* A pass and an update by momentum alone, which moves all parameters by the same amounts in all subjects with
- * the same network and seed. The passes after it show errors of the update, and copies of weights that were
- * not renewed. The learning rate must not be 0. */
-amp_status amp_subject_step(amp_subject *, amp_error *);
 
 /* A forward and a backward. If gradients or deltas of an fp16 pass overflow, and no output does, the pass is
  * repeated with half the loss scale, as a training's next step would be; the subject keeps that scale. This
  * continues below AMP_LEAST_SCALE: an inf that no scale removes is a fault. Before a fed pass, a pass on the
  * negated images runs, so that a layer that reads too early finds other numbers. */
-amp_status amp_subject_run(amp_subject *, const amp_probe_input *, const amp_subject_pass *, amp_error *);
+amp_status amp_subject_run(amp_subject *, const amp_subject_pass *, amp_error *);
 
 /* Seconds per pass of an AMP network without recording: processor time of all threads, or on a GPU wall time.
  * The median of the passes that fit into a fifth of a second, from 3 to 20. */
-amp_status amp_subject_time(amp_subject *, const amp_probe_input *, double *seconds, amp_error *);
+amp_status amp_subject_time(amp_subject *, double *seconds, amp_error *);

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-static const char DASH[] = "–";
+#define DASH "–"
 
 const char *amp_score_name(const amp_comparison *c, int i)
 {
@@ -18,15 +18,9 @@ const char *amp_score_name(const amp_comparison *c, int i)
 static void amount_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     double value = ((const amp_mean *)cell->value)->mean;
-    if (!(value > 0) || !isfinite(value)) snprintf(text, AMP_CELL_TEXT, "%s", DASH);
-    else if (value < 1e6) snprintf(text, AMP_CELL_TEXT, "%.*f", value < 9.995 ? 2 : value < 99.95, value);
+    if (!(value > 0) || !isfinite(value)) return;
+    if (value < 1e6) snprintf(text, AMP_CELL_TEXT, "%.*f", value < 9.995 ? 2 : value < 99.95, value);
     else snprintf(text, AMP_CELL_TEXT, "%.*fM", value < 99.95e6, value / 1e6);
-}
-
-static void percent_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    double share = ((const amp_mean *)cell->value)->mean;
-    snprintf(text, AMP_CELL_TEXT, isfinite(share) ? "%.2f %%" : DASH, 100 * share);
 }
 
 static int is_reference(const amp_cell *cell)
@@ -51,18 +45,11 @@ static void times_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
         snprintf(text, AMP_CELL_TEXT, "%.2fx", ratio);
 }
 
-static void word_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
-{
-    amp_plain_cell(cell, text);
-    if (!text[0]) snprintf(text, AMP_CELL_TEXT, "%s", DASH);
-}
-
 /* "-3.20 to +2.54" */
 static void interval_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     const amp_interval *i = cell->value;
     if (i->count > 1) snprintf(text, AMP_CELL_TEXT, "%+.2f to %+.2f", i->least, i->most);
-    else snprintf(text, AMP_CELL_TEXT, "%s", DASH);
 }
 
 /* "1.61x to 1.70x" */
@@ -70,7 +57,6 @@ static void seeds_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     const amp_times *t = cell->value;
     if (isfinite(t->ratio)) snprintf(text, AMP_CELL_TEXT, "%.2fx to %.2fx", t->least, t->most);
-    else snprintf(text, AMP_CELL_TEXT, "%s", DASH);
 }
 
 static void skipped_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
@@ -96,6 +82,7 @@ static const amp_field times_fields[] = {
 
 #define SUMMARY(key, member, ...) AMP_FIELD_AS(key, amp_dtype_summary, member, __VA_ARGS__)
 #define MEAN(member, ...) AMP_RECORD_AS(#member, amp_dtype_summary, member, mean_fields, __VA_ARGS__)
+#define AMOUNT(member, heading) MEAN(member, .title = heading, .cell = amount_cell, .none = DASH)
 #define TIMES(member) \
     AMP_RECORD_AS(#member, amp_dtype_summary, member, times_fields, .title = "", .cell = times_cell)
 
@@ -110,31 +97,32 @@ static const char *const speed_names[] = { NULL, "cannot tell", "faster", "not w
 static const amp_field difference_fields[2][7] = { DIFFERENCE(0), DIFFERENCE(1) };
 
 #define SCORE(k, key, name) \
-    AMP_RECORD_AS(key, amp_dtype_summary, score[k], mean_fields, .title = name, .cell = percent_cell), \
+    AMP_RECORD_AS(key, amp_dtype_summary, score[k], mean_fields), \
+    SUMMARY(NULL, score[k].mean, .known = AMP_FROM_0, .title = name, .format = "%.2f %%", .unit = .01, \
+            .none = DASH), \
     AMP_GROUP_AS(key "_difference_points", difference_fields[k]), \
     SUMMARY(NULL, difference[k], .title = "points", .cell = points_cell)
 #define SUMMARY_FIELDS(key0, name0, key1, name1) { \
     SUMMARY("dtype", dtype, .title = "dtype", .left = 1), SCORE(0, key0, name0), SCORE(1, key1, name1), \
-    MEAN(images_per_second, .title = "images/s", .cell = amount_cell), TIMES(speedup), \
-    MEAN(compute_images_per_second, .title = "no loading", .cell = amount_cell), TIMES(compute_speedup), \
-    MEAN(peak_memory_mb, .title = "peak MB", .cell = amount_cell), TIMES(memory_ratio), \
+    AMOUNT(images_per_second, "images/s"), TIMES(speedup), \
+    AMOUNT(compute_images_per_second, "no loading"), TIMES(compute_speedup), \
+    AMOUNT(peak_memory_mb, "peak MB"), TIMES(memory_ratio), \
     MEAN(loss), MEAN(skipped), \
     SUMMARY("more_seeds_to_tell", more_seeds), { .title = "skipped", .cell = skipped_cell }, \
     SUMMARY("failed_runs", failed, .title = "", .left = 1, .cell = failed_cell), \
     AMP_NAME_AS("accuracy", amp_dtype_summary, both, accuracy_names), \
     AMP_NAME_AS("speed", amp_dtype_summary, speed, speed_names), { 0 } }
-static const amp_field summary_fields[2][22] = {
+static const amp_field summary_fields[2][24] = {
     [AMP_COMPARED_DETECTOR] = SUMMARY_FIELDS("map_50", "mAP@0.5", "map_50_95", "mAP@0.5:0.95"),
     [AMP_COMPARED_CLASSIFIER] = SUMMARY_FIELDS("top_1", "top-1", "top_5", "top-5") };
 
 #define VERDICT_FIELDS(name0, name1) { SUMMARY(NULL, dtype, .title = "dtype", .left = 1), \
     AMP_NAME_AS(NULL, amp_dtype_summary, both, accuracy_names, .title = "accuracy", .left = 1, \
-                .cell = word_cell), \
-    SUMMARY(NULL, difference[0], .title = name0, .cell = interval_cell), \
-    SUMMARY(NULL, difference[1], .title = name1, .cell = interval_cell), \
-    AMP_NAME_AS(NULL, amp_dtype_summary, speed, speed_names, .title = "speed", .left = 1, \
-                .cell = word_cell), \
-    SUMMARY(NULL, speedup, .title = "by seed", .cell = seeds_cell), { 0 } }
+                .none = DASH), \
+    SUMMARY(NULL, difference[0], .title = name0, .cell = interval_cell, .none = DASH), \
+    SUMMARY(NULL, difference[1], .title = name1, .cell = interval_cell, .none = DASH), \
+    AMP_NAME_AS(NULL, amp_dtype_summary, speed, speed_names, .title = "speed", .left = 1, .none = DASH), \
+    SUMMARY(NULL, speedup, .title = "by seed", .cell = seeds_cell, .none = DASH), { 0 } }
 static const amp_field verdict_fields[2][7] = {
     [AMP_COMPARED_DETECTOR] = VERDICT_FIELDS("mAP@0.5", "mAP@0.5:0.95"),
     [AMP_COMPARED_CLASSIFIER] = VERDICT_FIELDS("top-1", "top-5") };
@@ -151,8 +139,9 @@ static void print_verdicts(const amp_comparison *c, FILE *stream)
     amp_table_print(stream, 0, verdict_fields[c->kind], judged, sizeof *judged, count, c);
 }
 
-void amp_report_table(const amp_comparison *c, FILE *stream)
+void amp_report_table(FILE *stream, const void *comparison)
 {
+    const amp_comparison *c = comparison;
     amp_table_print(stream, 0, summary_fields[c->kind], c->summaries, sizeof *c->summaries, c->dtype_count,
                     c);
     print_verdicts(c, stream);
@@ -213,18 +202,19 @@ static void write_scales(amp_json *json, const char *key, const amp_run *run, si
     amp_json_array(json, key);
     for (size_t first = 0; first < run->count; first += each) {
         size_t end = first + each < run->count ? first + each : run->count;
-        size_t kept[4] = { first, first, first, end - 1 };
+        double smallest = NAN, largest = NAN; /* fmin and fmax ignore NaN */
         for (size_t k = first; k < end; k++) {
-            if (!isfinite(scale_of(run, k))) continue;
-            if (!(scale_of(run, kept[1]) <= scale_of(run, k))) kept[1] = k;
-            if (!(scale_of(run, kept[2]) >= scale_of(run, k))) kept[2] = k;
+            smallest = fmin(smallest, scale_of(run, k));
+            largest = fmax(largest, scale_of(run, k));
         }
-        int turned = kept[1] > kept[2]; /* the largest comes before the smallest */
-        for (int i = 0; i < 4; i++) {
-            size_t step = kept[turned && (i == 1 || i == 2) ? 3 - i : i];
-            if (!differs(scale_of(run, step), before)) continue;
-            before = scale_of(run, step);
-            amp_json_number(json, NULL, steps ? (double)step + 1 : before);
+        for (size_t k = first; k < end; k++) {
+            double scale = scale_of(run, k);
+            int is_kept = k == first || k + 1 == end || scale <= smallest || scale >= largest;
+            if (scale <= smallest) smallest = NAN; /* the next equal one is not kept */
+            if (scale >= largest) largest = NAN;
+            if (!is_kept || !differs(scale, before)) continue;
+            before = scale;
+            amp_json_number(json, NULL, steps ? (double)k + 1 : scale);
         }
     }
     amp_json_close(json);

@@ -19,16 +19,9 @@ static const char *write_until(FILE *stream, const char *page, const char *mark)
 
 void amp_report_html(FILE *stream, const void *comparison)
 {
-    const amp_comparison *c = comparison;
-    char *text = NULL;
-    size_t size;
-    FILE *table = amp_allocated(open_memstream(&text, &size));
-    amp_report_table(c, table);
-    fclose(table);
     const char *rest = write_until(stream, amp_report_page, "@TABLE@");
-    amp_html_text(stream, text);
-    free(text);
+    amp_html_written(stream, amp_report_table, comparison);
     rest = write_until(stream, rest, "@DATA@");
-    amp_report_json(stream, c);
+    amp_report_json(stream, comparison);
     fputs(rest, stream);
 }

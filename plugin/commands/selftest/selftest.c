@@ -1,6 +1,5 @@
-/* See selftest.h. */
-#include "selftest.h"
-
+/* `darknet amp selftest` tests whether AMP computes on this machine what Darknet's own code computes: it
+ * makes the comparison of probe/probe_comparison.h on built-in networks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,14 +122,13 @@ static int take_findings(const amp_probe_comparison *c, findings *found)
 
 static amp_status test(const char *name, const char *cfg, long images, findings *found, amp_error *error)
 {
-    amp_probe_comparison c = { .cfg = cfg, .images = images, .seed = SEED, .stirs = 1,
-                               /* a user's .cfg may clip gradients, which Darknet does not do */
-                               .steps = !images,
-                               .tries_nothing = 1 };
+    /* no step of a user's .cfg, which may clip gradients: Darknet does not do that */
+    amp_probe_comparison c = { .cfg = cfg, .images = images, .tries_nothing = 1,
+                               .source = { .seed = SEED, .stirs = 1, .steps = !images } };
     amp_status status = amp_probe_compare(&c, error);
     if (status == AMP_OK) {
         printf("\n%s\n", name);
-        (take_findings(&c, found) ? amp_probe_print_comparison : amp_probe_print_verdict)(&c, stdout);
+        (take_findings(&c, found) ? amp_probe_print_comparison : amp_probe_print_verdict)(stdout, &c);
         if (!c.stock_runs)
             fprintf(stderr, "amp selftest: Darknet's own code cannot run this network: AMP's fp32 was "
                     "compared with nothing\n");
