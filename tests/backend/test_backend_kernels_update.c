@@ -182,9 +182,9 @@ static void step_of_pytorch(const amp_update_args *a, double decay, double g, do
     *w -= rate * (*m / (1 - pow(b1, a->t))) / (sqrt(*v / (1 - pow(b2, a->t))) + (double)a->eps);
 }
 
-/* Whatever the loss scale, the batch and the gradient, a weight decays by rate·decay. Gradients have Darknet's
- * form: with the opposite sign, and multiplied by a loss scale. The tolerance is fp32's rounding of the number
- * itself, and of 1 - beta2^t, the smallest of which is 1 - beta2. */
+/* Whatever the loss scale, the batch and the gradient, a weight decays by rate·decay. Gradients have
+ * Darknet's form: with the opposite sign, and multiplied by a loss scale. The tolerance is fp32's rounding of
+ * the number itself, and of 1 - beta2^t, the smallest of which is 1 - beta2. */
 TEST(behaviour_12_adamw_decays_as_pytorchs)
 {
     enum { COPIES = 33, TRAININGS = 40, STEPS = 8 };

@@ -106,7 +106,7 @@ static const struct {
 } orders[] = {
     { "Tensor Cores come first", AMP_FP16, 1, 0, { 0, TC, REDUCED, TC | REDUCED, TC, 0, LAST }, { 0 },
       "101 104 103 100 105 102" },
-    { "with groups the library's order holds", AMP_FP16, 8, 0, { REDUCED, 0, TC, TC | REDUCED, 0, LAST }, { 0 },
+    { "the library's order with groups", AMP_FP16, 8, 0, { REDUCED, 0, TC, TC | REDUCED, 0, LAST }, { 0 },
       "101 102 104 100 103" },
     { "fp32 is not TF32", AMP_FP32, 1, 0, { TC, 0, TC, REDUCED, 0, LAST }, { 0 }, "101 104 103" },
     { "inputs are never rounded", AMP_FP16, 1, 0, { TC | DOWN, DOWN, TC, LAST }, { 0 }, "102" },

@@ -1,5 +1,5 @@
-/* Helpers for the tests of yolo's loss: random labels, the loss in double, one label after the other, with the
- * rules of pjreddie's Darknet and of AlexeyAB's, and the comparison with it.
+/* Helpers for the tests of yolo's loss: random labels, the loss in double, one label after the other, with
+ * the rules of pjreddie's Darknet and of AlexeyAB's, and the comparison with it.
  *
  * Rounding could change the result of a comparison: numbers are drawn until every comparison of the reference
  * is decided by at least 1e-5. */

@@ -336,7 +336,7 @@ TEST(a_step_makes_the_casts_that_are_planned)
     assert_true(each_cfg(casts_are_counted_in_a_step) > 40);
 }
 
-/* Of the arena, each layer's part; and Darknet's buffers that AMP keeps, after they were fitted for a step. */
+/* The arena, by layer; and Darknet's buffers that AMP keeps, after they were fitted for a step. */
 static void all_memory_is_accounted_for(const char *cfg)
 {
     network *net = made(cfg, "bf16");
