@@ -18,7 +18,7 @@ static network *make(const char *net_keys, const char *dtype) { return parse_bra
 static amp_engine *engine_of(network *net) { return net->amp->engine; }
 
 /* Everything that apply may change: what snapshot() holds, gradients, committed statistics and the scaler. */
-__attribute__((unused)) static kept_state whole_state(network *net)
+static inline kept_state whole_state(network *net)
 {
     kept_state s = snapshot(net);
     assert_int_equal(amp_engine_prepare_training(engine_of(net), NULL), AMP_OK);
@@ -30,12 +30,12 @@ __attribute__((unused)) static kept_state whole_state(network *net)
     return s;
 }
 
-__attribute__((unused)) static void assert_same_state(network *a, network *b)
+static inline void assert_same_state(network *a, network *b)
 {
     assert_true(same_states(whole_state(a), whole_state(b)));
 }
 
-__attribute__((unused)) static amp_run_state run_of(network *net, int window)
+static inline amp_run_state run_of(network *net, int window)
 {
     amp_run_state run = { .seen = *net->seen, .t = *net->t, .steps = 7, .skipped = 2, .width = net->w,
                           .height = net->h, .batch = net->batch, .subdivisions = net->subdivisions,
@@ -45,7 +45,7 @@ __attribute__((unused)) static amp_run_state run_of(network *net, int window)
     return run;
 }
 
-__attribute__((unused)) static void save(network *net, int window)
+static inline void save(network *net, int window)
 {
     amp_error error;
     amp_run_state run = run_of(net, window);
@@ -56,7 +56,7 @@ __attribute__((unused)) static void save(network *net, int window)
         fail_msg("%s", error.message);
 }
 
-__attribute__((unused)) static amp_sidecar *read_back(void)
+static inline amp_sidecar *read_back(void)
 {
     amp_error error;
     amp_sidecar *c;
@@ -65,7 +65,7 @@ __attribute__((unused)) static amp_sidecar *read_back(void)
 }
 
 /* Loads the pair into net, as a resumed training does. note may be NULL: then there must be no note. */
-__attribute__((unused)) static void resume(network *net, char note[256])
+static inline void resume(network *net, char note[256])
 {
     amp_error error;
     char mine[256];

@@ -26,7 +26,7 @@ static content content_of(const char *path)
 /* The first `size` bytes of c. */
 static void put(const char *path, content c, size_t size) { put_bytes(path, c.bytes, size); }
 
-__attribute__((unused)) static int holds(const char *path, content c)
+static inline int holds(const char *path, content c)
 {
     if (access(path, F_OK) != 0) return 0;
     content found = content_of(path);
@@ -35,7 +35,7 @@ __attribute__((unused)) static int holds(const char *path, content c)
     return same;
 }
 
-__attribute__((unused)) static void clear(void)
+static inline void clear(void)
 {
     static const char *const names[] = { "w", "w.amp", "w.new", "w.amp.new", "link", "real", "real.amp",
                                          "real.new", "real.amp.new", "kept.amp" };
@@ -44,7 +44,7 @@ __attribute__((unused)) static void clear(void)
 }
 
 /* Makes save number `number`: its files' contents differ from those of all other saves. */
-__attribute__((unused)) static amp_status save_number(const char *name, unsigned number, amp_error *error)
+static inline amp_status save_number(const char *name, unsigned number, amp_error *error)
 {
     amp_sidecar_save save;
     AMP_TRY(amp_sidecar_begin(name, &save, error));
@@ -54,7 +54,7 @@ __attribute__((unused)) static amp_status save_number(const char *name, unsigned
     return amp_sidecar_finish(&save, net->amp->engine, &run, error);
 }
 
-__attribute__((unused)) static int make_pairs(void **state)
+static inline int make_pairs(void **state)
 {
     if (enter_folder(state)) return -1;
     net = parse_branched("", "", "fp32");
@@ -68,7 +68,7 @@ __attribute__((unused)) static int make_pairs(void **state)
     return 0;
 }
 
-__attribute__((unused)) static int remove_folder(void **state)
+static inline int remove_folder(void **state)
 {
     for (int i = 0; i < SAVES; i++) {
         free(weights[i].bytes);
@@ -86,7 +86,7 @@ typedef enum old_files { OLD_NONE, OLD_WEIGHTS, OLD_PAIR, OLD_KINDS } old_files;
 enum { POINTS = 8 };
 
 /* Creates the folder as it is when the save of pair 1 is killed at this point. */
-__attribute__((unused)) static void make_killed(old_files old, int point)
+static inline void make_killed(old_files old, int point)
 {
     clear();
     if (old != OLD_NONE) put("w", weights[0], weights[0].size);
@@ -98,12 +98,12 @@ __attribute__((unused)) static void make_killed(old_files old, int point)
 }
 
 /* Whether all of pair 1 was on disk, so that recovery completes its save. */
-__attribute__((unused)) static int is_ended(old_files old, int point)
+static inline int is_ended(old_files old, int point)
 {
     return point == 5 || point == 7 || (point == 4 && old == OLD_NONE);
 }
 
-__attribute__((unused)) static void assert_no_leftovers(void)
+static inline void assert_no_leftovers(void)
 {
     assert_int_equal(access("w.new", F_OK), -1);
     assert_int_equal(access("w.amp.new", F_OK), -1);
@@ -111,7 +111,7 @@ __attribute__((unused)) static void assert_no_leftovers(void)
 
 /* Recovers, and checks that the result is pair `number`; -1: no sidecar, and the weights, if any, are the old
  * ones. */
-__attribute__((unused)) static void recovers_to(int number, old_files old, int renames)
+static inline void recovers_to(int number, old_files old, int renames)
 {
     amp_error error;
     amp_sidecar *c;

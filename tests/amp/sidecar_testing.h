@@ -9,7 +9,7 @@
 #include "files/checksum.h"
 
 /* Corrects size and checksum, so that a change is detected by its contents and not by the checksum. */
-__attribute__((unused)) static void seal_sidecar(unsigned char *bytes, size_t size)
+static inline void seal_sidecar(unsigned char *bytes, size_t size)
 {
     if (size < AMP_SIDECAR_HEADER_BYTES + AMP_SIDECAR_TRAILER_BYTES) return;
     amp_store_u64(bytes + 16, size);
@@ -17,8 +17,7 @@ __attribute__((unused)) static void seal_sidecar(unsigned char *bytes, size_t si
 }
 
 /* The content of the nth record (from 0) with this tag, or NULL. The tag is 12 bytes before it. */
-__attribute__((unused)) static unsigned char *sidecar_record(unsigned char *bytes, size_t size, uint32_t tag,
-                                                             int nth)
+static inline unsigned char *sidecar_record(unsigned char *bytes, size_t size, uint32_t tag, int nth)
 {
     size_t at = AMP_SIDECAR_HEADER_BYTES, end = size - AMP_SIDECAR_TRAILER_BYTES;
     while (at + 12 <= end) {
@@ -31,7 +30,7 @@ __attribute__((unused)) static unsigned char *sidecar_record(unsigned char *byte
 }
 
 /* Whether text is one line that a terminal can show. */
-__attribute__((unused)) static int is_one_line(const char *text)
+static inline int is_one_line(const char *text)
 {
     if (!*text) return 0;
     for (; *text; text++)

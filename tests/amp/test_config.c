@@ -197,30 +197,21 @@ TEST(keys_win_one_by_one)
     amp_config_free(c);
 }
 
-/* Sums of gradients are sent in fp16, which holds at most 65504. */
-TEST(wire_fp16_makes_the_loss_scale_dynamic)
+/* Its default follows the final dtype, and wire=fp16, which holds at most 65504, makes it dynamic too. */
+TEST(a_loss_scale_that_is_not_set_follows_the_final_dtype)
 {
-    amp_config *c = read_text(NET "[amp]\ndtype=fp32\nwire=fp16\n" LAYER, NULL, AMP_BF16);
-    assert_int_equal(c->dynamic, 1);
-    amp_config_free(c);
-    c = read_text(NET "[amp]\ndtype=fp32\nwire=fp16\nloss_scale=1\n" LAYER, NULL, AMP_BF16);
-    assert_int_equal(c->dynamic, 0);
-    amp_config_free(c);
-}
-
-TEST(default_of_loss_scale_follows_the_final_dtype)
-{
-    amp_config *c = read_text(NET "[amp]\ndtype=bf16\n" LAYER, "fp16", AMP_FP32);
-    assert_int_equal(c->dynamic, 1);
-    amp_config_free(c);
-    c = read_text(NET "[amp]\ndtype=fp16\n" LAYER, "bf16", AMP_FP32);
-    assert_int_equal(c->dynamic, 0);
-    assert_true(c->loss_scale == 1);
-    amp_config_free(c);
-    c = read_text(NET "[amp]\ndtype=bf16\nloss_scale=512\n" LAYER, "fp16", AMP_FP32);
-    assert_int_equal(c->dynamic, 0);
-    assert_true(c->loss_scale == 512);
-    amp_config_free(c);
+    static const struct { const char *amp, *command_line; int dynamic; double loss_scale; } cases[] = {
+        { "dtype=bf16\n", "fp16", 1, 1 }, { "dtype=fp16\n", "bf16", 0, 1 },
+        { "dtype=bf16\nloss_scale=512\n", "fp16", 0, 512 }, { "dtype=fp32\nwire=fp16\n", NULL, 1, 1 },
+        { "dtype=fp32\nwire=fp16\nloss_scale=1\n", NULL, 0, 1 } };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[256];
+        snprintf(text, sizeof text, NET "[amp]\n%s" LAYER, cases[i].amp);
+        amp_config *c = read_text(text, cases[i].command_line, AMP_BF16);
+        if (c->dynamic != cases[i].dynamic || c->loss_scale != cases[i].loss_scale)
+            fail_msg("%s: dynamic %d, loss scale %g", text, c->dynamic, c->loss_scale);
+        amp_config_free(c);
+    }
 }
 
 TEST(keys_without_amp_1_are_noted)

@@ -84,41 +84,33 @@ TEST(every_forward_ends_when_its_uploads_are_done)
     release(net);
 }
 
-TEST(a_value_is_cast_once_per_form)
-{
-    static const char shared[] = "[net]\nbatch=4\nwidth=16\nheight=16\nchannels=3\nlearning_rate=0.01\n"
-        "max_batches=100\n" CONV(8, "")
-        "[convolutional]\nfilters=8\nsize=1\nstride=1\nactivation=linear\namp=0\n"
-        "[shortcut]\nfrom=0\nactivation=linear\namp=0\n[route]\nlayers=-1,0\namp=0\n" TAIL;
-    network *net = parse(shared, "bf16");
-    count_calls(net);
-    feed(net, 1);
-    net->train = 1;
-    forward_network(net);
-    /* image → bf16; layer 0 → fp32 once for its three fp32 readers; the route → bf16; the last convolution
-     * → fp32 for the cost */
-    assert_int_equal(counted.casts, 4);
-    release(net);
-}
-
 /* ---- memory ---- */
 
-TEST(half_resident_layers_give_their_buffers_back)
+/* The cost is Darknet's own, and reads layer 5's. */
+static void assert_no_buffers(const network *net)
 {
-    network *net = parse_branched("", "", "bf16");
-    train_step(net, 1);
     for (int i = 0; i < 5; i++) {
-        layer l = net->layers[i];
-        assert_null(l.output);
-        assert_null(l.delta);
-        assert_null(l.x);
-        assert_null(l.x_norm);
-        assert_null(l.indexes);
+        const layer *l = &net->layers[i];
+        assert_false(l->output || l->delta || l->x || l->x_norm || l->indexes || l->workspace_size);
     }
-    assert_non_null(net->layers[5].output); /* the cost reads it */
-    assert_ptr_equal(net->output, net->layers[5].output);
     assert_null(net->workspace);
-    release(net);
+}
+
+/* Given back layer by layer: a network that fits only under AMP can be made, and resized. */
+TEST(layers_of_the_engine_have_no_buffers_of_darknets)
+{
+    for (int d = 0; d < 3; d++) {
+        network *net = parse_branched("", "", dtype_names[d]);
+        assert_no_buffers(net);
+        assert_null(net->layers[5].output);
+        train_step(net, 1);
+        assert_no_buffers(net);
+        assert_ptr_equal(net->output, net->layers[5].output);
+        resize_network(net, 24, 20);
+        assert_no_buffers(net);
+        train_step(net, 9);
+        release(net);
+    }
 }
 
 /* ---- trainings that end ---- */

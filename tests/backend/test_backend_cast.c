@@ -1,7 +1,11 @@
 /* A backend's casts against the reference in tensor/half.h, bit for bit: every pair of dtypes and layouts,
- * adding or not; and the operations that move memory. */
+ * adding or not, whether or not subnormals are flushed to zero; and the operations that move memory. */
 #include "kernel_cases.h"
 #include "random_numbers.h"
+
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#endif
 
 /* The bits of `value` in the dtype. */
 static uint32_t bits_of(amp_dtype dtype, float value)
@@ -72,40 +76,73 @@ TEST(tensors_of_any_dtype_and_layout)
                         check_cast(shapes[s], from, layouts & 1, to, layouts >> 1, accumulate, s + 1);
 }
 
+/* A program linked with -Ofast, like Darknet, starts with flush-to-zero. Switches that on or off, for this
+ * thread; returns 0 if the processor has no such mode. */
+static int flush_subnormals(int on)
+{
+#ifdef __SSE2__
+    enum { FLUSH_TO_ZERO = 0x8000, DENORMALS_ARE_ZERO = 0x0040 };
+    unsigned both = FLUSH_TO_ZERO | DENORMALS_ARE_ZERO;
+    _mm_setcsr(on ? _mm_getcsr() | both : _mm_getcsr() & ~both);
+    return 1;
+#else
+    (void)on;
+    return 0;
+#endif
+}
+
+/* All halves, and floats around every decision in rounding: each half of both dtypes, the tie between it and
+ * the next one, and the neighbours of both. */
+static void check_halves(amp_dtype half, int flushing)
+{
+    enum { HALVES = 65536 };
+    const int of_each = machine.slow ? 8 : 16;
+    const size_t count = HALVES * (size_t)of_each;
+    amp_tensor halves = poisoned(half, 1, 64, 64, HALVES / 4096),
+        wide = poisoned(AMP_FP32, 1, 64, 64, HALVES / 4096),
+        floats = poisoned(AMP_FP32, of_each, 64, 64, HALVES / 4096),
+        back = poisoned(half, of_each, 64, 64, HALVES / 4096);
+    for (int h = 0; h < HALVES; h++) ((amp_half_bits *)halves.data)[h] = (amp_half_bits)h;
+    for (size_t i = 0; i < count; i++) {
+        static const uint32_t beside[8] = { 0, 1, (uint32_t)-1, 0x1000, 0x0fff, 0x1001, 0x8000, 0x8001 };
+        amp_half_bits bits = (amp_half_bits)(i / (size_t)of_each);
+        int is_other = i % (size_t)of_each >= 8; /* of the other dtype */
+        float value = (half == AMP_FP16) != is_other ? amp_fp16_to_float(bits) : amp_bf16_to_float(bits);
+        ((uint32_t *)floats.data)[i] = amp_float_bits(value) + beside[i % 8];
+    }
+    flush_subnormals(flushing);
+    ASSERT_OK(CALL(cast, &halves, &wide, 0, e));
+    ASSERT_OK(CALL(cast, &floats, &back, 0, e));
+    flush_subnormals(0);
+    for (size_t h = 0; h < HALVES; h++) {
+        float got = ((const float *)wide.data)[h], want = number_of(half, halves.data, h);
+        if (isnan(want) ? !isnan(got) : amp_float_bits(got) != amp_float_bits(want))
+            fail_msg("%s %04zx widens to %08x, not %08x", amp_dtype_name(half), h, amp_float_bits(got),
+                     amp_float_bits(want));
+    }
+    for (size_t i = 0; i < count; i++) {
+        float value = ((const float *)floats.data)[i];
+        uint32_t got = stored_bits(half, back.data, i), want = bits_of(half, value);
+        if (isnan(value) ? !isnan(number_of(half, back.data, i)) : got != want)
+            fail_msg("%08x narrows to %s %04x, not %04x", amp_float_bits(value), amp_dtype_name(half), got,
+                     want);
+    }
+    release(halves.data); release(wide.data); release(floats.data); release(back.data);
+}
+
 TEST(all_halves_and_the_floats_about_them)
 {
-    enum { HALVES = 65536, FLOATS = 8 * HALVES };
     NEEDS(cast);
-    for (amp_dtype half = AMP_FP16; half <= AMP_BF16; half++) {
-        amp_tensor halves = poisoned(half, 1, 64, 64, HALVES / 4096),
-            wide = poisoned(AMP_FP32, 1, 64, 64, HALVES / 4096);
-        amp_tensor floats = poisoned(AMP_FP32, 8, 64, 64, HALVES / 4096),
-            back = poisoned(half, 8, 64, 64, HALVES / 4096);
-        for (int h = 0; h < HALVES; h++) ((amp_half_bits *)halves.data)[h] = (amp_half_bits)h;
-        /* Each half, the tie between it and the next one, and the neighbours of both. */
-        for (uint32_t i = 0; i < FLOATS; i++) {
-            static const uint32_t beside[8] = { 0, 1, (uint32_t)-1, 0x1000, 0x0fff, 0x1001, 0x8000, 0x8001 };
-            float value = half == AMP_FP16 ? amp_fp16_to_float((amp_half_bits)(i / 8))
-                : amp_bf16_to_float((amp_half_bits)(i / 8));
-            ((uint32_t *)floats.data)[i] = amp_float_bits(value) + beside[i % 8];
-        }
-        ASSERT_OK(CALL(cast, &halves, &wide, 0, e));
-        ASSERT_OK(CALL(cast, &floats, &back, 0, e));
-        for (size_t h = 0; h < HALVES; h++) {
-            float got = ((const float *)wide.data)[h], want = number_of(half, halves.data, h);
-            if (isnan(want) ? !isnan(got) : amp_float_bits(got) != amp_float_bits(want))
-                fail_msg("%s %04zx widens to %08x, not %08x", amp_dtype_name(half), h, amp_float_bits(got),
-                         amp_float_bits(want));
-        }
-        for (size_t i = 0; i < FLOATS; i++) {
-            float value = ((const float *)floats.data)[i];
-            uint32_t got = stored_bits(half, back.data, i), want = bits_of(half, value);
-            if (isnan(value) ? !isnan(number_of(half, back.data, i)) : got != want)
-                fail_msg("%08x narrows to %s %04x, not %04x", amp_float_bits(value), amp_dtype_name(half),
-                         got, want);
-        }
-        release(halves.data); release(wide.data); release(floats.data); release(back.data);
-    }
+    for (amp_dtype half = AMP_FP16; half <= AMP_BF16; half++) check_halves(half, 0);
+}
+
+TEST(flush_to_zero_changes_nothing)
+{
+    NEEDS(cast);
+    if (strcmp(machine.name, "cpu") || !flush_subnormals(0)) skip();
+    machine.set_processors(backend, 1); /* or other threads would work without it */
+    for (amp_dtype half = AMP_FP16; half <= AMP_BF16; half++) check_halves(half, 1);
+    machine.set_processors(backend, 0);
 }
 
 /* 16-byte accesses need 16-byte alignment; at other addresses the results are the same. */

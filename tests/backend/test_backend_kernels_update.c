@@ -1,6 +1,7 @@
 /* The fused update and the gradient check of a backend: against stock Darknet's separate steps bit for bit
  * where possible, otherwise against double precision. */
 #include "kernel_cases.h"
+#include "update_cases.h"
 
 #include <float.h>
 
@@ -10,33 +11,17 @@ enum { PARAMS = COUNT(counts) };
 
 static void make(amp_param params[PARAMS])
 {
-    for (int i = 0; i < PARAMS; i++) {
-        uint32_t seed = 100u * (uint32_t)i;
-        size_t n = counts[i];
-        params[i] = (amp_param){ .master = filled_array(n, seed + 1, -1, 1),
-            .grad = filled_array(n, seed + 2, -50, 50), .momentum = filled_array(n, seed + 3, -3, 3),
-            .m = filled_array(n, seed + 4, -3, 3), .v = filled_array(n, seed + 5, 0, 9), .count = n,
-            .decay = i & 1 ? .0005f : 0, .rate_scale = i & 2 ? .5f : 1, .layer = i, .name = "weights" };
-    }
+    for (int i = 0; i < PARAMS; i++) params[i] = filled_param(i, counts[i], 0);
 }
 
 static void destroy(amp_param params[PARAMS])
 {
-    for (int i = 0; i < PARAMS; i++) {
-        release(params[i].master); release(params[i].grad); release(params[i].momentum); release(params[i].m);
-        release(params[i].v);
-    }
+    for (int i = 0; i < PARAMS; i++) release_param(&params[i], 0);
 }
 
-/* But for the gradients. */
 static void assert_alike(const amp_param a[PARAMS], const amp_param b[PARAMS])
 {
-    for (int i = 0; i < PARAMS; i++) {
-        assert_memory_equal(a[i].master, b[i].master, counts[i] * sizeof(float));
-        assert_memory_equal(a[i].momentum, b[i].momentum, counts[i] * sizeof(float));
-        assert_memory_equal(a[i].m, b[i].m, counts[i] * sizeof(float));
-        assert_memory_equal(a[i].v, b[i].v, counts[i] * sizeof(float));
-    }
+    for (int i = 0; i < PARAMS; i++) assert_true(same_param(&a[i], &b[i]));
 }
 
 /* The end of a step that is taken. */
@@ -48,9 +33,6 @@ static amp_status updated(const amp_param *params, const amp_update_args *args, 
     assert_int_equal(out.taken, status == AMP_OK);
     return status;
 }
-
-static const amp_update_args sgd_args = { .learning_rate = .01f, .momentum = .9f, .batch = 64,
-    .inverse_scale = 0x1p-16f, .beta1 = .9f, .beta2 = .999f, .eps = 1e-7f };
 
 enum { SGD, ADAM, ADAMW, SOLVERS };
 
@@ -65,7 +47,7 @@ TEST(behaviour_11_fused_sgd_equals_unscale_decay_axpy_scal_bit_for_bit)
 {
     NEEDS(finish_step);
     amp_param mine[PARAMS], stock[PARAMS];
-    amp_update_args args = sgd_args;
+    amp_update_args args = usual_update;
     make(mine);
     make(stock);
     for (int step = 0; step < 3; step++) {
@@ -98,7 +80,7 @@ TEST(behaviour_11_fused_sgd_equals_unscale_decay_axpy_scal_bit_for_bit)
 TEST(behaviour_11_fused_adam_equals_darknets_calls_bit_for_bit)
 {
     amp_param mine[PARAMS], stock[PARAMS];
-    amp_update_args args = sgd_args;
+    amp_update_args args = usual_update;
     args.adam = 1;
     make(mine);
     make(stock);
@@ -145,7 +127,7 @@ TEST(behaviour_02_finite_gradients_come_out_exactly_g_times_inv)
     for (size_t s = 0; s < COUNT(inverses); s++) {
         amp_param p[PARAMS];
         float *grads[PARAMS];
-        amp_update_args args = sgd_args;
+        amp_update_args args = usual_update;
         args.momentum = 1;
         args.inverse_scale = (double)inverses[s];
         make(p);
@@ -173,7 +155,7 @@ TEST(behaviour_12_weight_decay_acts_on_unscaled_values)
 {
     for (int solver = 0; solver < SOLVERS; solver++) {
         amp_param scaled[PARAMS], plain[PARAMS];
-        amp_update_args args = sgd_args;
+        amp_update_args args = usual_update;
         choose(&args, solver);
         args.t = 2;
         make(scaled);
@@ -190,53 +172,60 @@ TEST(behaviour_12_weight_decay_acts_on_unscaled_values)
     }
 }
 
-/* One training from golden/adamw.txt, written by oracles/adamw.py: 33 copies of its number. Gradients have
- * Darknet's form: with the opposite sign, and multiplied by a loss scale. The tolerance is fp32's rounding of
- * the number itself, and of 1 - beta2^t, the smallest of which is 1 - beta2. */
-static void follow_pytorch(char *line, int number)
+/* torch.optim.AdamW, in double as torch computes it. */
+static void step_of_pytorch(const amp_update_args *a, double decay, double g, double *w, double *m, double *v)
 {
-    enum { COPIES = 33 };
-    float *arrays = memory(5 * COPIES * sizeof *arrays);
-    double settings[6], gradient, want, path = 0;
-    char *rest = line;
-    for (int i = 0; i < 6; i++) settings[i] = strtod(rest, &rest);
-    amp_param p = { .master = arrays, .grad = arrays + COPIES, .momentum = arrays + 2 * COPIES,
-                    .m = arrays + 3 * COPIES, .v = arrays + 4 * COPIES, .count = COPIES,
-                    .decay = (float)settings[4], .rate_scale = .5f, .name = "weights" };
-    amp_step_end end = { .params = &p, .param_count = 1,
-        .update = { .learning_rate = 2 * (float)settings[0], .beta1 = (float)settings[1],
-                    .beta2 = (float)settings[2], .eps = (float)settings[3], .batch = 64,
-                    .inverse_scale = 0x1p-10, .adam = 1, .adamw = 1 } };
-    memset(arrays, 0, 5 * COPIES * sizeof *arrays);
-    for (int k = 0; k < COPIES; k++) p.master[k] = (float)settings[5];
-    double before = settings[5], allowed = 0x1p-22 / (1 - settings[2]);
-    for (end.update.t = 1; *(rest += strspn(rest, " \n")); end.update.t++, before = want) {
-        amp_step_outcome out = { 0 };
-        gradient = strtod(rest, &rest);
-        want = strtod(rest, &rest);
-        path += fabs(want - before);
-        for (int k = 0; k < COPIES; k++) p.grad[k] = (float)(-gradient * 0x1p10);
-        ASSERT_OK(CALL(finish_step, &end, &out, e));
-        assert_int_equal(out.taken, 1);
-        for (int k = 0; k < COPIES; k++)
-            if (!(fabs((double)p.master[k] - want) <= allowed * path + 0x1p-21 * fabs(want)))
-                fail_msg("line %d, step %d, copy %d: %.9g, not %.9g", number, end.update.t, k,
-                         (double)p.master[k], want);
-    }
-    assert_int_equal(end.update.t, 9);
-    release(arrays);
+    double rate = (double)a->learning_rate, b1 = (double)a->beta1, b2 = (double)a->beta2;
+    *w -= rate * decay * *w;
+    *m = b1 * *m + (1 - b1) * g;
+    *v = b2 * *v + (1 - b2) * g * g;
+    *w -= rate * (*m / (1 - pow(b1, a->t))) / (sqrt(*v / (1 - pow(b2, a->t))) + (double)a->eps);
 }
 
-/* Whatever the loss scale, the batch and the gradient, a weight decays by rate·decay. */
+/* Whatever the loss scale, the batch and the gradient, a weight decays by rate·decay. Gradients have
+ * Darknet's form: with the opposite sign, and multiplied by a loss scale. The tolerance is fp32's rounding of
+ * the number itself, and of 1 - beta2^t, the smallest of which is 1 - beta2. */
 TEST(behaviour_12_adamw_decays_as_pytorchs)
 {
+    enum { COPIES = 33, TRAININGS = 40, STEPS = 8 };
+    static const float rates[] = { 1e-3f, 2e-3f, .05f }, decays[] = { 0, 5e-4f, .01f, .1f, 2 },
+        epsilons[] = { 1e-8f, 1e-7f, 1e-3f }, betas[][2] = { { .9f, .999f }, { .875f, .9375f }, { .5f, .75f },
+                                                             { 0, .5f }, { .95f, .99f } };
     NEEDS(finish_step);
-    FILE *golden = open_golden("adamw.txt");
-    char line[2048];
-    int number = 0;
-    while (fgets(line, sizeof line, golden)) if (number++) follow_pytorch(line, number);
-    fclose(golden);
-    assert_int_equal(number, 41);
+    uint32_t seed = 5;
+    for (int n = 0; n < TRAININGS; n++) {
+        double w[COPIES], m[COPIES] = { 0 }, v[COPIES] = { 0 }, path[COPIES] = { 0 },
+            size = pow(10, -3 + 5 * (double)uniform(&seed));
+        amp_update_args torchs = { .learning_rate = rates[n % 3], .beta1 = betas[n % 5][0],
+            .beta2 = betas[n % 5][1], .eps = epsilons[n / 3 % 3], .batch = 64, .inverse_scale = 0x1p-10,
+            .adam = 1, .adamw = 1 };
+        amp_param p = filled_param(n, COPIES, 0);
+        p.decay = decays[n / 5 % 5];
+        p.rate_scale = .5f;
+        memset(p.m, 0, sizeof(float[COPIES]));
+        memset(p.v, 0, sizeof(float[COPIES]));
+        for (int k = 0; k < COPIES; k++) w[k] = (double)p.master[k];
+        for (torchs.t = 1; torchs.t <= STEPS; torchs.t++) {
+            for (int k = 0; k < COPIES; k++) {
+                double before = w[k];
+                float g = uniform(&seed) < .1f ? 0 : (uniform(&seed) * 4 - 2) * (float)size;
+                p.grad[k] = -g * 0x1p10f;
+                step_of_pytorch(&torchs, (double)p.decay, (double)g, &w[k], &m[k], &v[k]);
+                path[k] += fabs(w[k] - before);
+            }
+            amp_step_end end = { .params = &p, .param_count = 1, .update = torchs };
+            amp_step_outcome out = { 0 };
+            end.update.learning_rate *= 2; /* which rate_scale halves */
+            ASSERT_OK(CALL(finish_step, &end, &out, e));
+            assert_int_equal(out.taken, 1);
+            for (int k = 0; k < COPIES; k++)
+                if (!(fabs((double)p.master[k] - w[k])
+                      <= 0x1p-22 / (1 - (double)torchs.beta2) * path[k] + 0x1p-21 * fabs(w[k])))
+                    fail_msg("training %d, step %d, copy %d: %.9g, not %.9g", n, torchs.t, k,
+                             (double)p.master[k], w[k]);
+        }
+        release_param(&p, 0);
+    }
 }
 
 /* constrain_kernel: fminf(clip, fmaxf(-clip, w)) applied to the result of the update without clip; history is
@@ -245,7 +234,7 @@ TEST(clip_is_darknets_constrain_after_the_update)
 {
     for (int adam = 0; adam < 2; adam++) {
         amp_param clipped[PARAMS], plain[PARAMS];
-        amp_update_args args = sgd_args;
+        amp_update_args args = usual_update;
         size_t kept = 0, cut = 0;
         args.adam = adam;
         args.t = 2;
@@ -276,7 +265,7 @@ TEST(a_factor_below_fp32_still_unscales)
     static const double factors[] = { 0x1p-126, 0x1p-127, 1e-40, 3e-43, 1e-52 };
     for (size_t s = 0; s < COUNT(factors); s++) {
         amp_param p[PARAMS];
-        amp_update_args args = sgd_args;
+        amp_update_args args = usual_update;
         args.momentum = 1;
         args.inverse_scale = factors[s];
         make(p);
@@ -300,7 +289,7 @@ TEST(update_is_the_same_for_any_count_of_processors_and_variant)
     NEEDS(finish_step);
     for (int solver = 0; solver < SOLVERS; solver++) {
         amp_param a[PARAMS], b[PARAMS];
-        amp_update_args args = sgd_args;
+        amp_update_args args = usual_update;
         double squares_a, squares_b;
         int found;
         choose(&args, solver);
@@ -327,7 +316,7 @@ TEST(update_needs_the_arrays_of_its_solver)
 {
     NEEDS(finish_step);
     amp_param p[PARAMS];
-    amp_update_args args = sgd_args;
+    amp_update_args args = usual_update;
     make(p);
     float *momentum = p[3].momentum, *v = p[3].v, before = p[0].master[0];
     p[3].momentum = NULL;

@@ -1,6 +1,7 @@
 /* The end of a step as a whole: everything or nothing, with a non-finite number anywhere; clip_norm's factor;
  * statistics. test_backend_kernels_update tests the update itself. */
 #include "kernel_cases.h"
+#include "update_cases.h"
 
 #include <float.h>
 
@@ -15,21 +16,15 @@ typedef struct network {
 } network;
 
 /* The last parameter and the last statistic are not aligned to 16 bytes. */
+static size_t off_of(int i, int count) { return i == count - 1 ? UNALIGNED : 0; }
+
 static void make(network *n)
 {
-    for (int i = 0; i < PARAMS; i++) {
-        uint32_t seed = 100u * (uint32_t)i;
-        size_t off = i == PARAMS - 1 ? UNALIGNED : 0, all = counts[i] + off;
-        n->params[i] = (amp_param){ .master = filled_array(all, seed + 1, -1, 1) + off,
-            .grad = filled_array(all, seed + 2, -50, 50) + off,
-            .momentum = filled_array(all, seed + 3, -3, 3) + off,
-            .m = filled_array(all, seed + 4, -3, 3) + off, .v = filled_array(all, seed + 5, 0, 9) + off,
-            .count = counts[i], .decay = i & 1 ? .0005f : 0, .rate_scale = i & 2 ? .5f : 1,
-            .clip = i == 3 ? .5f : 0, .layer = i, .name = "weights" };
-    }
+    for (int i = 0; i < PARAMS; i++) n->params[i] = filled_param(i, counts[i], off_of(i, PARAMS));
+    n->params[3].clip = .5f;
     for (int i = 0; i < STATES; i++) {
         uint32_t seed = 1000u + 10u * (uint32_t)i;
-        size_t off = i == STATES - 1 ? UNALIGNED : 0, all = sizes[i] + off;
+        size_t off = off_of(i, STATES), all = sizes[i] + off;
         n->statistics[i] = (amp_statistics){ .array = filled_array(all, seed, -9, 9) + off,
             .committed = filled_array(all, seed + 1, -9, 9) + off, .count = sizes[i], .layer = i };
     }
@@ -37,16 +32,10 @@ static void make(network *n)
 
 static void destroy(network *n)
 {
-    for (int i = 0; i < PARAMS; i++) {
-        amp_param *p = &n->params[i];
-        size_t off = i == PARAMS - 1 ? UNALIGNED : 0;
-        release(p->master - off); release(p->grad - off); release(p->momentum - off); release(p->m - off);
-        release(p->v - off);
-    }
+    for (int i = 0; i < PARAMS; i++) release_param(&n->params[i], off_of(i, PARAMS));
     for (int i = 0; i < STATES; i++) {
-        size_t off = i == STATES - 1 ? UNALIGNED : 0;
-        release(n->statistics[i].array - off);
-        release(n->statistics[i].committed - off);
+        release(n->statistics[i].array - off_of(i, STATES));
+        release(n->statistics[i].committed - off_of(i, STATES));
     }
 }
 
@@ -55,10 +44,8 @@ static int same(const network *a, const network *b, int gradients)
 {
     for (int i = 0; i < PARAMS; i++) {
         const amp_param *p = &a->params[i], *q = &b->params[i];
-        size_t bytes = counts[i] * sizeof(float);
-        if (memcmp(p->master, q->master, bytes) || memcmp(p->momentum, q->momentum, bytes) ||
-            memcmp(p->m, q->m, bytes) ||
-            memcmp(p->v, q->v, bytes) || (gradients && memcmp(p->grad, q->grad, bytes))) return 0;
+        if (!same_param(p, q)) return 0;
+        if (gradients && memcmp(p->grad, q->grad, counts[i] * sizeof(float))) return 0;
     }
     for (int i = 0; i < STATES; i++) {
         const amp_statistics *s = &a->statistics[i], *t = &b->statistics[i];
@@ -67,9 +54,6 @@ static int same(const network *a, const network *b, int gradients)
     }
     return 1;
 }
-
-static const amp_update_args usual = { .learning_rate = .01f, .momentum = .9f, .batch = 64,
-    .inverse_scale = 0x1p-16f, .t = 3, .beta1 = .9f, .beta2 = .999f, .eps = 1e-7f };
 
 static amp_step_end end_of(const network *n, const amp_update_args *args)
 {
@@ -96,12 +80,20 @@ static double norm_of(const network *n, const amp_update_args *args)
     return sqrt(sum) / args->batch;
 }
 
+/* Statistic i of n, and what is committed of it, are those that `before` began with. */
+static void assert_committed(const network *n, const network *before, int i)
+{
+    size_t bytes = sizes[i] * sizeof(float);
+    assert_memory_equal(n->statistics[i].array, before->statistics[i].array, bytes);
+    assert_memory_equal(n->statistics[i].committed, before->statistics[i].array, bytes);
+}
+
 TEST(a_step_that_is_taken_moves_everything_once)
 {
     NEEDS(finish_step);
     for (int adam = 0; adam < 2; adam++) {
         network mine, other;
-        amp_update_args args = usual;
+        amp_update_args args = usual_update;
         args.adam = adam;
         make(&mine);
         make(&other);
@@ -110,12 +102,7 @@ TEST(a_step_that_is_taken_moves_everything_once)
         assert_int_equal(out.taken, 1);
         /* 25000 sums, each with an error of at most 2^-53. */
         assert_true(fabs(out.gradient_norm - norm) <= norm * 1e-13);
-        for (int i = 0; i < STATES; i++) {
-            assert_memory_equal(mine.statistics[i].array, other.statistics[i].array,
-                                sizes[i] * sizeof(float));
-            assert_memory_equal(mine.statistics[i].committed, other.statistics[i].array,
-                                sizes[i] * sizeof(float));
-        }
+        for (int i = 0; i < STATES; i++) assert_committed(&mine, &other, i);
         for (int i = 0; i < PARAMS; i++) for (size_t k = 0; k < counts[i]; k++)
             assert_int_equal(amp_float_bits(mine.params[i].grad[k]), 0);
         assert_false(same(&mine, &other, 0));
@@ -142,7 +129,7 @@ TEST(a_step_with_one_bad_number_anywhere_moves_nothing)
             float *a = i < PARAMS ? mine.params[i].grad : mine.statistics[i - PARAMS].array;
             float *b = i < PARAMS ? before.params[i].grad : before.statistics[i - PARAMS].array,
                 old = a[last ? count - 1 : 0];
-            amp_update_args args = usual;
+            amp_update_args args = usual_update;
             args.adam = tried & 1;
             args.inverse_scale = tried & 2 ? 1 : 0x1p-16f;
             args.clip_norm = tried & 4 ? 1 : 0;
@@ -153,7 +140,7 @@ TEST(a_step_with_one_bad_number_anywhere_moves_nothing)
             a[last ? count - 1 : 0] = b[last ? count - 1 : 0] = old;
         }
     }
-    assert_int_equal(finished(&mine, &usual).taken, 1);
+    assert_int_equal(finished(&mine, &usual_update).taken, 1);
     assert_false(same(&mine, &before, 1));
     destroy(&mine);
     destroy(&before);
@@ -167,7 +154,7 @@ TEST(clip_norm_is_a_factor_in_double)
     NEEDS(finish_step);
     for (size_t k = 0; k < 2 * COUNT(bounds); k++) {
         network clipped, plain;
-        amp_update_args args = usual;
+        amp_update_args args = usual_update;
         args.adam = k % 2;
         args.clip_norm = bounds[k / 2];
         make(&clipped);
@@ -190,7 +177,7 @@ TEST(a_step_above_the_norms_limit_moves_nothing)
 {
     NEEDS(finish_step);
     network mine, other;
-    amp_update_args args = usual;
+    amp_update_args args = usual_update;
     make(&mine);
     make(&other);
     double norm = finished(&mine, &args).gradient_norm;
@@ -220,24 +207,16 @@ TEST(a_step_of_nothing_is_taken)
 {
     NEEDS(finish_step);
     network n;
-    amp_step_end end = { .update = usual };
-    amp_step_outcome out = { 7, 7, NAN };
     make(&n);
-    ASSERT_OK(CALL(finish_step, &end, &out, e));
-    assert_true(out.taken == 1 && out.gradient_norm == 0);
-    end.params = &n.params[2]; /* without elements */
-    end.param_count = 1;
-    out = (amp_step_outcome){ 7, 7, NAN };
-    ASSERT_OK(CALL(finish_step, &end, &out, e));
-    assert_true(out.taken == 1 && out.gradient_norm == 0);
-    end.param_count = 0;
-    end.statistics = n.statistics;
-    end.statistics_count = STATES;
-    out = (amp_step_outcome){ 7, 7, NAN };
-    ASSERT_OK(CALL(finish_step, &end, &out, e));
-    assert_true(out.taken == 1 && out.gradient_norm == 0);
-    for (int i = 0; i < STATES; i++)
-        assert_memory_equal(n.statistics[i].committed, n.statistics[i].array, sizes[i] * sizeof(float));
+    const amp_step_end ends[] = { { .update = usual_update },
+        { .params = &n.params[2], .param_count = 1, .update = usual_update }, /* without elements */
+        { .statistics = n.statistics, .statistics_count = STATES, .update = usual_update } };
+    for (size_t i = 0; i < COUNT(ends); i++) {
+        amp_step_outcome out = { 7, 7, NAN };
+        ASSERT_OK(CALL(finish_step, &ends[i], &out, e));
+        assert_true(out.taken == 1 && out.gradient_norm == 0);
+    }
+    for (int i = 0; i < STATES; i++) assert_committed(&n, &n, i);
     destroy(&n);
 }
 
@@ -254,7 +233,7 @@ TEST(lists_may_change_from_call_to_call)
     make(&other);
     make(&third);
     for (int round = 0; round < 6; round++) {
-        amp_step_end end = end_of(&mine, &usual);
+        amp_step_end end = end_of(&mine, &usual_update);
         end.param_count = PARAMS - round % 3;
         end.statistics_count = STATES - round % 2;
         for (int i = 0; i < PARAMS; i++) for (size_t k = 0; k < counts[i]; k++)
@@ -265,7 +244,7 @@ TEST(lists_may_change_from_call_to_call)
         for (int i = 0; i < PARAMS; i++) { /* one by one */
             amp_step_end one = { .params = &other.params[i], .param_count = i < end.param_count,
                 .statistics = &other.statistics[i], .statistics_count = i < end.statistics_count,
-                .update = usual };
+                .update = usual_update };
             ASSERT_OK(CALL(finish_step, &one, &out, e));
         }
         ASSERT_OK(CALL(check_gradients, third.params, PARAMS, 1, &found, &squares, e));
@@ -285,18 +264,12 @@ TEST(statistics_are_kept_and_restored_as_they_are)
     mine.statistics[0].array[3] = before.statistics[0].array[3] = NAN; /* compares bytes, not numbers */
     ASSERT_OK(CALL(copy_statistics, mine.statistics, STATES, 0, e));
     for (int i = 0; i < STATES; i++) {
-        assert_memory_equal(mine.statistics[i].array, before.statistics[i].array, sizes[i] * sizeof(float));
-        assert_memory_equal(mine.statistics[i].committed, before.statistics[i].array,
-                            sizes[i] * sizeof(float));
+        assert_committed(&mine, &before, i);
         for (size_t k = 0; k < sizes[i]; k++) mine.statistics[i].array[k] = -7;
     }
     ASSERT_OK(CALL(copy_statistics, mine.statistics, STATES - 1, 1, e));
     ASSERT_OK(CALL(copy_statistics, mine.statistics, 0, 1, e));
-    for (int i = 0; i < STATES - 1; i++) {
-        assert_memory_equal(mine.statistics[i].array, before.statistics[i].array, sizes[i] * sizeof(float));
-        assert_memory_equal(mine.statistics[i].committed, before.statistics[i].array,
-                            sizes[i] * sizeof(float));
-    }
+    for (int i = 0; i < STATES - 1; i++) assert_committed(&mine, &before, i);
     assert_true(mine.statistics[STATES - 1].array[5] == -7); /* not in the list */
     destroy(&mine);
     destroy(&before);

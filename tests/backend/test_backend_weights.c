@@ -6,7 +6,7 @@
 #include <omp.h>
 
 #include "backend/cpu/weights_layout.h"
-#include "rows_testing.h"
+#include "backend/cpu/rows.h"
 
 static void ok(dnnl_status_t status) { assert_int_equal(status, dnnl_success); }
 
@@ -206,6 +206,15 @@ TEST(gradients_in_other_layouts_are_left_to_the_library)
         assert_int_equal(amp_weights_squares(md), 0);
         amp_md_destroy(md);
     }
+}
+
+/* The tables of inner loops that this machine can run. */
+static int rows_of_this_machine(const amp_cpu_rows *out[3])
+{
+    const amp_cpu_rows *all[3] = { amp_cpu_rows_base(), amp_cpu_rows_avx2(), amp_cpu_rows_avx512() };
+    int count = 0;
+    for (int i = 0; i <= (int)amp_cpu_widest(); i++) if (all[i]) out[count++] = all[i];
+    return count;
 }
 
 /* All instruction sets give the results of plain C. */

@@ -1,64 +1,29 @@
 /* Yolo's loss of a backend, against Darknet's forward_yolo_layer in double (yolo_reference.h). */
 #include "yolo_reference.h"
 
+enum { LABEL = 5 };
+
 typedef struct yolo_case {
     const char *name;
     int n, h, w, classes, boxes, total, mask[3], labels; /* labels: per image */
     float ignore_thresh, truth_thresh;
-    /* Changes label i of an image after it was drawn; or NULL. */
-    void (*change)(const struct yolo_case *, float *label, int i, uint32_t *random);
+    label_change *change; /* or NULL */
 } yolo_case;
 
-/* ------------------------------------------------------------------------------------------------ labels */
-
-static void one_place(const yolo_case *c, float *label, int i, uint32_t *random)
+static void of_another_head(float *label, int w, int h, int i)
 {
-    (void)random;
-    draw_in_one_place(label, c->w, c->h, i);
-}
-
-static void one_place_one_class(const yolo_case *c, float *label, int i, uint32_t *random)
-{
-    one_place(c, label, i, random);
-    label[4] = (float)(c->classes - 1);
-}
-
-static void of_another_head(const yolo_case *c, float *label, int i, uint32_t *random)
-{
-    (void)c, (void)i, (void)random;
+    (void)w, (void)h, (void)i;
     label[2] = 150.f / NET_W;
     label[3] = 110.f / NET_H;
 }
 
-static void ends_in_the_middle(const yolo_case *c, float *label, int i, uint32_t *random)
+/* Of 4 classes. */
+static void each_box_twice(float *label, int w, int h, int i)
 {
-    (void)random;
-    if (i == c->labels / 2) label[0] = 0;
-    if (i > c->labels / 2) label[4] = 1e9f;
-}
-
-static void each_box_twice(const yolo_case *c, float *label, int i, uint32_t *random)
-{
-    (void)random;
+    (void)w, (void)h;
     if (i % 2 == 0) return;
     memcpy(label, label - LABEL, 4 * sizeof *label);
-    label[4] = (float)(((int)label[4 - LABEL] + 1) % c->classes);
-}
-
-/* The first one is on the border, where truth.x * w is w. */
-static void outside(const yolo_case *c, float *label, int i, uint32_t *random)
-{
-    static const float at[] = { 1, -2, 1.7f, -1e30f, 1e30f };
-    (void)c, (void)random;
-    if (i % 2) label[0] = at[i / 2 % 5];
-    else label[1] = at[i / 2 % 5];
-}
-
-static void of_no_class(const yolo_case *c, float *label, int i, uint32_t *random)
-{
-    static const float classes[] = { 3, -1, 1e20f, -1e20f, 2, 0 };
-    one_place(c, label, i, random);
-    label[4] = classes[i % 6];
+    label[4] = (float)(((int)label[4 - LABEL] + 1) % 4);
 }
 
 static const yolo_case cases[] = {
@@ -80,17 +45,6 @@ static const yolo_case cases[] = {
     { "truth_thresh below ignore_thresh", 1, 4, 4, 3, 3, 4, { 1, 2, 3 }, 12, .9f, .2f, NULL },
 };
 
-static void draw_labels(const yolo_case *c, const amp_yolo_desc *d, float *labels, uint32_t seed)
-{
-    memset(labels, 0, (size_t)c->n * (size_t)d->truths * sizeof *labels);
-    for (int b = 0; b < c->n; b++)
-        for (int i = 0; i < c->labels; i++) {
-            float *label = labels + (size_t)b * (size_t)d->truths + (size_t)(LABEL * i);
-            draw_label(label, c->w, c->h, c->classes, &seed);
-            if (c->change) c->change(c, label, i, &seed);
-        }
-}
-
 static amp_yolo_desc desc_of(const yolo_case *c)
 {
     amp_yolo_desc d = { AMP_YOLO_AS_PJREDDIE, .classes = c->classes, .n = c->boxes, .total = c->total,
@@ -105,41 +59,13 @@ static amp_yolo_desc desc_of(const yolo_case *c)
     return d;
 }
 
-/* ---------------------------------------------------------------------------------------------- comparing */
-
-/* fp32: a place in the cell is a difference of numbers up to w or h; everything else has the size of the
- * result, or of 1. */
-static void assert_delta(const reference *r, const amp_tensor *dx, const amp_tensor *old, float scale)
-{
-    for (size_t e = 0; e < amp_shape_count(dx->shape); e++) {
-        size_t entry = e % (size_t)(5 + r->d.classes);
-        double want = (double)scale * r->delta[e],
-            slack = 0x1p-22 * (entry < 4 ? 2 * (r->w + r->h) + 4 : 1) * (double)scale;
-        if (r->delta[e] == 0) slack = 0;
-        if (dx->dtype == AMP_FP16 && fabs(want) > 65520) want = copysign((double)INFINITY, want);
-        assert_rounded(dx->dtype, element(dx, e), want + (old ? element(old, e) : 0),
-                       slack + 0x1p-22 * fabs(want), "dx", e);
-    }
-}
-
-static void assert_result(const amp_yolo_result *got, const amp_yolo_result *want)
-{
-    assert_near(got->cost, want->cost, "cost");
-    assert_true(got->labels == want->labels && got->above_50 == want->above_50
-                && got->above_75 == want->above_75);
-    assert_near(got->iou, want->iou, "iou");
-    assert_near(got->object, want->object, "object");
-    assert_near(got->category, want->category, "category");
-    assert_near(got->any_object, want->any_object, "any_object");
-}
-
 static drawn draw(const yolo_case *c, amp_dtype dtype)
 {
     drawn w = { .d = desc_of(c), .labels = memory((size_t)c->n * (MOST_LABELS * LABEL + 3) * sizeof(float)) };
     w.x = poisoned(dtype, c->n, c->h, c->w, c->boxes * (5 + c->classes));
     for (uint32_t seed = 1; seed < 100; seed++) {
         fill(&w.x, 7 * seed, -2, 1.5f);
-        draw_labels(c, &w.d, w.labels, seed);
+        draw_labels(w.labels, &w.x, &w.d, c->labels, c->change, seed);
         w.r = reference_of(&w.x, w.labels, &w.d);
         if (w.r.clear > 1e-5) return w;
         forget(&w.r);
@@ -153,24 +79,13 @@ static drawn draw(const yolo_case *c, amp_dtype dtype)
 TEST(yolo_loss_is_darknets)
 {
     NEEDS(yolo_loss);
-    amp_yolo_result *result = memory(sizeof *result);
     for (size_t k = 0; k < COUNT(cases); k++)
         for (size_t t = 0; t < 3; t++)
             for (int accumulate = 0; accumulate < 2; accumulate++) {
                 drawn w = draw(&cases[k], all_dtypes[t]);
-                amp_tensor dx = filled(all_dtypes[t], cases[k].n, cases[k].h, cases[k].w, w.x.shape.c,
-                                       9, -3, 3),
-                    old = copy_of(&dx);
-                float scale = k % 2 ? 128 : 1;
-                if (!accumulate) memset(dx.data, 0xff, amp_tensor_bytes(&dx));
-                memset(result, 0xff, sizeof *result);
-                ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, scale, &dx, accumulate, result, NULL, e));
-                assert_delta(&w.r, &dx, accumulate ? &old : NULL, scale);
-                assert_result(result, &w.r.sums);
+                assert_loss(&w, k % 2 ? 128 : 1, accumulate, cases[k].name);
                 discard(&w);
-                release(dx.data), release(old.data);
             }
-    release(result);
 }
 
 /* Each image's part is what the image would cost alone. */
@@ -205,61 +120,40 @@ TEST(a_second_label_overwrites_classes_where_the_first_delta_is_zero)
     NEEDS(yolo_loss);
     const yolo_case c = { "two labels", 1, 2, 2, 3, 1, 4, { 1 }, 2, .9f, 1, one_place };
     static const float sure[] = { 100, -200, 0 };
-    amp_yolo_result *result = memory(sizeof *result);
     for (size_t s = 0; s < 3; s++)
         for (int first = 0; first < 3; first++) {
-            amp_yolo_desc d = desc_of(&c);
-            amp_tensor x = filled(AMP_FP32, 1, 2, 2, 8, 3, -1, 1), dx = poisoned(AMP_FP32, 1, 2, 2, 8);
-            float *labels = memory((size_t)d.truths * sizeof *labels);
-            draw_labels(&c, &d, labels, 1);
-            labels[4] = (float)first;
-            labels[LABEL + 4] = (float)((first + 1) % 3);
-            set_element(&x, 5, sure[s]);
-            reference r = reference_of(&x, labels, &d);
-            ASSERT_OK(CALL(yolo_loss, &x, labels, &d, 1, &dx, 0, result, NULL, e));
-            assert_delta(&r, &dx, NULL, 1);
-            forget(&r);
-            release(x.data), release(dx.data), release(labels);
+            drawn w = draw(&c, AMP_FP32);
+            w.labels[4] = (float)first;
+            w.labels[LABEL + 4] = (float)((first + 1) % 3);
+            set_element(&w.x, 5, sure[s]);
+            forget(&w.r);
+            w.r = reference_of(&w.x, w.labels, &w.d);
+            assert_loss(&w, 1, 0, c.name);
+            discard(&w);
         }
-    release(result);
 }
 
-/* Anywhere, whether or not a label is learnt there. */
 TEST(a_number_that_is_not_finite_makes_the_cost_nan)
 {
     NEEDS(yolo_loss);
-    const yolo_case *c = &cases[3];
-    static const float bad[] = { INFINITY, -INFINITY, NAN };
-    amp_yolo_result *result = memory(sizeof *result);
     for (size_t t = 0; t < 3; t++) {
-        drawn w = draw(c, all_dtypes[t]);
-        amp_tensor dx = poisoned(all_dtypes[t], c->n, c->h, c->w, w.x.shape.c);
-        size_t count = amp_shape_count(w.x.shape);
-        for (size_t i = 0; i < 24; i++) {
-            size_t e = i < 16 ? i : count - 24 + i;
-            float was = (float)element(&w.x, e);
-            set_element(&w.x, e, bad[i % 3]);
-            ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, &dx, 0, result, NULL, e));
-            if (!isnan(result->cost))
-                fail_msg("%g at %zu: cost is %g (%s)", (double)bad[i % 3], e, result->cost, variant);
-            set_element(&w.x, e, was);
-        }
+        drawn w = draw(&cases[3], all_dtypes[t]);
+        for (size_t i = 0; i < 24; i++)
+            assert_nan_makes_nan(&w, i < 16 ? i : w.r.count - 24 + i, cases[3].name);
         discard(&w);
-        release(dx.data);
     }
-    release(result);
 }
 
 TEST(a_scaled_delta_beyond_the_dtype_becomes_inf)
 {
     NEEDS(yolo_loss);
     drawn w = draw(&cases[0], AMP_FP16);
-    amp_tensor dx = poisoned(AMP_FP16, w.x.shape.n, w.x.shape.h, w.x.shape.w, w.x.shape.c);
+    amp_tensor dx = like(&w.x);
     amp_yolo_result *result = memory(sizeof *result);
     ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 0x1p20f, &dx, 0, result, NULL, e));
-    assert_delta(&w.r, &dx, NULL, 0x1p20f);
+    assert_delta(&w.r, &dx, NULL, 0x1p20f, "beyond fp16");
     assert_true(isinf(element(&dx, 4)));
-    assert_result(result, &w.r.sums); /* the delta without the scale */
+    assert_result(result, &w.r); /* the delta without the scale */
     discard(&w);
     release(dx.data), release(result);
 }
@@ -269,13 +163,13 @@ TEST(without_labels_or_dx_the_rest_is_computed)
     NEEDS(yolo_loss);
     drawn w = draw(&cases[0], AMP_BF16);
     reference none = reference_of(&w.x, NULL, &w.d);
-    amp_tensor dx = poisoned(AMP_BF16, w.x.shape.n, w.x.shape.h, w.x.shape.w, w.x.shape.c);
+    amp_tensor dx = like(&w.x);
     amp_yolo_result *result = memory(sizeof *result);
     ASSERT_OK(CALL(yolo_loss, &w.x, NULL, &w.d, 1, &dx, 0, result, NULL, e));
-    assert_delta(&none, &dx, NULL, 1);
-    assert_result(result, &none.sums);
+    assert_delta(&none, &dx, NULL, 1, "without labels");
+    assert_result(result, &none);
     ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, NULL, 0, result, NULL, e));
-    assert_result(result, &w.r.sums);
+    assert_result(result, &w.r);
     forget(&none);
     discard(&w);
     release(dx.data), release(result);
@@ -285,7 +179,7 @@ TEST(results_do_not_depend_on_the_processors)
 {
     NEEDS(yolo_loss);
     drawn w = draw(&cases[3], AMP_FP16);
-    assert_same_by_any_processors(&w.x, w.labels, &w.d);
+    assert_same_by_any_processors(&w);
     discard(&w);
 }
 
@@ -319,16 +213,14 @@ TEST(yolo_refuses_what_does_not_belong_together)
     amp_yolo_desc d = w.d;
     amp_tensor half = poisoned(AMP_FP16, w.x.shape.n, w.x.shape.h, w.x.shape.w, w.x.shape.c);
     ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, &half, 0, result, NULL, e));
-    d.classes = 2;
-    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, NULL, e));
-    d = w.d, d.mask[1] = 4;
-    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, NULL, e));
-    d = w.d, d.label_size = 6;
-    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, NULL, e));
-    d = w.d, d.max_boxes = MOST_LABELS + 1;
-    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, NULL, e));
-    d = w.d, d.total = AMP_YOLO_MAX_ANCHORS + 1;
-    ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &d, 1, NULL, 0, result, NULL, e));
+    amp_yolo_desc bad[] = { d, d, d, d, d };
+    bad[0].classes = 2;
+    bad[1].mask[1] = 4;
+    bad[2].label_size = 6;
+    bad[3].max_boxes = MOST_LABELS + 1;
+    bad[4].total = AMP_YOLO_MAX_ANCHORS + 1;
+    for (size_t i = 0; i < COUNT(bad); i++)
+        ASSERT_REFUSED(CALL(yolo_loss, &w.x, w.labels, &bad[i], 1, NULL, 0, result, NULL, e));
     ASSERT_REFUSED(CALL(yolo_activate, &w.x, &w.d, e)); /* NHWC */
     discard(&w);
     release(half.data), release(result);

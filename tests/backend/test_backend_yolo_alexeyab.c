@@ -98,54 +98,36 @@ static amp_yolo_desc desc_of(const keys *k)
 typedef struct labels_case {
     const char *name;
     int labels; /* per image */
-    void (*change)(float *label, int i);
+    label_change *change;
     int beyond; /* the fork's own layer would write outside its arrays */
     int saturated; /* some squashed numbers are 0 and 1 */
 } labels_case;
 
-static void one_place(float *label, int i) { draw_in_one_place(label, W, H, i); }
-static void one_cell(float *label, int i) { label[0] = .3f + .003f * (float)(i % 5), label[1] = .4f; }
-
-static void one_place_one_class(float *label, int i)
+static void one_cell(float *label, int w, int h, int i)
 {
-    one_place(label, i);
-    label[4] = 2;
+    (void)w, (void)h;
+    label[0] = .3f + .003f * (float)(i % 5);
+    label[1] = .4f;
 }
 
-static void of_no_class(float *label, int i)
+static void at_the_border(float *label, int w, int h, int i)
 {
-    static const float classes[] = { 3.9f, -1, 1e9f, 4, -.5f, 0 };
-    if (i % 2) one_place(label, i);
-    label[4] = classes[i % 6];
-}
-
-static void ends_in_the_middle(float *label, int i)
-{
-    if (i == 5) label[0] = 0;
-    if (i > 5) label[4] = 1e9f;
-}
-
-static void at_the_border(float *label, int i)
-{
+    (void)w, (void)h;
     static const float at[] = { 1e-6f, .999999f, -.1f, 1e-20f };
     if (i % 3) label[0] = at[i % 4];
     if (i % 3 != 1) label[1] = at[i / 2 % 4];
 }
 
-static void outside(float *label, int i)
+static void of_no_size(float *label, int w, int h, int i)
 {
-    static const float at[] = { 1, -2, 1.7f, -1e30f, 1e30f };
-    label[i % 2] = at[i / 2 % 5];
-}
-
-static void of_no_size(float *label, int i)
-{
+    (void)w, (void)h;
     if (i % 3 != 1) label[2] = 0;
     if (i % 3 != 0) label[3] = 0;
 }
 
-static void as_large_as_the_image(float *label, int i)
+static void as_large_as_the_image(float *label, int w, int h, int i)
 {
+    (void)w, (void)h;
     label[2] = .9f + .01f * (float)i;
     label[3] = 1 - .02f * (float)i;
 }
@@ -165,18 +147,6 @@ static const labels_case all_labels[] = {
     { "without a size", 6, of_no_size, 0, 0 },
     { "as large as the image", 3, as_large_as_the_image, 0, 0 },
 };
-
-static void draw_labels(const labels_case *c, const amp_yolo_desc *d, float *labels, uint32_t seed)
-{
-    memset(labels, 0, IMAGES * (size_t)d->truths * sizeof *labels);
-    for (int b = 0; b < IMAGES; b++)
-        for (int i = 0; i < c->labels; i++) {
-            float *label = labels + (size_t)b * (size_t)d->truths + (size_t)(NUMBERS * i);
-            draw_label(label, W, H, CLASSES, &seed);
-            label[5] = (float)(7 * i + 1);
-            if (c->change) c->change(label, i);
-        }
-}
 
 /* Makes every fifth number large; sizes only with new_coords. */
 static void saturate(const amp_yolo_desc *d, const amp_tensor *x)
@@ -199,7 +169,7 @@ static drawn draw(const keys *k, const labels_case *c, int round, amp_dtype dtyp
             if (e % SIZE >= 5 && e / SIZE % 2)
                 set_element(&w.x, e, (float)element(&w.x, e) * (squashed ? .2f : .5f) - (squashed ? 0 : 2));
         if (c->saturated && !squashed) saturate(&w.d, &w.x);
-        draw_labels(c, &w.d, w.labels, seed);
+        draw_labels(w.labels, &w.x, &w.d, c->labels, c->change, seed);
         w.r = reference_of(&w.x, w.labels, &w.d);
         if (w.r.clear > 1e-5) return w;
         forget(&w.r);
@@ -208,70 +178,19 @@ static drawn draw(const keys *k, const labels_case *c, int round, amp_dtype dtyp
     return w;
 }
 
-/* fp32's part of the difference: 1e-5 of the largest delta among a box's numbers here. */
-static void assert_delta(const drawn *w, const amp_tensor *dx, const amp_tensor *old, float scale,
-                         const char *name)
-{
-    char what[160];
-    snprintf(what, sizeof what, "%s: dx", name);
-    for (size_t q = 0; q < ALL; q += SIZE) {
-        double most = 0;
-        for (size_t e = 0; e < 4; e++)
-            if (isfinite(w->r.delta[q + e])) most = fmax(most, fabs(w->r.delta[q + e]));
-        for (size_t e = q; e < q + SIZE; e++) {
-            double want = (double)scale * w->r.delta[e] * w->r.slope[e],
-                   slack = (e < q + 4 ? 1e-5 * (1 + most) : 0x1p-21) * (double)scale;
-            if (w->r.delta[e] == 0 && (e >= q + 4 || most == 0)) slack = 0;
-            assert_rounded(dx->dtype, element(dx, e), want + (old ? element(old, e) : 0),
-                           slack + 0x1p-21 * fabs(want), what, e);
-        }
-    }
-}
-
-/* A sum of squares: it differs twice as much as the deltas. */
-static void assert_cost(double got, double want, const char *what)
-{
-    if (got == want || fabs(got - want) <= 4e-5 * (1 + fabs(want))) return;
-    fail_msg("%s: got %.9g, want %.9g (%s)", what, got, want, variant);
-}
-
-static void assert_result(const amp_yolo_result *got, const amp_yolo_result *want)
-{
-    assert_cost(got->cost, want->cost, "cost");
-    assert_cost(got->box_cost, want->box_cost, "box_cost");
-    assert_true(got->labels == want->labels && got->above_50 == want->above_50
-                && got->above_75 == want->above_75);
-    assert_near(got->iou, want->iou, "iou");
-    assert_near(got->giou, want->giou, "giou");
-    assert_near(got->object, want->object, "object");
-    assert_near(got->category, want->category, "category");
-    assert_near(got->any_object, want->any_object, "any_object");
-}
-
 /* ---- tests ---- */
 
 TEST(yolo_loss_is_alexeyabs)
 {
     NEEDS(yolo_loss);
-    amp_yolo_result *result = memory(sizeof *result);
     for (size_t k = 0; k < COUNT(all_keys); k++)
         for (size_t c = 0; c < COUNT(all_labels); c++) {
-            amp_dtype dtype = all_dtypes[(k + c) % 3];
-            int accumulate = (k + c) / 3 % 2;
-            drawn w = draw(&all_keys[k], &all_labels[c], 0, dtype);
-            amp_tensor dx = filled(dtype, IMAGES, H, W, BOXES * SIZE, 9, -3, 3), old = copy_of(&dx);
-            float scale = k % 2 ? 16 : 1;
+            drawn w = draw(&all_keys[k], &all_labels[c], 0, all_dtypes[(k + c) % 3]);
             char name[128];
             snprintf(name, sizeof name, "%s, labels %s", all_keys[k].name, all_labels[c].name);
-            if (!accumulate) memset(dx.data, 0xff, amp_tensor_bytes(&dx));
-            memset(result, 0xff, sizeof *result);
-            ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, scale, &dx, accumulate, result, NULL, e));
-            assert_delta(&w, &dx, accumulate ? &old : NULL, scale, name);
-            assert_result(result, &w.r.sums);
+            assert_loss(&w, k % 2 ? 16 : 1, (k + c) / 3 % 2, name);
             discard(&w);
-            release(dx.data), release(old.data);
         }
-    release(result);
 }
 
 TEST(likeness_is_that_of_doubles)
@@ -300,7 +219,7 @@ TEST(a_box_of_no_width_and_endless_height_makes_no_cost_nan)
 {
     NEEDS(yolo_loss);
     drawn w = draw(&all_keys[1], &(labels_case){ "one each", 1, one_place, 0, 0 }, 0, AMP_FP32);
-    amp_tensor dx = poisoned(AMP_FP32, IMAGES, H, W, BOXES * SIZE);
+    amp_tensor dx = like(&w.x);
     amp_yolo_result *result = memory(sizeof *result);
     for (size_t e = 0; e < SIZE * BOXES; e += SIZE) {
         set_element(&w.x, e + 2, -120);
@@ -350,8 +269,7 @@ static double cost_of(const amp_yolo_desc *d, const amp_yolo_result *sums)
 static void assert_as_the_fork(alexeyab_yolo_function *own, const drawn *w, const char *name)
 {
     static float x[ALL], output[ALL], delta[ALL];
-    amp_tensor dx = poisoned(AMP_FP32, IMAGES, H, W, BOXES * SIZE),
-               y = poisoned(AMP_FP32, IMAGES, H, W, BOXES * SIZE);
+    amp_tensor dx = like(&w->x), y = like(&w->x);
     amp_yolo_result *result = memory(sizeof *result);
     y.layout = AMP_NCHW;
     for (size_t e = 0; e < ALL; e++) {
@@ -419,7 +337,7 @@ TEST(a_box_beyond_floats_has_no_delta_of_its_own)
     amp_yolo_result *result = memory(sizeof *result);
     for (size_t k = 1; k < 5; k++) {
         drawn w = draw(&all_keys[k], &all_labels[2], 0, AMP_FP32);
-        amp_tensor dx = poisoned(AMP_FP32, IMAGES, H, W, BOXES * SIZE);
+        amp_tensor dx = like(&w.x);
         for (size_t q = 0; q < ALL; q += SIZE) set_element(&w.x, q + 2, 200);
         ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, &dx, 0, result, NULL, e));
         for (size_t e = 0; e < ALL; e++) {
@@ -438,22 +356,11 @@ TEST(a_box_beyond_floats_has_no_delta_of_its_own)
 TEST(a_number_that_is_not_finite_makes_the_cost_nan)
 {
     NEEDS(yolo_loss);
-    static const float bad[] = { INFINITY, -INFINITY, NAN };
-    amp_yolo_result *result = memory(sizeof *result);
     for (size_t k = 0; k < COUNT(all_keys); k += 3) {
         drawn w = draw(&all_keys[k], &all_labels[2], 0, AMP_FP32);
-        for (size_t e = k % 2; e < SIZE * BOXES; e += 2) {
-            float was = (float)element(&w.x, e);
-            set_element(&w.x, e, bad[e % 3]);
-            ASSERT_OK(CALL(yolo_loss, &w.x, w.labels, &w.d, 1, NULL, 0, result, NULL, e));
-            if (!isnan(result->cost))
-                fail_msg("%s: %g at %zu: cost is %g (%s)", all_keys[k].name, (double)bad[e % 3], e,
-                         result->cost, variant);
-            set_element(&w.x, e, was);
-        }
+        for (size_t e = k % 2; e < SIZE * BOXES; e += 2) assert_nan_makes_nan(&w, e, all_keys[k].name);
         discard(&w);
     }
-    release(result);
 }
 
 TEST(results_do_not_depend_on_the_processors)
@@ -461,7 +368,7 @@ TEST(results_do_not_depend_on_the_processors)
     NEEDS(yolo_loss);
     for (size_t k = 5; k < 7; k++) {
         drawn w = draw(&all_keys[k], &all_labels[4], 0, AMP_BF16);
-        assert_same_by_any_processors(&w.x, w.labels, &w.d);
+        assert_same_by_any_processors(&w);
         discard(&w);
     }
 }

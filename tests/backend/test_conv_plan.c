@@ -91,83 +91,71 @@ static const amp_conv_problem ordinary = {
     .conv = { .x = { 2, 8, 5, 7 }, .k = 16, .size_h = 3, .size_w = 3, .stride = 1, .pad = 1, .dilation = 1,
               .groups = 1, .dtype = AMP_FP16 }, .pass = AMP_CONV_FORWARD };
 
-/* The engines that are suitable for p, in order, as text: "100 102". */
-static void assert_order(const engine *engines, int count, amp_conv_problem p, const char *expected)
-{
-    fake f = { .engines = engines, .count = count };
-    amp_conv_candidates c;
-    amp_error error;
-    assert_int_equal(fake_list(&f, &p, &c, &error), AMP_OK);
-    int fit = amp_conv_candidates_sort(&c, &p, CAP), seen = 0;
-    char text[200] = "";
-    for (int i = 0; i < fit; i++) sprintf(text + strlen(text), i ? " %d" : "%d", (int)c.list[i].engine);
-    assert_string_equal(text, expected);
-    for (int i = 0; i < count; i++) seen |= 1 << c.list[i].rank;
-    assert_int_equal(seen, (1 << count) - 1); /* the unsuitable ones are still included, so that they are
-                                                 freed */
-    fake_drop(&f, &c);
-    assert_int_equal(f.live, 0);
-}
-
-
 /* ---- order and filter ---- */
 
-TEST(tensor_cores_come_first)
-{
-    const engine e[] = { { .notes = 0 }, { .notes = TC }, { .notes = REDUCED }, { .notes = TC | REDUCED },
-                         { .notes = TC }, { .notes = 0 } };
-    assert_order(e, (int)COUNT(e), ordinary, "101 104 103 100 105 102");
-}
+enum { MOST_ENGINES = 6, LAST = 1 << 30 /* behind an engine's notes */ };
 
-TEST(with_groups_the_librarys_order_holds)
-{
-    const engine e[] = { { .notes = REDUCED }, { .notes = 0 }, { .notes = TC }, { .notes = TC | REDUCED },
-                         { .notes = 0 } };
-    amp_conv_problem p = ordinary;
-    p.conv.groups = 8;
-    assert_order(e, (int)COUNT(e), p, "101 102 104 100 103");
-}
+/* Which engines are suitable, in which order. */
+static const struct {
+    const char *what;
+    amp_dtype dtype;
+    int groups, deterministic;
+    unsigned notes[MOST_ENGINES + 1];
+    size_t workspaces[MOST_ENGINES];
+    const char *order;
+} orders[] = {
+    { "Tensor Cores come first", AMP_FP16, 1, 0, { 0, TC, REDUCED, TC | REDUCED, TC, 0, LAST }, { 0 },
+      "101 104 103 100 105 102" },
+    { "the library's order with groups", AMP_FP16, 8, 0, { REDUCED, 0, TC, TC | REDUCED, 0, LAST }, { 0 },
+      "101 102 104 100 103" },
+    { "fp32 is not TF32", AMP_FP32, 1, 0, { TC, 0, TC, REDUCED, 0, LAST }, { 0 }, "101 104 103" },
+    { "inputs are never rounded", AMP_FP16, 1, 0, { TC | DOWN, DOWN, TC, LAST }, { 0 }, "102" },
+    { "any engine will do", AMP_FP16, 1, 0, { TC | RANDOM, TC, RANDOM, LAST }, { 0 }, "100 101 102" },
+    { "only deterministic ones, if asked", AMP_FP16, 1, 1, { TC | RANDOM, TC, RANDOM, LAST }, { 0 }, "101" },
+    { "workspaces stay within the cap", AMP_FP16, 1, 0, { TC, TC, 0, LAST }, { CAP + 1, CAP, 0 }, "101 102" },
+};
 
-TEST(fp32_is_not_tf32)
+TEST(suitable_engines_come_in_order)
 {
-    const engine e[] = { { .notes = TC }, { .notes = 0 }, { .notes = TC }, { .notes = REDUCED },
-                         { .notes = 0 } };
-    amp_conv_problem p = ordinary;
-    p.conv.dtype = AMP_FP32;
-    assert_order(e, (int)COUNT(e), p, "101 104 103");
-}
-
-TEST(inputs_are_never_rounded)
-{
-    const engine e[] = { { .notes = TC | DOWN }, { .notes = DOWN }, { .notes = TC } };
-    assert_order(e, (int)COUNT(e), ordinary, "102");
-}
-
-TEST(only_deterministic_engines_if_asked)
-{
-    const engine e[] = { { .notes = TC | RANDOM }, { .notes = TC }, { .notes = RANDOM } };
-    amp_conv_problem p = ordinary;
-    assert_order(e, (int)COUNT(e), p, "100 101 102");
-    p.deterministic = 1;
-    assert_order(e, (int)COUNT(e), p, "101");
-}
-
-TEST(workspaces_stay_within_the_cap)
-{
-    const engine e[] = { { .notes = TC, .workspace = CAP + 1 }, { .notes = TC, .workspace = CAP },
-                         { .notes = 0 } };
-    assert_order(e, (int)COUNT(e), ordinary, "101 102");
+    for (size_t k = 0; k < COUNT(orders); k++) {
+        engine engines[MOST_ENGINES] = { { 0 } };
+        fake f = { .engines = engines };
+        amp_conv_problem p = ordinary;
+        amp_conv_candidates c;
+        amp_error error;
+        char text[200] = "";
+        int seen = 0;
+        for (; orders[k].notes[f.count] != LAST; f.count++)
+            engines[f.count] = (engine){ .notes = orders[k].notes[f.count],
+                                         .workspace = orders[k].workspaces[f.count] };
+        p.conv.dtype = orders[k].dtype;
+        p.conv.groups = orders[k].groups;
+        p.deterministic = orders[k].deterministic;
+        assert_int_equal(fake_list(&f, &p, &c, &error), AMP_OK);
+        int fit = amp_conv_candidates_sort(&c, &p, CAP);
+        for (int i = 0; i < fit; i++) sprintf(text + strlen(text), i ? " %d" : "%d", (int)c.list[i].engine);
+        if (strcmp(text, orders[k].order)) fail_msg("%s: %s", orders[k].what, text);
+        for (int i = 0; i < f.count; i++) seen |= 1 << c.list[i].rank;
+        assert_int_equal(seen, (1 << f.count) - 1); /* unsuitable ones are included, so that they are freed */
+        fake_drop(&f, &c);
+        assert_int_equal(f.live, 0);
+    }
 }
 
 /* ---- one plan ---- */
 
-/* Plans over a fake library, and the result of get for the ordinary problem. */
+/* Plans over a fake library. */
 #define PLANS(engines_) \
     fake f = { .engines = engines_, .count = (int)COUNT(engines_) }; \
     amp_conv_plans *plans = amp_conv_plans_create(&library, &f, CAP); \
     amp_conv_plan *plan = NULL; \
     amp_error error = { .status = AMP_OK }; \
     assert_non_null(plans)
+
+/* And the plan for the ordinary problem. */
+#define PLANNED(engines_) \
+    PLANS(engines_); \
+    assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK)
 
 #define DONE() \
     do { \
@@ -178,8 +166,7 @@ TEST(workspaces_stay_within_the_cap)
 TEST(the_first_that_can_be_built_is_taken)
 {
     const engine e[] = { { .notes = TC, .builds_not = 1 }, { .notes = TC, .workspace = 7 }, { .notes = TC } };
-    PLANS(e);
-    assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
+    PLANNED(e);
     assert_int_equal(plan->current.engine, 101);
     assert_int_equal(plan->current.workspace, 7);
     assert_int_equal(plan->fit, 3);
@@ -191,8 +178,7 @@ TEST(the_first_that_can_be_built_is_taken)
 TEST(a_plan_that_grows_over_the_cap_is_passed_over)
 {
     const engine e[] = { { .notes = TC, .when_built = CAP + 1 }, { .notes = TC, .when_built = 5 } };
-    PLANS(e);
-    assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
+    PLANNED(e);
     assert_int_equal(plan->current.engine, 101);
     assert_int_equal(plan->current.workspace, 5);
     DONE();
@@ -202,8 +188,7 @@ TEST(a_candidate_that_fails_is_never_tried_again)
 {
     const engine e[] = { { .notes = TC }, { .notes = TC, .builds_not = 1 }, { .notes = TC }, { .notes = 0 } };
     const amp_error why = { AMP_BACKEND_FAILED, "it did not run" };
-    PLANS(e);
-    assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
+    PLANNED(e);
     assert_int_equal(amp_conv_plans_next(plans, plan, &why, &error), AMP_OK);
     assert_int_equal(plan->current.engine, 102);
     assert_int_equal(amp_conv_plans_next(plans, plan, &why, &error), AMP_OK);
@@ -295,8 +280,7 @@ TEST(the_fastest_of_the_best_is_kept)
     /* 100 has no Tensor Cores, but the library expects it to be fast; 103 is beyond the best three. */
     const engine e[] = { { .notes = 0, .ms = 3 }, { .notes = TC, .ms = 4 }, { .notes = TC, .ms = 2 },
                          { .notes = TC, .ms = 1 } };
-    PLANS(e);
-    assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
+    PLANNED(e);
     assert_int_equal(plan->current.engine, 101);
     assert_int_equal(amp_conv_plans_tune(plans, plan, 3, fake_time, &f, &error), AMP_OK);
     assert_int_equal(plan->current.engine, 102);
@@ -314,15 +298,13 @@ TEST(reduced_reductions_are_timed_only_without_a_choice)
     const engine e[] = { { .notes = TC | REDUCED, .ms = 1 }, { .notes = TC, .ms = 2 } };
     const engine none[] = { { .notes = TC | REDUCED, .ms = 1 } };
     {
-        PLANS(e);
-        assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
+        PLANNED(e);
         assert_int_equal(amp_conv_plans_tune(plans, plan, 8, fake_time, &f, &error), AMP_OK);
         assert_int_equal(plan->current.engine, 101);
         DONE();
     }
     {
-        PLANS(none);
-        assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
+        PLANNED(none);
         assert_int_equal(amp_conv_plans_tune(plans, plan, 8, fake_time, &f, &error), AMP_OK);
         assert_int_equal(plan->current.engine, 100);
         assert_int_equal(f.times, 1);
@@ -354,8 +336,7 @@ TEST(what_does_not_run_is_not_kept)
     /* The current one fails, and the next cannot be built: others take their places among the best two. */
     const engine e[] = { { .notes = TC, .runs_not = 1 }, { .notes = TC, .builds_not = 1 },
                          { .notes = TC, .ms = 2 }, { .notes = TC, .ms = 1 }, { .notes = TC, .ms = 0 } };
-    PLANS(e);
-    assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
+    PLANNED(e);
     assert_int_equal(amp_conv_plans_tune(plans, plan, 2, fake_time, &f, &error), AMP_OK);
     assert_int_equal(plan->current.engine, 103);
     assert_int_equal(f.built[0] + f.built[1], 2);
@@ -365,8 +346,7 @@ TEST(what_does_not_run_is_not_kept)
 TEST(when_none_of_the_best_runs_tuning_goes_on)
 {
     const engine e[] = { { .notes = TC, .runs_not = 1 }, { .notes = TC, .runs_not = 1 } };
-    PLANS(e);
-    assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
+    PLANNED(e);
     assert_int_equal(amp_conv_plans_tune(plans, plan, 1, fake_time, &f, &error), AMP_BACKEND_FAILED);
     assert_non_null(strstr(error.message, "engine 101 does not run"));
     assert_int_equal(f.times, 2);
@@ -377,8 +357,7 @@ TEST(after_a_failed_run_a_plan_can_be_tuned_again)
 {
     const engine e[] = { { .notes = TC, .ms = 1 }, { .notes = TC, .ms = 3 }, { .notes = TC, .ms = 2 } };
     const amp_error why = { AMP_BACKEND_FAILED, "it did not run" };
-    PLANS(e);
-    assert_int_equal(amp_conv_plans_get(plans, &ordinary, &plan, &error), AMP_OK);
+    PLANNED(e);
     assert_int_equal(amp_conv_plans_tune(plans, plan, 3, fake_time, &f, &error), AMP_OK);
     assert_int_equal(plan->current.engine, 100);
     assert_int_equal(amp_conv_plans_next(plans, plan, &why, &error), AMP_OK);

@@ -17,22 +17,6 @@ TEST(kernels_work_without_a_backend)
     release(x.data); release(y.data);
 }
 
-TEST(the_backend_says_what_it_is)
-{
-    char note[256];
-    print_message("%s\n", backend->description);
-    assert_string_equal(backend->name, "cpu");
-    assert_non_null(strstr(backend->description, "oneDNN"));
-    assert_int_equal(backend->supports(backend, AMP_FP32, note), AMP_SUPPORT_NATIVE);
-    assert_int_equal(strlen(note), 0);
-    for (size_t t = 1; t < COUNT(all_dtypes); t++) {
-        amp_support support = backend->supports(backend, all_dtypes[t], note);
-        print_message("%s: %d %s\n", amp_dtype_name(all_dtypes[t]), support, note);
-        if (support == AMP_SUPPORT_NATIVE) assert_int_equal(strlen(note), 0);
-        else assert_non_null(strstr(note, support == AMP_SUPPORT_NONE ? "dtype=fp32" : "in fp32"));
-    }
-}
-
 /* Replaces oneDNN's function (--wrap): counts how often the processor is queried. */
 static int questions;
 dnnl_cpu_isa_t __real_dnnl_get_effective_cpu_isa(void);

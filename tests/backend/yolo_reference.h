@@ -1,5 +1,5 @@
-/* Helpers for the tests of yolo's loss: random labels, and the loss in double, one label after the other,
- * with the rules of pjreddie's Darknet and of AlexeyAB's.
+/* Helpers for the tests of yolo's loss: random labels, the loss in double, one label after the other, with
+ * the rules of pjreddie's Darknet and of AlexeyAB's, and the comparison with it.
  *
  * Rounding could change the result of a comparison: numbers are drawn until every comparison of the reference
  * is decided by at least 1e-5. */
@@ -8,7 +8,7 @@
 
 #include "kernel_cases.h"
 
-enum { LABEL = 5, MOST_LABELS = 90, NET_W = 224, NET_H = 160 };
+enum { MOST_LABELS = 90, NET_W = 224, NET_H = 160 };
 
 static const float anchors[] = { 10, 13, 60, 25, 33, 90, 150, 110 };
 
@@ -34,13 +34,61 @@ static inline void draw_label(float *label, int w, int h, int classes, uint32_t 
     label[4] = (float)(int)(uniform(random) * (float)classes);
 }
 
-/* Label i of those that one box learns: all at one place and of nearly one size. */
-static inline void draw_in_one_place(float *label, int w, int h, int i)
+/* ---- changes of label i of an image of w × h cells ---- */
+
+typedef void label_change(float *label, int w, int h, int i);
+
+/* All at one place and of nearly one size: one box learns them. */
+static inline void one_place(float *label, int w, int h, int i)
 {
     label[0] = .5f / (float)w + .01f * (float)i / (float)w;
     label[1] = .4f / (float)h;
     label[2] = 60.f / NET_W + .001f * (float)i;
     label[3] = 25.f / NET_H;
+}
+
+static inline void one_place_one_class(float *label, int w, int h, int i)
+{
+    one_place(label, w, h, i);
+    label[4] = 2;
+}
+
+/* For layers of 3 or 4 classes. */
+static inline void of_no_class(float *label, int w, int h, int i)
+{
+    static const float classes[] = { 3.9f, -1, 1e20f, 4, -.5f, -1e20f };
+    if (i % 2) one_place(label, w, h, i);
+    label[4] = classes[i % 6];
+}
+
+static inline void ends_in_the_middle(float *label, int w, int h, int i)
+{
+    (void)w, (void)h;
+    if (i == 5) label[0] = 0;
+    if (i > 5) label[4] = 1e9f;
+}
+
+/* The first one is on the border, where truth.x * w is w. */
+static inline void outside(float *label, int w, int h, int i)
+{
+    static const float at[] = { 1, -2, 1.7f, -1e30f, 1e30f };
+    (void)w, (void)h;
+    label[i % 2] = at[i / 2 % 5];
+}
+
+/* `count` labels for each image of x. */
+static inline void draw_labels(float *labels, const amp_tensor *x, const amp_yolo_desc *d, int count,
+                               label_change *change, uint32_t seed)
+{
+    int w = x->shape.w, h = x->shape.h;
+    memset(labels, 0, (size_t)x->shape.n * (size_t)d->truths * sizeof *labels);
+    for (int b = 0; b < x->shape.n; b++)
+        for (int i = 0; i < count; i++) {
+            float *label = labels + b * d->truths + d->label_size * i;
+            draw_label(label, w, h, d->classes, &seed);
+            if (d->label_size > 5) label[5] = (float)(7 * i + 1);
+            if (change) change(label, w, h, i);
+        }
 }
 
 static inline void assert_near(double got, double want, const char *what)
@@ -366,15 +414,93 @@ static inline void discard(drawn *w)
     release(w->labels);
 }
 
-/* The same bits with 1, 3 and 5 processors. */
-static inline void assert_same_by_any_processors(const amp_tensor *x, const float *labels,
-                                                 const amp_yolo_desc *d)
+/* ---- comparing ---- */
+
+/* fp32's part of the difference: 1e-5 of the largest delta among a box's four numbers. old: what dx was added
+ * to, or NULL. */
+static inline void assert_delta(const reference *r, const amp_tensor *dx, const amp_tensor *old, float scale,
+                                const char *name)
 {
-    amp_tensor dx = poisoned(x->dtype, x->shape.n, x->shape.h, x->shape.w, x->shape.c), first = copy_of(&dx);
+    char what[160];
+    snprintf(what, sizeof what, "%s: dx", name);
+    for (size_t q = 0; q < r->count; q += r->size) {
+        double most = 0;
+        for (size_t e = q; e < q + 4; e++) if (isfinite(r->delta[e])) most = fmax(most, fabs(r->delta[e]));
+        for (size_t e = q; e < q + r->size; e++) {
+            double want = (double)scale * r->delta[e] * r->slope[e],
+                   slack = (e < q + 4 ? 1e-5 * (1 + most) : 0x1p-21) * (double)scale;
+            if (r->delta[e] == 0 && (e >= q + 4 || most == 0)) slack = 0;
+            if (dx->dtype == AMP_FP16 && fabs(want) > 65520) want = copysign((double)INFINITY, want);
+            assert_rounded(dx->dtype, element(dx, e), want + (old ? element(old, e) : 0),
+                           slack + 0x1p-21 * fabs(want), what, e);
+        }
+    }
+}
+
+/* A sum of squares: it differs twice as much as the deltas. */
+static inline void assert_cost(double got, double want, const char *what)
+{
+    if (got == want || fabs(got - want) <= 4e-5 * (1 + fabs(want))) return;
+    fail_msg("%s: got %.9g, want %.9g (%s)", what, got, want, variant);
+}
+
+static inline void assert_result(const amp_yolo_result *got, const reference *r)
+{
+    const amp_yolo_result *want = &r->sums;
+    assert_cost(got->cost, want->cost, "cost");
+    assert_true(got->labels == want->labels && got->above_50 == want->above_50
+                && got->above_75 == want->above_75);
+    assert_near(got->iou, want->iou, "iou");
+    assert_near(got->object, want->object, "object");
+    assert_near(got->category, want->category, "category");
+    assert_near(got->any_object, want->any_object, "any_object");
+    if (of_pjreddie(r)) return; /* whose layer prints neither of these */
+    assert_cost(got->box_cost, want->box_cost, "box_cost");
+    assert_near(got->giou, want->giou, "giou");
+}
+
+static inline amp_tensor like(const amp_tensor *x)
+{
+    return poisoned(x->dtype, x->shape.n, x->shape.h, x->shape.w, x->shape.c);
+}
+
+/* Deltas and sums of w; its delta is multiplied by scale, and may be added to other numbers. */
+static inline void assert_loss(const drawn *w, float scale, int accumulate, const char *name)
+{
+    amp_yolo_result *result = memory(sizeof *result);
+    amp_tensor dx = like(&w->x);
+    if (accumulate) fill(&dx, 9, -3, 3);
+    amp_tensor old = copy_of(&dx);
+    memset(result, 0xff, sizeof *result);
+    ASSERT_OK(CALL(yolo_loss, &w->x, w->labels, &w->d, scale, &dx, accumulate, result, NULL, e));
+    assert_delta(&w->r, &dx, accumulate ? &old : NULL, scale, name);
+    assert_result(result, &w->r);
+    release(dx.data), release(old.data), release(result);
+}
+
+/* inf or NaN in element e of x makes the cost NaN, whether or not a label is learnt there. */
+static inline void assert_nan_makes_nan(const drawn *w, size_t e, const char *name)
+{
+    static const float bad[] = { INFINITY, -INFINITY, NAN };
+    amp_yolo_result *result = memory(sizeof *result);
+    float was = (float)element(&w->x, e);
+    set_element(&w->x, e, bad[e % 3]);
+    ASSERT_OK(CALL(yolo_loss, &w->x, w->labels, &w->d, 1, NULL, 0, result, NULL, e));
+    if (!isnan(result->cost))
+        fail_msg("%s: %g at %zu: cost is %g (%s)", name, (double)bad[e % 3], e, result->cost, variant);
+    set_element(&w->x, e, was);
+    release(result);
+}
+
+/* The same bits with 1, 3 and 5 processors. */
+static inline void assert_same_by_any_processors(const drawn *w)
+{
+    amp_tensor dx = like(&w->x), first = copy_of(&dx);
     amp_yolo_result *result = memory(sizeof *result), want;
     for (int processors = 1; processors < 6; processors += 2) {
         machine.set_processors(backend, processors);
-        ASSERT_OK(CALL(yolo_loss, x, labels, d, 8, processors == 1 ? &first : &dx, 0, result, NULL, e));
+        ASSERT_OK(CALL(yolo_loss, &w->x, w->labels, &w->d, 8, processors == 1 ? &first : &dx, 0, result,
+                       NULL, e));
         if (processors == 1) want = *result;
         else assert_same(&first, &dx);
         assert_memory_equal(&want, result, sizeof want);

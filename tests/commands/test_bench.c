@@ -148,35 +148,20 @@ TEST(each_reason_is_named_when_it_holds)
     e.half.note[0] = 0;
     assert_string_equal(judged(&e, 1, AMP_BENCH_NO_NATIVE_HALF).why, "no native half");
 
-    e = none;
-    e.half.call_us = 49.9;
-    assert_string_equal(judged(&e, 1, AMP_BENCH_FIXED_COSTS).why, "fixed costs 49.9 us");
-    e.half.call_us = 50;
-    judged(&e, 0, 0);
-
-    e = none;
-    e.half.UPDATE = 50;
-    assert_string_equal(judged(&e, 1, AMP_BENCH_UPDATE_COSTS).why, "update 50 %");
-    e.half.UPDATE = 49;
-    judged(&e, 0, 0);
-
-    e = none;
-    e.half.fp32_share = .5;
-    assert_string_equal(judged(&e, 1, AMP_BENCH_FP32_LAYERS).why, "fp32 layers 50 %");
-    e.half.fp32_share = .49;
-    judged(&e, 0, 0);
-
-    e = none;
-    e.half.moving_share = .5;
-    assert_string_equal(judged(&e, 1, AMP_BENCH_MEMORY_BOUND).why, "memory-bound 50 %");
-    e.half.moving_share = .49;
-    judged(&e, 0, 0);
-
-    e = none;
-    e.half.misaligned_share = .5;
-    assert_string_equal(judged(&e, 1, AMP_BENCH_MISALIGNED).why, "misaligned 50 %");
-    e.half.misaligned_share = .49;
-    judged(&e, 0, 0);
+    static const struct { int reason; size_t number; double holds, holds_not; const char *why; } cases[] = {
+#define NUMBER(name) offsetof(made_up, name)
+        { AMP_BENCH_FIXED_COSTS, NUMBER(half.call_us), 49.9, 50, "fixed costs 49.9 us" },
+        { AMP_BENCH_UPDATE_COSTS, NUMBER(half.UPDATE), 50, 49, "update 50 %" },
+        { AMP_BENCH_FP32_LAYERS, NUMBER(half.fp32_share), .5, .49, "fp32 layers 50 %" },
+        { AMP_BENCH_MEMORY_BOUND, NUMBER(half.moving_share), .5, .49, "memory-bound 50 %" },
+        { AMP_BENCH_MISALIGNED, NUMBER(half.misaligned_share), .5, .49, "misaligned 50 %" } };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        e = none;
+        memcpy((char *)&e + cases[i].number, &cases[i].holds, sizeof cases[i].holds);
+        assert_string_equal(judged(&e, 1, cases[i].reason).why, cases[i].why);
+        memcpy((char *)&e + cases[i].number, &cases[i].holds_not, sizeof cases[i].holds_not);
+        judged(&e, 0, 0);
+    }
 }
 
 TEST(all_reasons_fit)

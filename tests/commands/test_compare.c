@@ -47,13 +47,6 @@ static int forget(void **state)
     return 0;
 }
 
-/* Another comparison in the same test. */
-static void start_again(void)
-{
-    forget(NULL);
-    make_up(NULL);
-}
-
 #define COMPARISON_TEST(name) TEST_WITH(name, make_up, forget)
 
 static void summarize(void) { amp_compare_statistics(&m.c); }
@@ -402,24 +395,51 @@ static void set_seconds(int dtype, double load, double train)
         }
 }
 
+/* A dtype's seconds are those of a step: to load its images, and to train. Its first tenth is left out: of 11
+ * steps ten count, of 60 steps of three seeds 162. */
+static const struct {
+    const char *what;
+    double seconds[DTYPES][2];
+    int dtype, seed, steps; /* a run that had only so many; 0: none */
+    amp_speed bf16, fp16;
+    const char *says, *says_not; /* or NULL */
+} speeds[] = {
+    { "twice as fast, and as fast", { { .1, .4 }, { .1, .2 }, { .1, .39 } }, 0, 0, 0,
+      AMP_SPEED_FASTER, AMP_SPEED_NOT_WORTH_IT, "fp16: fp16 is only stored here.", "bf16" },
+    { "as fast, and slower", { { .4, .1 }, { .4, .06 }, { .4, .5 } }, 0, 0, 0,
+      AMP_SPEED_NOT_WORTH_IT, AMP_SPEED_SLOWER,
+      "bf16: its steps wait for images: try cache=disk, more cores or smaller photos.", NULL },
+    { "nine steps of a seed of bf16's", { { .1, .4 }, { .1, .2 }, { .1, .5 } }, 1, 2, 10,
+      AMP_SPEED_UNDECIDED, AMP_SPEED_SLOWER,
+      "bf16: its speed needs 10 steps and was measured over 9: give more -iters.", NULL },
+    { "ten steps", { { .1, .4 }, { .1, .2 }, { .1, .5 } }, 1, 2, 11,
+      AMP_SPEED_FASTER, AMP_SPEED_SLOWER, NULL, NULL },
+    { "two steps of a seed of fp32's", { { .25, .25 }, { .25, .25 }, { .25, .25 } }, 0, 0, 2,
+      AMP_SPEED_UNDECIDED, AMP_SPEED_UNDECIDED, "bf16: its speed needs 10 steps and was measured over 2",
+      "only stored here" },
+    { "32.4 s of each", { { .1, .1 }, { .1, .1 }, { .1, .1 } }, 0, 0, 0,
+      AMP_SPEED_NOT_WORTH_IT, AMP_SPEED_NOT_WORTH_IT, NULL, NULL },
+    { "24.3 s of bf16's", { { .1, .1 }, { .1, .05 }, { .1, .1 } }, 0, 0, 0,
+      AMP_SPEED_UNDECIDED, AMP_SPEED_NOT_WORTH_IT,
+      "bf16: its speed needs 30 seconds and was measured over 24: give more -iters or -seeds.",
+      "bf16 is only stored here" },
+};
+
 COMPARISON_TEST(speed_is_judged_and_explained)
 {
     static const char *const notes[DTYPES] = { NULL, "bf16 is only stored here", "fp16 is only stored here" };
-    set_seconds(0, .1, .4);
-    set_seconds(1, .1, .2);
-    set_seconds(2, .1, .39);
-    judge(notes);
-    assert_speeds(AMP_SPEED_FASTER, AMP_SPEED_NOT_WORTH_IT);
-    assert_int_equal(m.c.advice.count, 1);
-    expect("fp16: fp16 is only stored here.");
-
-    start_again();
-    set_seconds(0, .4, .1);
-    set_seconds(1, .4, .06);
-    set_seconds(2, .4, .5);
-    judge(notes);
-    assert_speeds(AMP_SPEED_NOT_WORTH_IT, AMP_SPEED_SLOWER);
-    expect("bf16: its steps wait for images: try cache=disk, more cores or smaller photos.");
+    for (size_t i = 0; i < COUNT(speeds); i++) {
+        print_message("%s\n", speeds[i].what);
+        forget(NULL);
+        make_up(NULL);
+        for (int d = 0; d < DTYPES; d++) set_seconds(d, speeds[i].seconds[d][0], speeds[i].seconds[d][1]);
+        if (speeds[i].steps)
+            amp_comparison_run(&m.c, speeds[i].dtype, speeds[i].seed)->count = (size_t)speeds[i].steps;
+        judge(notes);
+        assert_speeds(speeds[i].bf16, speeds[i].fp16);
+        if (speeds[i].says) expect(speeds[i].says);
+        if (speeds[i].says_not) assert_false(says(speeds[i].says_not));
+    }
 }
 
 /* Single seeds of 1.78, 1.44 and 0.89: their geometric mean, which is the quotient of the two rates, and
@@ -452,51 +472,6 @@ COMPARISON_TEST(speeds_are_of_the_seeds_that_all_have)
         near(m.c.summaries[d].speedup.ratio, 1);
         assert_int_equal(m.c.summaries[d].images_per_second.count, 2);
     }
-}
-
-/* Ten steps, of which the first is left out: cold caches would make a verdict. */
-COMPARISON_TEST(a_few_steps_tell_nothing_of_speed)
-{
-    static const char *const notes[DTYPES] = { NULL, "bf16 is only stored here", "fp16 is only stored here" };
-    set_seconds(0, .1, .4);
-    set_seconds(1, .1, .2);
-    set_seconds(2, .1, .5);
-    amp_comparison_run(&m.c, 1, 2)->count = 10;
-    judge(notes);
-    assert_speeds(AMP_SPEED_UNDECIDED, AMP_SPEED_SLOWER); /* fp16's trainings and fp32's are long enough */
-    expect("bf16: its speed needs 10 steps and was measured over 9: give more -iters.");
-
-    start_again();
-    set_seconds(0, .1, .4);
-    set_seconds(1, .1, .2);
-    amp_comparison_run(&m.c, 1, 2)->count = 11;
-    judge(notes);
-    assert_int_equal(m.c.summaries[1].speed, AMP_SPEED_FASTER);
-
-    start_again();
-    amp_comparison_run(&m.c, 0, 0)->count = 2;
-    judge(notes);
-    assert_speeds(AMP_SPEED_UNDECIDED, AMP_SPEED_UNDECIDED);
-    expect("bf16: its speed needs 10 steps and was measured over 2");
-    assert_false(says(notes[1]) || says(notes[2]));
-}
-
-/* 54 steps of three seeds each count: 32.4 s of fp32's, 32.4 or 24.3 s of bf16's. */
-COMPARISON_TEST(a_few_seconds_tell_nothing_of_speed)
-{
-    static const char *const notes[DTYPES] = { NULL, "bf16 is only stored here", NULL };
-    set_seconds(0, .1, .1);
-    set_seconds(1, .1, .1);
-    judge(notes);
-    assert_int_equal(m.c.summaries[1].speed, AMP_SPEED_NOT_WORTH_IT);
-
-    start_again();
-    set_seconds(0, .1, .1);
-    set_seconds(1, .1, .05);
-    judge(notes);
-    assert_int_equal(m.c.summaries[1].speed, AMP_SPEED_UNDECIDED);
-    expect("bf16: its speed needs 30 seconds and was measured over 24: give more -iters or -seeds.");
-    assert_false(says(notes[1]));
 }
 
 COMPARISON_TEST(failures_and_an_interruption_are_told)

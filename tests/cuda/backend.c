@@ -601,17 +601,6 @@ BACKEND_TEST(an_engine_whose_workspace_does_not_fit_yet_is_kept)
     assert_int_equal(cudnn_double.engine[0].executed, 1); /* the first choice */
 }
 
-BACKEND_TEST(an_engine_that_does_not_run_is_replaced_for_good)
-{
-    setenv("AMP_CUDA_TUNE", "0", 1);
-    open_backend();
-    OK(b->conv_create(b, &three_by_three, &conv, e));
-    cudnn_double.engine[0].does_not_run = 1;
-    for (int i = 0; i < 3; i++) run_forward();
-    assert_int_equal(cudnn_double.engine[0].executed, 1);
-    assert_int_equal(cudnn_double.engine[1].executed, 3);
-}
-
 BACKEND_TEST(deterministic_runs_use_no_clock_and_no_chance)
 {
     setenv("AMP_CUDA_DETERMINISTIC", "1", 1);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "network.h"
+#include "gpu_networks.h"
 #include "parser.h"
 
 #if defined(GPU) && !defined(ON_DEVICE) /* tests/gpu has a device instead */
@@ -232,23 +233,15 @@ static double rounding; /* the largest of the dtype, for a number's size */
 static void feed(network *net, unsigned seed)
 {
     const layer *last = &net->layers[net->n - 1];
-    int boxes = last->type != COST && last->type != SOFTMAX;
-    int masks = last->type == COST && last->cost_type == MASKED;
-    for (int i = 0; i < net->inputs * net->batch; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        net->input[i] = (float)(seed >> 8) / 16777216.0f;
-    }
-    for (int i = 0; twin && i < net->inputs * net->batch; i++) {
+    int inputs = net->inputs * net->batch, masks = last->type == COST && last->cost_type == MASKED;
+    seed = random_floats(net->input, inputs, seed);
+    for (int i = 0; twin && i < inputs; i++) {
         seed = seed * 1664525u + 1013904223u + twin;
         net->input[i] *= (float)(1 + rounding * ((seed >> 8) / 8388608.0 - 1));
     }
-    memset(net->truth, 0, sizeof(float) * (size_t)net->truths * (size_t)net->batch);
     for (int b = 0; b < net->batch; b++) {
-        float box[5] = { .5f, .4f, .3f, .2f, (float)(b % 2) },
-            *truth = net->truth + (size_t)b * (size_t)net->truths;
-        if (boxes) memcpy(truth, box, sizeof box);
-        else truth[b % net->truths] = 1;
-        if (masks) truth[(b + 1) % net->truths] = SECRET_NUM;
+        set_truth(net, b, (unsigned)b);
+        if (masks) net->truth[b * net->truths + (b + 1) % net->truths] = SECRET_NUM;
     }
 }
 

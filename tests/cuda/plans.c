@@ -307,38 +307,6 @@ TEST(a_cap_that_nothing_meets_is_told)
     close_library();
 }
 
-typedef struct stopwatch { int calls, fails; int64_t failed, last; } stopwatch;
-
-/* The first engine does not run, of the others the last is the fastest. */
-static amp_status measure(void *user, const amp_conv_plan *plan, float *ms, amp_error *error)
-{
-    stopwatch *s = user;
-    if (s->calls++ < s->fails) {
-        s->failed = plan->current.rank;
-        return amp_fail(error, AMP_BACKEND_FAILED, "it does not run");
-    }
-    s->last = plan->current.rank;
-    *ms = 100.0f / (float)s->calls;
-    return AMP_OK;
-}
-
-TEST(tuning_builds_the_best_and_keeps_the_fastest)
-{
-    open_for(&H200, CAP);
-    const amp_conv_problem p = problem_of(&middle, AMP_FP16, AMP_CONV_BACKWARD_FILTER, 0);
-    stopwatch watch = { .fails = 1 };
-    assert_int_equal(get(&p), AMP_OK);
-    assert_int_equal(amp_conv_plans_tune(plans, plan, 6, measure, &watch, &error), AMP_OK);
-    assert_int_equal(watch.calls, 7);
-    assert_int_equal(plan->current.rank, watch.last);
-    assert_int_not_equal(plan->current.rank, watch.failed);
-    assert_non_null(plan->current.plan);
-    const amp_conv_plan *tuned = plan;
-    assert_int_equal(get(&p), AMP_OK);
-    assert_ptr_equal(plan, tuned);
-    close_library();
-}
-
 /* ---- failures ---- */
 
 TEST(without_a_device_nothing_runs)

@@ -14,6 +14,7 @@
 #include "host/network/state.h"
 #include "engine_params.h"
 #include "network.h"
+#include "gpu_networks.h"
 #include "parser.h"
 #include "rank_threads.h"
 #include "test_folder.h"
@@ -339,16 +340,8 @@ static void copy_masters(network *from, network *to)
 
 static void feed(network *net, int image, unsigned seed)
 {
-    int boxes = net->layers[net->n - 1].type == YOLO;
-    float *input = net->input + image * net->inputs, *truth = net->truth + image * net->truths;
-    memset(truth, 0, sizeof(float) * (size_t)net->truths);
-    for (int i = 0; i < net->inputs; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        input[i] = (float)(seed >> 8) / 16777216.0f;
-    }
-    float box[5] = { .5f, .4f, .3f, .2f, (float)(seed >> 8 & 1) };
-    if (boxes) memcpy(truth, box, sizeof box);
-    else truth[(seed >> 8) % (unsigned)net->truths] = 1;
+    seed = random_floats(net->input + image * net->inputs, net->inputs, seed);
+    set_truth(net, image, seed >> 8);
 }
 
 static long waits_in_backward; /* but for the first step's, where each sum is waited for */

@@ -13,6 +13,7 @@
 #include "host/darknet/room.h"
 #include "listening.h"
 #include "network.h"
+#include "gpu_networks.h"
 #include "parser.h"
 #include "poison_arena.h"
 #include "test_folder.h"
@@ -73,18 +74,8 @@ static network *make(const char *cfg)
 /* As get_next_batch does, over what may still be copied to the GPU. */
 static void feed(network *net, unsigned seed)
 {
-    int boxes = net->layers[net->n - 1].type == YOLO;
-    for (int i = 0; i < net->inputs * net->batch; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        net->input[i] = (float)(seed >> 8) / 16777216.0f;
-    }
-    memset(net->truth, 0, sizeof(float) * (size_t)net->truths * (size_t)net->batch);
-    for (int b = 0; b < net->batch; b++) {
-        float box[5] = { .5f, .4f, .3f, .2f, (float)(b % 2) },
-            *truth = net->truth + (size_t)b * (size_t)net->truths;
-        if (boxes) memcpy(truth, box, sizeof box);
-        else truth[b % net->truths] = 1;
-    }
+    random_floats(net->input, net->inputs * net->batch, seed);
+    for (int b = 0; b < net->batch; b++) set_truth(net, b, (unsigned)b);
 }
 
 static void train(network *net, int steps, unsigned seed)
@@ -352,20 +343,16 @@ static void nobody_looks(network *net) { amp_engine_set_observer(net->amp->engin
 /* A network's weights, and their sidecar. Frees the network. */
 static char *saved_state(network *net, size_t *bytes)
 {
-    static const char *const files[] = { "net.weights", "net.weights.amp" };
-    char *state = NULL;
-    *bytes = 0;
+    size_t of_sidecar;
     save_weights(net, "net.weights");
     free_network(net);
-    for (int i = 0; i < 2; i++) {
-        FILE *in = fopen(files[i], "rb");
-        assert_non_null(in);
-        state = realloc(state, *bytes + (1 << 18));
-        *bytes += fread(state + *bytes, 1, 1 << 18, in);
-        assert_true(feof(in));
-        fclose(in);
-        unlink(files[i]);
-    }
+    char *state = file_bytes("net.weights", bytes), *sidecar = file_bytes("net.weights.amp", &of_sidecar);
+    state = realloc(state, *bytes + of_sidecar);
+    memcpy(state + *bytes, sidecar, of_sidecar);
+    *bytes += of_sidecar;
+    free(sidecar);
+    unlink("net.weights");
+    unlink("net.weights.amp");
     return state;
 }
 

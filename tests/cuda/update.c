@@ -1,6 +1,7 @@
 /* What the end of a step costs on CUDA, and the tables that it keeps on the device. On the doubles; what it
  * computes is test_cuda_double_step's and test_cuda_double_kernels_update's. */
 #include "kernel_cases.h"
+#include "update_cases.h"
 
 #include "backend/cuda/kernels.h"
 #ifndef ON_DEVICE /* a real one does not count, nor fail when told to */
@@ -9,44 +10,26 @@
 
 enum { PARAMS = 3, COUNT_OF_EACH = 9001 }; /* two chunks */
 
-static const amp_update_args step = { .learning_rate = .01f, .momentum = .9f, .batch = 4,
-    .inverse_scale = .5, .t = 1, .beta1 = .9f, .beta2 = .999f, .eps = 1e-7f };
-
 static void make(amp_param params[PARAMS])
 {
-    for (int i = 0; i < PARAMS; i++) {
-        uint32_t seed = 100u * (uint32_t)i;
-        params[i] = (amp_param){ .master = filled_array(COUNT_OF_EACH, seed + 1, -1, 1),
-            .grad = filled_array(COUNT_OF_EACH, seed + 2, -1, 1),
-            .momentum = filled_array(COUNT_OF_EACH, seed + 3, -1, 1),
-            .m = filled_array(COUNT_OF_EACH, seed + 4, -1, 1),
-            .v = filled_array(COUNT_OF_EACH, seed + 5, 0, 1), .count = COUNT_OF_EACH, .rate_scale = 1,
-            .name = "weights" };
-    }
+    for (int i = 0; i < PARAMS; i++) params[i] = filled_param(i, COUNT_OF_EACH, 0);
 }
 
 static void destroy(amp_param params[PARAMS])
 {
-    for (int i = 0; i < PARAMS; i++) {
-        release(params[i].master); release(params[i].grad); release(params[i].momentum); release(params[i].m);
-        release(params[i].v);
-    }
+    for (int i = 0; i < PARAMS; i++) release_param(&params[i], 0);
 }
 
-/* 1: all of a's arrays but the gradients hold the bits of b's. */
 static int same_weights(const amp_param a[PARAMS], const amp_param b[PARAMS])
 {
-    size_t bytes = COUNT_OF_EACH * sizeof(float);
-    for (int i = 0; i < PARAMS; i++)
-        if (memcmp(a[i].master, b[i].master, bytes) || memcmp(a[i].momentum, b[i].momentum, bytes) ||
-            memcmp(a[i].m, b[i].m, bytes) || memcmp(a[i].v, b[i].v, bytes)) return 0;
+    for (int i = 0; i < PARAMS; i++) if (!same_param(&a[i], &b[i])) return 0;
     return 1;
 }
 
 static amp_step_end end_of(const amp_param *params, const amp_statistics *statistics, int statistics_count)
 {
     return (amp_step_end){ .params = params, .param_count = PARAMS, .statistics = statistics,
-        .statistics_count = statistics_count, .update = step };
+        .statistics_count = statistics_count, .update = usual_update };
 }
 
 static amp_status update(const amp_param *params, amp_error *error)

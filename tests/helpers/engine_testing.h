@@ -28,14 +28,14 @@ static const char branched[] = NET("%s") CONV(8, "") CONV(8, "%s") "[shortcut]\n
 static const char *const dtype_names[] = { "fp32", "bf16", "fp16" };
 
 /* free_network forgets the workspace; under AMP there is none. */
-__attribute__((unused)) static void release(network *net)
+static inline void release(network *net)
 {
     free(net->workspace);
     free_network(net);
 }
 
 /* Deletes a weights file and its sidecar. */
-__attribute__((unused)) static void unlink_pair(const char *name)
+static inline void unlink_pair(const char *name)
 {
     char sidecar[256];
     snprintf(sidecar, sizeof sidecar, "%s.amp", name);
@@ -52,7 +52,7 @@ static void write_cfg(char *name, const char *text)
     close(file);
 }
 
-__attribute__((unused)) static network *parse(const char *text, const char *dtype)
+static inline network *parse(const char *text, const char *dtype)
 {
     char name[] = "/tmp/engine-XXXXXX.cfg";
     write_cfg(name, text);
@@ -65,15 +65,14 @@ __attribute__((unused)) static network *parse(const char *text, const char *dtyp
     return net;
 }
 
-__attribute__((unused)) static network *parse_branched(const char *net_keys, const char *layer_keys,
-                                                       const char *dtype)
+static inline network *parse_branched(const char *net_keys, const char *layer_keys, const char *dtype)
 {
     char text[4096];
     snprintf(text, sizeof text, branched, net_keys, layer_keys);
     return parse(text, dtype);
 }
 
-__attribute__((unused)) static void feed(network *net, unsigned seed)
+static inline void feed(network *net, unsigned seed)
 {
     for (int i = 0; i < net->inputs * net->batch; i++) {
         seed = seed * 1664525u + 1013904223u;
@@ -86,7 +85,7 @@ __attribute__((unused)) static void feed(network *net, unsigned seed)
 }
 
 /* Forward and backward of a subdivision whose input is set; the caller makes the update. */
-__attribute__((unused)) static void both_passes(network *net)
+static inline void both_passes(network *net)
 {
     net->train = 1;
     forward_network(net);
@@ -94,7 +93,7 @@ __attribute__((unused)) static void both_passes(network *net)
 }
 
 /* One update: all subdivisions. */
-__attribute__((unused)) static void train_step(network *net, unsigned seed)
+static inline void train_step(network *net, unsigned seed)
 {
     for (int s = 0; s < net->subdivisions; s++) {
         feed(net, seed + (unsigned)s);
@@ -102,7 +101,7 @@ __attribute__((unused)) static void train_step(network *net, unsigned seed)
     }
 }
 
-__attribute__((unused)) static amp_network_desc described(network *net)
+static inline amp_network_desc described(network *net)
 {
     amp_network_desc d;
     amp_config config = { 0 };
@@ -122,7 +121,7 @@ static void keep(kept_state *s, const void *data, size_t size)
 }
 
 /* Everything a skipped step must not change: masters, momentum, statistics, seen, t and Adam's moments. */
-__attribute__((unused)) static kept_state snapshot(network *net)
+static inline kept_state snapshot(network *net)
 {
     amp_network_desc d = described(net);
     kept_state s = { NULL, 0 };
@@ -152,7 +151,7 @@ __attribute__((unused)) static kept_state snapshot(network *net)
 }
 
 /* Frees both. */
-__attribute__((unused)) static int same_states(kept_state a, kept_state b)
+static inline int same_states(kept_state a, kept_state b)
 {
     int same = a.size == b.size && !memcmp(a.bytes, b.bytes, a.size);
     free(a.bytes);
@@ -160,20 +159,20 @@ __attribute__((unused)) static int same_states(kept_state a, kept_state b)
     return same;
 }
 
-__attribute__((unused)) static int are_alike(network *a, network *b)
+static inline int are_alike(network *a, network *b)
 {
     return same_states(snapshot(a), snapshot(b));
 }
 
 /* Frees `before`. */
-__attribute__((unused)) static int is_as_before(network *net, kept_state before)
+static inline int is_as_before(network *net, kept_state before)
 {
     return same_states(snapshot(net), before);
 }
 
 /* Copies masters and statistics; the same seed does not make networks equal, since Darknet's rand_normal
  * keeps a spare number. */
-__attribute__((unused)) static void copy_weights(network *from, network *to)
+static inline void copy_weights(network *from, network *to)
 {
     amp_network_desc a = described(from), b = described(to);
     for (int i = 0; i < a.count; i++) {
@@ -189,7 +188,7 @@ __attribute__((unused)) static void copy_weights(network *from, network *to)
     if (to->amp) darknet_amp_weights_changed(to);
 }
 
-__attribute__((unused)) static void assert_masters_near(network *a, network *b, double tolerance)
+static inline void assert_masters_near(network *a, network *b, double tolerance)
 {
     amp_network_desc x = described(a), y = described(b);
     for (int i = 0; i < x.count; i++)
@@ -208,7 +207,7 @@ __attribute__((unused)) static void assert_masters_near(network *a, network *b, 
 }
 
 /* |a - b| / |b|, in the 2-norm; if both are 0, NaN, which no comparison accepts. */
-__attribute__((unused)) static double relative_distance(const float *a, const float *b, size_t count)
+static inline double relative_distance(const float *a, const float *b, size_t count)
 {
     double difference = 0, size = 0;
     for (size_t e = 0; e < count; e++) {
@@ -218,7 +217,7 @@ __attribute__((unused)) static double relative_distance(const float *a, const fl
     return sqrt(difference / size);
 }
 
-__attribute__((unused)) static double predicted_distance(network *ours, network *stock, unsigned seed)
+static inline double predicted_distance(network *ours, network *stock, unsigned seed)
 {
     feed(stock, seed);
     float *image = malloc((size_t)stock->inputs * stock->batch * sizeof *image);
@@ -229,13 +228,13 @@ __attribute__((unused)) static double predicted_distance(network *ours, network 
 }
 
 /* The delta of its input that a loss computed by AMP has written, after forward and before backward. */
-__attribute__((unused)) static amp_tensor made_delta(network *net, int layer)
+static inline amp_tensor made_delta(network *net, int layer)
 {
     const amp_node *node = &amp_engine_plan(net->amp->engine)->nodes[layer];
     return amp_value_delta(node->inputs[0], node->form);
 }
 
-__attribute__((unused)) static amp_form form_of(network *net, int layer)
+static inline amp_form form_of(network *net, int layer)
 {
     return amp_engine_plan(net->amp->engine)->nodes[layer].form;
 }

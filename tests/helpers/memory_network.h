@@ -88,7 +88,7 @@ typedef struct memory_network {
     int adam;
 } memory_network;
 
-__attribute__((unused)) static memory_network *memory_network_make(int adam, int dynamic)
+static inline memory_network *memory_network_make(int adam, int dynamic)
 {
     static const struct { const char *name; int layer, unsaved; size_t count; } params[5] = {
         { "weights", 0, 0, 6 }, { "biases", 0, 0, 2 }, { "scales", 0, 0, 2 }, { "wf.weights", 1, 0, 8 },
@@ -145,7 +145,7 @@ __attribute__((unused)) static memory_network *memory_network_make(int adam, int
     return n;
 }
 
-__attribute__((unused)) static void memory_network_free(memory_network *n)
+static inline void memory_network_free(memory_network *n)
 {
     amp_engine_free(n->engine);
     free(n);

@@ -17,8 +17,7 @@ static const char *const kinds[] = { "convolutional_batchnorm", "convolutional_g
 
 /* Loads tests/cfg/NAME.cfg with more keys at the start of [net] and of the first layer, where Darknet's
  * parser finds them first. */
-__attribute__((unused)) static network *load(const char *name, const char *net_keys, const char *layer_keys,
-                                             const char *dtype)
+static inline network *load(const char *name, const char *net_keys, const char *layer_keys, const char *dtype)
 {
     static char text[1 << 16], more[1 << 17];
     char path[5000];
@@ -34,7 +33,7 @@ __attribute__((unused)) static network *load(const char *name, const char *net_k
 }
 
 /* Forward and backward of one step, all subdivisions; the caller makes the update. */
-__attribute__((unused)) static void gradients_of_step(network *net, unsigned seed)
+static inline void gradients_of_step(network *net, unsigned seed)
 {
     for (int s = 0; s < net->subdivisions; s++) {
         feed(net, seed + (unsigned)s);
@@ -43,7 +42,7 @@ __attribute__((unused)) static void gradients_of_step(network *net, unsigned see
     }
 }
 
-__attribute__((unused)) static const amp_param *param_at(network *net, const float *master)
+static inline const amp_param *param_at(network *net, const float *master)
 {
     int count;
     const amp_param *params = engine_params(net->amp->engine, &count);
@@ -52,8 +51,8 @@ __attribute__((unused)) static const amp_param *param_at(network *net, const flo
     return NULL;
 }
 
-__attribute__((unused)) static void assert_near(const char *kind, const amp_param *p, const char *what,
-                                                const float *got, const double *want, double tolerance)
+static inline void assert_near(const char *kind, const amp_param *p, const char *what,
+                               const float *got, const double *want, double tolerance)
 {
     double size = 0;
     for (size_t e = 0; e < p->count; e++) size = fmax(size, fabs(want[e]));

@@ -5,7 +5,7 @@
 #include "network.h"
 #include "parser.h"
 
-__attribute__((unused)) static void save_stock_weights(network *net, const char *file)
+static inline void save_stock_weights(network *net, const char *file)
 {
     struct darknet_amp *amp = net->amp;
     net->amp = NULL;
@@ -13,7 +13,7 @@ __attribute__((unused)) static void save_stock_weights(network *net, const char 
     net->amp = amp;
 }
 
-__attribute__((unused)) static void load_stock_weights(network *net, const char *file)
+static inline void load_stock_weights(network *net, const char *file)
 {
     struct darknet_amp *amp = net->amp;
     net->amp = NULL;

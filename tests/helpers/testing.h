@@ -25,7 +25,7 @@
 static struct CMUnitTest listed_tests[64];
 static size_t listed_count;
 
-__attribute__((unused)) static void list_test(struct CMUnitTest test)
+static inline void list_test(struct CMUnitTest test)
 {
     if (listed_count == COUNT(listed_tests)) abort();
     listed_tests[listed_count++] = test;
@@ -44,7 +44,7 @@ __attribute__((unused)) static void list_test(struct CMUnitTest test)
 
 /* The folder of this program: it has the networks of tests/cfg as .cfg files. Layers that name files (trees)
  * are relative to it. */
-__attribute__((unused)) static const char *networks_folder(void)
+static inline const char *networks_folder(void)
 {
     static char path[4096];
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - sizeof "cfg");
@@ -54,23 +54,8 @@ __attribute__((unused)) static const char *networks_folder(void)
     return path;
 }
 
-/* A file of golden/, or of the folder in AMP_GOLDEN, where it may hold more (oracles/). Call it before
- * changing the current directory, since __FILE__ may be relative. */
-__attribute__((unused)) static FILE *open_golden(const char *name)
-{
-    char path[4096];
-    const char *folder = getenv("AMP_GOLDEN");
-    if (folder) snprintf(path, sizeof path, "%s/%s", folder, name);
-    else snprintf(path, sizeof path, "%.*sgolden/%s", (int)(sizeof __FILE__ - sizeof "helpers/testing.h"),
-                  __FILE__, name);
-    FILE *file = fopen(path, "r");
-    if (!file) fail_msg("cannot read %s", path);
-    return file;
-}
-
 /* Returns the number of tests that failed. */
-__attribute__((unused)) static int run_listed_tests(const char *group, CMFixtureFunction set_up,
-                                                    CMFixtureFunction tear_down)
+static inline int run_listed_tests(const char *group, CMFixtureFunction set_up, CMFixtureFunction tear_down)
 {
     return _cmocka_run_group_tests(group, listed_tests, listed_count, set_up, tear_down);
 }

@@ -11,7 +11,7 @@
 
 static int exists(const char *path) { return access(path, F_OK) == 0; }
 
-__attribute__((unused)) static void assert_same_state(network *a, network *b)
+static inline void assert_same_state(network *a, network *b)
 {
     assert_true(are_alike(a, b));
     const amp_scaler *s = amp_engine_scaler(a->amp->engine), *t = amp_engine_scaler(b->amp->engine);
@@ -23,7 +23,7 @@ __attribute__((unused)) static void assert_same_state(network *a, network *b)
 
 /* Two networks in bf16: whole has made four steps; second has loaded a.weights, saved after the
  * first three of them. */
-__attribute__((unused)) static void stopped_after_three_of_four(network **whole, network **second)
+static inline void stopped_after_three_of_four(network **whole, network **second)
 {
     *whole = parse_branched("", "", "bf16");
     network *first = parse_branched("", "", "bf16");
