@@ -17,7 +17,7 @@ set -eu
 cd "$(dirname "$0")/.."
 sysroot=$PWD/build/arm/sysroot apt=$PWD/build/arm/apt
 install=yes
-tests='backend_cast cpu_rows scaler behaviours'
+tests='backend_cast cpu_rows scaler scaler_traces behaviours'
 tests+=' node engine_plans sidecar sidecar_damage sidecar_save'
 fail() { echo "FAILED: $*"; exit 1; }
 quietly() {
