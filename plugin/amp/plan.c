@@ -53,8 +53,7 @@ static void copy_layer(amp_layer_desc *to, const amp_layer_desc *from)
 }
 
 /* Copies the descriptions, and links each node to the values that it reads and writes. */
-static amp_status link_nodes(amp_plan *plan, const amp_network_desc *network, const amp_gradients *gradients,
-                             amp_error *error)
+static void link_nodes(amp_plan *plan, const amp_network_desc *network, const amp_gradients *gradients)
 {
     int links = 0;
     for (int i = 0; i < plan->count; i++) links += network->layers[i].input_count;
@@ -68,14 +67,9 @@ static amp_status link_nodes(amp_plan *plan, const amp_network_desc *network, co
         node->output = &plan->values[i];
         for (int k = 0; k < node->desc.input_count; k++) {
             int from = node->desc.inputs[k];
-            if (from >= i || from < -1)
-                return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: takes its input from layer %d; only "
-                                "layers 0 to %d come before it",
-                                i, node->desc.type, from, i - 1);
             *next++ = from < 0 ? &plan->image : &plan->values[from];
         }
     }
-    return AMP_OK;
 }
 
 static void choose_forms(amp_plan *plan, amp_dtype low)

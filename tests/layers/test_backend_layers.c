@@ -423,42 +423,4 @@ TEST(products_pass_the_gradient_to_both)
     }
 }
 
-/* Whether a plan of a convolution and a route is refused; spoil changes the route. */
-static void refuse_a_route(void (*spoil)(amp_layer_desc *route, int which), int which)
-{
-    network n;
-    const brief layers[] = { CONV(-1, AMP_MISH, 6, 3, .batch_normalize = 0),
-                             LAYER(route, AMP_LINEAR, (0), .route = { 2, 0 }) };
-    describe(&n, layers, COUNT(layers));
-    spoil(&n.layers[1], which);
-    const amp_network_desc desc = { .layers = n.layers, .count = n.count, .image = image, .output_layer = 1 };
-    const amp_plan_key key = { .batch = image.n, .w = image.w, .h = image.h, .keeps_state = 1 };
-    n.call = (amp_call){ .backend = backend, .training = 1, .keeps_state = 1 };
-    ASSERT_REFUSED(amp_plan_create(&desc, &key, AMP_FP16, n.gradients, NULL, &n.call, &n.plan, e));
-    undescribe(&n);
-}
-
-static void take_no_part(amp_layer_desc *route, int which)
-{
-    static const struct { int groups, group_id; } bad[] = { { 4, 0 }, { 2, 2 }, { 2, -1 }, { -2, 0 } };
-    route->route.groups = bad[which].groups;
-    route->route.group_id = bad[which].group_id;
-}
-
-TEST(a_part_that_is_none_is_refused)
-{
-    for (int which = 0; which < 4; which++) refuse_a_route(take_no_part, which);
-}
-
-static void take_a_later_input(amp_layer_desc *route, int which)
-{
-    static const int later[] = { 1, 2, -2 };
-    route->inputs[0] = later[which];
-}
-
-TEST(an_input_comes_from_a_layer_before)
-{
-    for (int which = 0; which < 3; which++) refuse_a_route(take_a_later_input, which);
-}
-
 int main(void) { return with_one_variant(run_listed); }
