@@ -29,7 +29,7 @@
  * the norm with norm_limit, so that a device decides without waiting for the CPU.
  *
  * Observers (observer.h) and anomaly detection (anomaly.h) look at tensors in between, only if requested. */
-#include "engine_state.h"
+#include "engine.h"
 
 /* ---- create and free ---- */
 
@@ -39,7 +39,8 @@ amp_engine *amp_engine_create(const amp_engine_settings *settings, amp_backend *
     amp_engine *engine = amp_allocated(calloc(1, sizeof *engine));
     engine->settings = *settings;
     engine->recording.on = settings->graphs;
-    engine->first_scaler = settings->scaler;
+    engine->scaler = settings->scaler;
+    engine->spikes = settings->spikes;
     engine->backend = backend;
     engine->host = *host;
     engine->weights_version = 1;
@@ -74,8 +75,6 @@ void amp_engine_weights_changed(amp_engine *engine)
     amp_parameters_keep(&engine->parameters, NULL);
 }
 
-int amp_engine_trains(const amp_engine *engine) { return engine->trains; }
-
 amp_status amp_engine_prepare_training(amp_engine *engine, amp_error *error)
 {
     return amp_parameters_take(&engine->parameters, error);
@@ -83,28 +82,20 @@ amp_status amp_engine_prepare_training(amp_engine *engine, amp_error *error)
 
 amp_status amp_engine_start_anew(amp_engine *engine, amp_error *error)
 {
-    engine->settings.scaler = engine->first_scaler;
-    amp_spikes_reset(&engine->settings.spikes);
+    engine->scaler = engine->settings.scaler;
+    engine->spikes = engine->settings.spikes;
     return amp_parameters_reset(&engine->parameters, error);
 }
 
-void amp_engine_hold(amp_engine *engine, const char *held) { engine->parameters.held = held; }
+/* ---- passes, ranks ---- */
 
-const amp_scaler *amp_engine_scaler(const amp_engine *engine) { return &engine->settings.scaler; }
-void amp_engine_set_scaler(amp_engine *engine, const amp_scaler *scaler)
+amp_call amp_engine_call(amp_engine *engine, const amp_plan_key *key)
 {
-    engine->settings.scaler = *scaler;
+    return (amp_call){ .backend = engine->backend, .host = &engine->host, .training = engine->training,
+                       .keeps_state = key->keeps_state, .loss_scale = engine->scaler.scale,
+                       .direct = engine->settings.direct,
+                       .ranks = engine->training ? amp_parallel_batchnorm(&engine->parallel) : NULL };
 }
-const amp_spikes *amp_engine_spikes(const amp_engine *engine) { return &engine->settings.spikes; }
-void amp_engine_set_spikes(amp_engine *engine, const amp_spikes *spikes)
-{
-    engine->settings.spikes = *spikes;
-}
-amp_backend *amp_engine_backend(amp_engine *engine) { return engine->backend; }
-const amp_plan *amp_engine_plan(const amp_engine *engine) { return engine->active; }
-const amp_parameters *amp_engine_parameters(const amp_engine *engine) { return &engine->parameters; }
-
-/* ---- ranks, observers, notes for the user ---- */
 
 void amp_engine_join(amp_engine *engine, amp_comm *comm, amp_dtype wire, size_t bucket)
 {
@@ -116,27 +107,17 @@ int amp_engine_ranks(const amp_engine *engine)
     return engine->parallel.comm ? engine->parallel.comm->size : 1;
 }
 
-void amp_engine_ends_step(amp_engine *engine) { engine->parallel.is_last_pass = 1; }
-
-void amp_engine_set_observer(amp_engine *engine, const amp_observer *observer)
+void amp_engine_note_first(amp_engine *engine, const amp_anomaly *bad)
 {
-    engine->observer = observer ? *observer : (amp_observer){ 0 };
+    if (engine->anomaly.found) return;
+    engine->anomaly = *bad;
+    engine->anomaly.is_first = 1;
 }
-
-const amp_anomaly *amp_engine_anomaly(const amp_engine *engine) { return &engine->anomaly; }
 
 void amp_engine_reject_step(amp_engine *engine, const amp_anomaly *why)
 {
     if (!engine->rejected.found) engine->rejected = *why;
     if (engine->in_step && engine->watched_step) amp_engine_note_first(engine, why);
-}
-
-const char *amp_engine_note(amp_engine *engine)
-{
-    amp_recording *r = &engine->recording;
-    int is_new = r->line_is_new;
-    r->line_is_new = 0;
-    return is_new ? r->line : NULL;
 }
 
 /* ---- the end of a step ---- */
@@ -161,9 +142,9 @@ static amp_status drop_gradients(amp_engine *engine, amp_error *error)
 /* Changes only the scale. Weights that are inf or NaN themselves end the training at once. */
 static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_error *error)
 {
-    amp_status verdict = amp_scaler_update(&engine->settings.scaler, 1);
+    amp_status verdict = amp_scaler_update(&engine->scaler, 1);
     report->skipped = 1;
-    report->scale_after = engine->settings.scaler.scale;
+    report->scale_after = engine->scaler.scale;
     find_cause(engine, report);
     AMP_TRY(drop_gradients(engine, error));
     report->bad_master = amp_parameters_bad_master(&engine->parameters, &report->bad);
@@ -175,7 +156,7 @@ static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_err
 /* A dropped spike: nothing changes. */
 static amp_status drop_step(amp_engine *engine, amp_step_report *report, amp_error *error)
 {
-    engine->settings.spikes.dropped++;
+    engine->spikes.dropped++;
     report->skipped = 1;
     report->scale_after = report->scale_before;
     return drop_gradients(engine, error);
@@ -184,17 +165,17 @@ static amp_status drop_step(amp_engine *engine, amp_step_report *report, amp_err
 static amp_status take_step(amp_engine *engine, double loss, amp_step_report *report)
 {
     engine->weights_version++;
-    amp_spikes_take(&engine->settings.spikes, report->gradient_norm, loss);
-    AMP_TRY(amp_scaler_update(&engine->settings.scaler, 0));
-    report->scale_after = engine->settings.scaler.scale;
+    amp_spikes_take(&engine->spikes, report->gradient_norm, loss);
+    AMP_TRY(amp_scaler_update(&engine->scaler, 0));
+    report->scale_after = engine->scaler.scale;
     return AMP_OK;
 }
 
 amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float decay, amp_step_report *report,
                              amp_error *error)
 {
-    const amp_scaler *scaler = &engine->settings.scaler;
-    amp_spikes *spikes = &engine->settings.spikes;
+    const amp_scaler *scaler = &engine->scaler;
+    amp_spikes *spikes = &engine->spikes;
     amp_step_outcome outcome = { 0 };
     *report = (amp_step_report){ .scale_before = scaler->scale };
     AMP_TRY(amp_engine_prepare_training(engine, error));

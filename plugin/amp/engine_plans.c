@@ -1,6 +1,6 @@
 /* The plans of an engine: one per shape and mode, built on first use and kept while there is room. One of
  * them at a time is active. */
-#include "engine_state.h"
+#include "engine.h"
 
 /* Whether the plan folds weights that have changed since it was made. */
 static int is_outdated(const amp_engine *engine, const amp_plan *plan)
@@ -20,8 +20,6 @@ amp_plan *amp_engine_find_plan(const amp_engine *engine, const amp_plan_key *key
     return NULL;
 }
 
-unsigned long amp_engine_weights_version(const amp_engine *engine) { return engine->weights_version; }
-
 static void free_plan(amp_engine *engine, int i)
 {
     if (engine->active == engine->plans[i]) engine->active = NULL;
@@ -37,7 +35,7 @@ static void free_stale_plans(amp_engine *engine)
         if (is_outdated(engine, engine->plans[i])) free_plan(engine, i);
     for (int i = 1; i < engine->plan_count; i++)
         if (engine->plans[i]->last_use < engine->plans[oldest]->last_use) oldest = i;
-    if (engine->plan_count == MAX_PLANS) free_plan(engine, oldest);
+    if (engine->plan_count == AMP_MAX_PLANS) free_plan(engine, oldest);
 }
 
 void amp_engine_free_plans(amp_engine *engine)
@@ -45,30 +43,19 @@ void amp_engine_free_plans(amp_engine *engine)
     while (engine->plan_count) free_plan(engine, engine->plan_count - 1);
 }
 
-static amp_status plan_network(amp_engine *engine, const amp_network_desc *network, const amp_plan_key *key,
-                               amp_dtype dtype, const amp_recompute_settings *settings, amp_call *call,
-                               amp_plan **out, amp_error *error)
-{
-    amp_recompute *recompute = amp_allocated(calloc((size_t)network->count + 1, sizeof *recompute));
-    const amp_gradients *gradients = engine->parameters.gradients;
-    amp_status status = AMP_OK;
-    if (settings)
-        status = amp_recompute_choose(network, key, dtype, gradients, call, settings, recompute, error);
-    if (status == AMP_OK)
-        status = amp_plan_create(network, key, dtype, gradients, recompute, call, out, error);
-    free(recompute);
-    return status;
-}
-
 static amp_status make_plan(amp_engine *engine, const amp_plan_key *key, amp_dtype dtype,
                             const amp_recompute_settings *settings, int outline, amp_plan **out,
                             amp_error *error)
 {
-    amp_call call = amp_engine_call(engine, key);
     amp_network_desc network;
-    call.outline = outline;
     engine->host.describe(engine->host.context, key->batch, &network);
-    amp_status status = plan_network(engine, &network, key, dtype, settings, &call, out, error);
+    amp_recompute *recompute = amp_allocated(calloc((size_t)network.count + 1, sizeof *recompute));
+    amp_plan_request request = { &network, key, dtype, engine->parameters.gradients,
+                                 amp_engine_call(engine, key), recompute };
+    request.call.outline = outline;
+    amp_status status = settings ? amp_recompute_choose(&request, settings, recompute, error) : AMP_OK;
+    if (status == AMP_OK) status = amp_plan_create(&request, out, error);
+    free(recompute);
     amp_network_desc_free(&network);
     return status;
 }
@@ -96,15 +83,6 @@ amp_status amp_engine_outline(amp_engine *engine, const amp_plan_key *key, amp_d
                               const amp_recompute_settings *recompute, amp_plan **out, amp_error *error)
 {
     return make_plan(engine, key, dtype, recompute, 1, out, error);
-}
-
-const amp_recompute_settings *amp_engine_recompute(const amp_engine *engine)
-{
-    return &engine->settings.recompute;
-}
-void amp_engine_set_recompute(amp_engine *engine, const amp_recompute_settings *settings)
-{
-    engine->settings.recompute = *settings;
 }
 
 /* All plans share one block of memory, since only one at a time is between forward and backward. */

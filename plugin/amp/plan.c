@@ -391,10 +391,10 @@ static void *per_layer(const amp_network_desc *network, size_t size)
     return amp_allocated(calloc((size_t)network->count + 1, size));
 }
 
-amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *key, amp_dtype low,
-                           const amp_gradients *gradients, const amp_recompute *recompute, amp_call *call,
-                           amp_plan **out, amp_error *error)
+amp_status amp_plan_create(const amp_plan_request *request, amp_plan **out, amp_error *error)
 {
+    const amp_network_desc *network = request->network;
+    amp_call call = request->call;
     *out = NULL;
     amp_plan *plan = amp_allocated(calloc(1, sizeof *plan));
     plan->nodes = per_layer(network, sizeof *plan->nodes);
@@ -404,25 +404,23 @@ amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *
     plan->needs_delta = per_layer(network, 1);
     plan->host_reads = per_layer(network, 1);
     plan->again = per_layer(network, sizeof *plan->again);
-    plan->key = *key;
+    plan->key = *request->key;
     plan->count = network->count;
     plan->output_layer = network->output_layer;
     plan->image.shape = network->image;
-    amp_status status = link_nodes(plan, network, gradients, error);
-    if (status == AMP_OK) {
-        choose_forms(plan, low);
-        status = choose_folding(plan, call->backend, error);
-    }
+    link_nodes(plan, network, request->gradients);
+    choose_forms(plan, request->low);
+    amp_status status = choose_folding(plan, call.backend, error);
     if (status == AMP_OK) {
         choose_gradients(plan);
         choose_outputs(plan);
         choose_host_buffers(plan);
-        choose_recomputation(plan, recompute);
-        choose_joint_norms(plan, call->backend);
+        choose_recomputation(plan, request->recompute);
+        choose_joint_norms(plan, call.backend);
         choose_kept_deltas(plan);
-        status = lay_out(plan, call, error);
+        status = lay_out(plan, &call, error);
     }
-    if (status != AMP_OK) amp_plan_free(plan, call->backend);
+    if (status != AMP_OK) amp_plan_free(plan, call.backend);
     else *out = plan;
     return status;
 }

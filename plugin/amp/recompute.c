@@ -34,12 +34,8 @@ typedef struct layer_facts {
 } layer_facts;
 
 typedef struct chooser {
-    const amp_network_desc *network;
-    const amp_plan_key *key;
-    amp_dtype low;
-    const amp_gradients *gradients;
-    amp_call call;            /* for outlines */
-    const amp_plan *whole;    /* the plan that recomputes nothing */
+    amp_plan_request request; /* for outlines */
+    amp_plan *whole;          /* the plan that recomputes nothing */
     layer_facts *layers;
     amp_recompute *best;
 } chooser;
@@ -111,11 +107,12 @@ static amp_status judge(const chooser *c, const amp_recompute *chosen, size_t *b
                         amp_error *error)
 {
     amp_plan *plan;
-    amp_call call = c->call;
-    AMP_TRY(amp_plan_create(c->network, c->key, c->low, c->gradients, chosen, &call, &plan, error));
+    amp_plan_request request = c->request;
+    request.recompute = chosen;
+    AMP_TRY(amp_plan_create(&request, &plan, error));
     *bytes = plan->arena.total;
     *again = amp_recompute_cost_of(plan).again;
-    amp_plan_free(plan, call.backend);
+    amp_plan_free(plan, request.call.backend);
     return AMP_OK;
 }
 
@@ -171,22 +168,18 @@ static int has_marks(const amp_network_desc *network)
     return 0;
 }
 
-amp_status amp_recompute_choose(const amp_network_desc *network, const amp_plan_key *key, amp_dtype low,
-                                const amp_gradients *gradients, amp_call *call,
-                                const amp_recompute_settings *settings, amp_recompute *chosen,
-                                amp_error *error)
+amp_status amp_recompute_choose(const amp_plan_request *request, const amp_recompute_settings *settings,
+                                amp_recompute *chosen, amp_error *error)
 {
-    amp_plan *whole;
-    if (!key->keeps_state || !(settings->on || has_marks(network))) return AMP_OK;
-    chooser c = { .network = network, .key = key, .low = low, .gradients = gradients, .call = *call,
-                  .best = chosen };
-    c.call.outline = 1;
-    AMP_TRY(amp_plan_create(network, key, low, gradients, NULL, &c.call, &whole, error));
-    c.whole = whole;
-    c.layers = amp_allocated(calloc((size_t)network->count + 1, sizeof *c.layers));
+    if (!request->key->keeps_state || !(settings->on || has_marks(request->network))) return AMP_OK;
+    chooser c = { .request = *request, .best = chosen };
+    c.request.call.outline = 1;
+    c.request.recompute = NULL;
+    AMP_TRY(amp_plan_create(&c.request, &c.whole, error));
+    c.layers = amp_allocated(calloc((size_t)c.whole->count + 1, sizeof *c.layers));
     find_readers(&c);
     amp_status status = choose(&c, settings, error);
     free(c.layers);
-    amp_plan_free(whole, call->backend);
+    amp_plan_free(c.whole, request->call.backend);
     return status;
 }

@@ -172,7 +172,7 @@ static amp_status copy_all(const copier *copy, const amp_sidecar *c, amp_engine 
 amp_status amp_sidecar_apply(const amp_sidecar *c, amp_engine *engine, char note[NOTE],
                                 amp_error *error)
 {
-    const amp_parameters *e = amp_engine_parameters(engine);
+    const amp_parameters *e = &engine->parameters;
     int renewed = 0;
     note[0] = 0;
     AMP_TRY(compare_layers(c, e, error));
@@ -187,11 +187,8 @@ amp_status amp_sidecar_apply(const amp_sidecar *c, amp_engine *engine, char note
     else if (c->adamw != e->adamw)
         add_note(note, "the optimizer was %s and is %s now: its moments are kept",
                  c->adamw ? "AdamW" : "Adam", e->adamw ? "AdamW" : "Adam");
-    amp_scaler scaler = resumed_scaler(amp_engine_scaler(engine), &c->scaler, note);
-    amp_engine_set_scaler(engine, &scaler);
-    amp_spikes spikes = *amp_engine_spikes(engine);
-    amp_spikes_resume(&spikes, &c->spikes);
-    amp_engine_set_spikes(engine, &spikes);
+    engine->scaler = resumed_scaler(&engine->scaler, &c->scaler, note);
+    amp_spikes_resume(&engine->spikes, &c->spikes);
     for (int i = 0; i < e->statistics_count; i++) renewed += starts_anew(c, e, i);
     if (renewed) add_note(note, "the batch has changed: recurrent layers start from an empty state");
     return copy_all(&copy, c, engine, e);
@@ -200,7 +197,7 @@ amp_status amp_sidecar_apply(const amp_sidecar *c, amp_engine *engine, char note
 amp_status amp_sidecar_fit_rank(const amp_sidecar *c, amp_engine *engine, int rank, int ranks,
                                    char note[NOTE], amp_error *error)
 {
-    const amp_parameters *e = amp_engine_parameters(engine);
+    const amp_parameters *e = &engine->parameters;
     size_t count = amp_sidecar_state_count(engine);
     int saved = c->run.ranks > 1 ? c->run.ranks : 1;
     int own = saved == ranks && c->state_count == count; /* the file has this rank's own state;
@@ -253,7 +250,7 @@ static void multiply(float *array, size_t count, double factor)
 
 void amp_sidecar_fit_batch(const amp_sidecar *c, amp_engine *engine, int images, char note[NOTE])
 {
-    const amp_parameters *e = amp_engine_parameters(engine);
+    const amp_parameters *e = &engine->parameters;
     double saved = (double)c->run.batch * c->run.subdivisions, factor = images / saved;
     if (!(saved > 0) || saved == images) return;
     for (int i = 0; i < e->param_count; i++) {

@@ -186,7 +186,7 @@ static void put_head(head *h, const content *c, const saved_array *list, uint32_
 
 size_t amp_sidecar_state_count(const amp_engine *engine)
 {
-    const amp_parameters *e = amp_engine_parameters(engine);
+    const amp_parameters *e = &engine->parameters;
     size_t count = 0;
     for (int i = 0; i < e->statistics_count; i++)
         if (amp_saved_is_state(e, i)) count += e->statistics[i].count;
@@ -195,7 +195,7 @@ size_t amp_sidecar_state_count(const amp_engine *engine)
 
 amp_status amp_sidecar_states(const amp_engine *engine, float *states, amp_error *error)
 {
-    const amp_parameters *e = amp_engine_parameters(engine);
+    const amp_parameters *e = &engine->parameters;
     for (int i = 0; i < e->statistics_count; i++) {
         const amp_statistics *s = &e->statistics[i];
         if (!amp_saved_is_state(e, i)) continue;
@@ -305,7 +305,7 @@ amp_status amp_sidecar_write(const char *path, amp_engine *engine, const amp_run
                                 uint64_t weights_checksum, amp_error *error)
 {
     AMP_TRY(amp_engine_prepare_training(engine, error)); /* a network that never trained is saved too */
-    content c = { amp_engine_parameters(engine), amp_engine_scaler(engine), amp_engine_spikes(engine), run,
+    content c = { &engine->parameters, &engine->scaler, &engine->spikes, run,
                   weights_checksum, amp_sidecar_state_count(engine) };
     AMP_TRY(check_state(c.parameters, error));
     size_t entries = (size_t)(c.parameters->param_count + c.parameters->statistics_count);

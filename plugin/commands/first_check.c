@@ -64,7 +64,7 @@ static int check(const char *cfg, const char *report)
 static int is_wanted(const struct darknet_amp *amp)
 {
     if (!amp || seconds_allowed() < 1 || amp_ranks_of_step() > 1) return 0;
-    return strcmp(amp_engine_backend(amp->engine)->name, "cpu") != 0;
+    return strcmp(amp->engine->backend->name, "cpu") != 0;
 }
 
 void amp_first_check(struct network *net)
@@ -72,7 +72,7 @@ void amp_first_check(struct network *net)
     const struct darknet_amp *amp = amp_fork_state(net);
     char note[PATH], report[PATH], line[LINE];
     if (!is_wanted(amp)) return;
-    if (!name_files(amp_engine_backend(amp->engine)->description, note, report)) return;
+    if (!name_files(amp->engine->backend->description, note, report)) return;
     if (access(note, F_OK) == 0) return;
     fprintf(stderr, "amp: the first training on this GPU with this driver, these libraries and this plugin: "
             "a pass is compared with Darknet's own code, for %d seconds at most (AMP_SELF_CHECK=0 skips "

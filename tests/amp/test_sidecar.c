@@ -31,15 +31,15 @@ TEST(behaviour_07_a_scaler_in_mid_interval_goes_on)
 {
     network *a = make(SCALED, "fp16"), *b = make(SCALED, "fp16");
     for (int i = 0; i < 3; i++) train_step(a, (unsigned)i);
-    assert_int_equal(amp_engine_scaler(engine_of(a))->growth_tracker, 3);
+    assert_int_equal(engine_of(a)->scaler.growth_tracker, 3);
     save(a, 0);
     resume(b, NULL);
-    assert_int_equal(amp_engine_scaler(engine_of(b))->growth_tracker, 3);
+    assert_int_equal(engine_of(b)->scaler.growth_tracker, 3);
     for (int i = 3; i < 5; i++) {
-        assert_float_equal(amp_engine_scaler(engine_of(b))->scale, 1024, 0);
+        assert_float_equal(engine_of(b)->scaler.scale, 1024, 0);
         train_step(b, (unsigned)i);
     }
-    assert_float_equal(amp_engine_scaler(engine_of(b))->scale, 2048, 0);
+    assert_float_equal(engine_of(b)->scaler.scale, 2048, 0);
     release(a);
     release(b);
 }
@@ -76,7 +76,7 @@ TEST(arrays_that_weights_files_lack_come_back)
         char note[256];
         for (int k = 0; k < 40; k++) b->masters[k / 8][k % 8] = b->momenta[k / 8][k % 8] = -1;
         for (int k = 0; k < 18; k++) b->statistics[k / 6][k % 6] = -1;
-        amp_parameters x = *amp_engine_parameters(a->engine), y = *amp_engine_parameters(b->engine);
+        amp_parameters x = a->engine->parameters, y = b->engine->parameters;
         for (int i = 0; i < x.param_count; i++)
             first(x.params[i].grad)[0] = 5, first(y.params[i].grad)[0] = -1;
         a->statistics[0][0] = 77; /* updated in the window: committed is still 0 */
@@ -282,7 +282,7 @@ TEST(a_change_of_optimizer_starts_its_moments_anew)
         resume(b, note);
         assert_non_null(strstr(note, adam ? "optimizer was Adam and is SGD now"
                                : "optimizer was SGD and is Adam now"));
-        amp_parameters x = *amp_engine_parameters(engine_of(a)), y = *amp_engine_parameters(engine_of(b));
+        amp_parameters x = engine_of(a)->parameters, y = engine_of(b)->parameters;
         for (int i = 0; i < y.param_count; i++) {
             assert_memory_equal(x.params[i].master, y.params[i].master, y.params[i].count * sizeof(float));
             for (size_t k = 0; k < y.params[i].count; k++) {
@@ -310,7 +310,7 @@ TEST(between_adam_and_adamw_the_moments_go_on)
                                         : "the optimizer was Adam and is AdamW now: its moments are kept");
         resume(c, note);
         assert_string_equal(note, "");
-        amp_parameters x = *amp_engine_parameters(engine_of(a)), y = *amp_engine_parameters(engine_of(b));
+        amp_parameters x = engine_of(a)->parameters, y = engine_of(b)->parameters;
         for (int i = 0; i < y.param_count; i++) {
             assert_memory_equal(x.params[i].m, y.params[i].m, y.params[i].count * sizeof(float));
             assert_memory_equal(x.params[i].v, y.params[i].v, y.params[i].count * sizeof(float));
@@ -328,7 +328,7 @@ static amp_scaler resumed_scaler(const char *saved_keys, const char *keys, char 
     for (int i = 0; i < 3; i++) train_step(a, (unsigned)i);
     save(a, 0);
     resume(b, note);
-    amp_scaler s = *amp_engine_scaler(engine_of(b));
+    amp_scaler s = engine_of(b)->scaler;
     release(a);
     release(b);
     return s;

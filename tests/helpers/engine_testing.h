@@ -231,13 +231,13 @@ __attribute__((unused)) static double predicted_distance(network *ours, network 
 /* The delta of its input that a loss computed by AMP has written, after forward and before backward. */
 __attribute__((unused)) static amp_tensor made_delta(network *net, int layer)
 {
-    const amp_node *node = &amp_engine_plan(net->amp->engine)->nodes[layer];
+    const amp_node *node = &net->amp->engine->active->nodes[layer];
     return amp_value_delta(node->inputs[0], node->form);
 }
 
 __attribute__((unused)) static amp_form form_of(network *net, int layer)
 {
-    return amp_engine_plan(net->amp->engine)->nodes[layer].form;
+    return net->amp->engine->active->nodes[layer].form;
 }
 
 #endif

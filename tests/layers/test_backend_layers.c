@@ -118,7 +118,8 @@ static void plan(network *n, amp_dtype dtype)
     const amp_plan_key key = { .batch = image.n, .w = image.w, .h = image.h, .keeps_state = 1,
                                .image_delta = 1 };
     n->call = (amp_call){ .backend = backend, .training = 1, .keeps_state = 1, .loss_scale = 1 };
-    ASSERT_OK(amp_plan_create(&desc, &key, dtype, n->gradients, NULL, &n->call, &n->plan, e));
+    const amp_plan_request request = { &desc, &key, dtype, n->gradients, n->call, NULL };
+    ASSERT_OK(amp_plan_create(&request, &n->plan, e));
     n->block = machine.allocate_tensor(backend, n->plan->arena.total);
     assert_non_null(n->block);
     amp_arena_bind(&n->plan->arena, n->block);

@@ -137,7 +137,7 @@ static amp_status check_weights(struct darknet_amp *amp, const struct network *n
 {
     amp_anomaly bad;
     if (amp->resume->phase < AMP_TRAINING
-        || !amp_parameters_bad_master(amp_engine_parameters(amp->engine), &bad))
+        || !amp_parameters_bad_master(&amp->engine->parameters, &bad))
         return AMP_OK;
     return amp_fail(error, AMP_DIVERGED, "%s of layer %d are inf, NaN or beyond 1e19 after step %ld",
                     bad.tensor, bad.layer, amp_fork_view(net).batch_number);
