@@ -2,8 +2,6 @@
  * only if the device does. */
 #include "sidecar_format.h"
 
-#include "../tensor/half.h"
-
 enum { NOTE = 256 };
 
 __attribute__((format(printf, 2, 3)))
@@ -36,11 +34,10 @@ static amp_status compare_layers(const amp_sidecar *c, const amp_parameters *e, 
     for (int i = 0; i < common; i++)
         if (!same_text(c->layers[i], e->layer_types[i]))
             return mismatch(c, error, "layer %d is [%.*s] in the file and [%s] in this network", i,
-                                      shown(c->layers[i]),
-                            c->layers[i].at, e->layer_types[i]);
+                            shown(c->layers[i]), c->layers[i].at, e->layer_types[i]);
     if (c->layer_count != e->layer_count)
         return mismatch(c, error, "the file has %d layers, and this network %d", c->layer_count,
-                                  e->layer_count);
+                        e->layer_count);
     return AMP_OK;
 }
 
@@ -57,12 +54,12 @@ static amp_status compare_params(const amp_sidecar *c, const amp_parameters *e, 
                             p->layer);
         if (s->count != p->count)
             return mismatch(c, error, "layer %d [%s] has %zu %.*s in the file and %zu in this network",
-                                      p->layer,
-                            e->layer_types[p->layer], s->count, shown(s->name), s->name.at, p->count);
+                            p->layer, e->layer_types[p->layer], s->count, shown(s->name), s->name.at,
+                            p->count);
     }
     if (c->param_count != e->param_count)
         return mismatch(c, error, "the file has %d parameters, and this network %d", c->param_count,
-                                  e->param_count);
+                        e->param_count);
     return AMP_OK;
 }
 
@@ -85,8 +82,7 @@ static amp_status compare_statistics(const amp_sidecar *c, const amp_parameters 
     }
     if (c->statistics_count != e->statistics_count)
         return mismatch(c, error, "the file has %d arrays of statistics, and this network %d",
-                                  c->statistics_count,
-                        e->statistics_count);
+                        c->statistics_count, e->statistics_count);
     return AMP_OK;
 }
 
@@ -116,16 +112,7 @@ typedef struct copier { amp_backend *backend; amp_error *error; } copier;
 
 static amp_status copy_array(const copier *c, float *to, const unsigned char *from, size_t count)
 {
-    float stage[AMP_SIDECAR_STAGE];
-    while (count) {
-        size_t part = count < AMP_SIDECAR_STAGE ? count : AMP_SIDECAR_STAGE;
-        for (size_t k = 0; k < part; k++) stage[k] = amp_bits_float(amp_fetch_u32(from + 4 * k));
-        AMP_TRY(c->backend->upload(c->backend, to, stage, part * sizeof *to, c->error));
-        to += part;
-        from += 4 * part;
-        count -= part;
-    }
-    return AMP_OK;
+    return c->backend->upload(c->backend, to, from, count * sizeof *to, c->error);
 }
 
 /* Writes zeros if the file has no such array: gradients between steps, moments after a change of
@@ -225,11 +212,9 @@ amp_status amp_sidecar_fit_averages(const amp_sidecar *c, const amp_average *ave
     if (!c->average_count || !count) return AMP_OK;
     for (int i = 0; i < count && !differ; i++) differ = c->averages[i].count != averages[i].count;
     if (differ) return mismatch(c, error, "other weights are averaged");
-    for (int i = 0; i < count; i++) {
-        const unsigned char *from = c->averages[i].arrays[AMP_SAVED_AVERAGE];
-        for (size_t k = 0; k < averages[i].count; k++)
-            averages[i].values[k] = amp_bits_float(amp_fetch_u32(from + 4 * k));
-    }
+    for (int i = 0; i < count; i++)
+        memcpy(averages[i].values, c->averages[i].arrays[AMP_SAVED_AVERAGE],
+               averages[i].count * sizeof(float));
     return AMP_OK;
 }
 

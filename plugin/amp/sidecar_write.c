@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "../files/checksum.h"
-#include "../tensor/half.h"
 
 /* ---- the records before the arrays ---- */
 
@@ -24,19 +23,8 @@ static void put(head *h, const void *bytes, size_t size)
     h->size += size;
 }
 
-static void put_u32(head *h, uint32_t value)
-{
-    unsigned char bytes[4];
-    amp_store_u32(bytes, value);
-    put(h, bytes, sizeof bytes);
-}
-
-static void put_u64(head *h, uint64_t value)
-{
-    unsigned char bytes[8];
-    amp_store_u64(bytes, value);
-    put(h, bytes, sizeof bytes);
-}
+static void put_u32(head *h, uint32_t value) { put(h, &value, sizeof value); }
+static void put_u64(head *h, uint64_t value) { put(h, &value, sizeof value); }
 
 static void put_text(head *h, const char *text)
 {
@@ -63,15 +51,7 @@ static void end_record(head *h, size_t content)
 static void put_record(head *h, uint32_t tag, const amp_saved_field *fields, const void *from)
 {
     size_t record = begin_record(h, tag);
-    for (const amp_saved_field *f = fields; f->size; f++)
-        for (size_t k = 0; k < f->count; k++) {
-            const unsigned char *at = (const unsigned char *)from + f->offset + k * f->size;
-            uint32_t narrow;
-            uint64_t wide;
-            if (f->size == 4) put_u32(h, (memcpy(&narrow, at, 4), narrow));
-            else if (f->size == 8) put_u64(h, (memcpy(&wide, at, 8), wide));
-            else put(h, at, f->size);
-        }
+    for (const amp_saved_field *f = fields; f->size; f++) put(h, (const char *)from + f->offset, f->size);
     end_record(h, record);
 }
 
@@ -142,6 +122,9 @@ static uint32_t list_arrays(const content *c, saved_array *list)
 
 enum { ARRAY_HEAD = 12 + AMP_SIDECAR_ARRAY_HEAD_BYTES };
 
+/* Floats in the staging buffer for arrays that may be in a device's memory. */
+enum { STAGE = 1 << 12 };
+
 static void put_ranks(head *h, const content *c)
 {
     size_t record = begin_record(h, AMP_TAG_RANKS), each = c->run->states ? c->state_count : 0;
@@ -149,7 +132,7 @@ static void put_ranks(head *h, const content *c)
     put_u32(h, ranks);
     put_u32(h, c->run->wire > 0 ? (uint32_t)c->run->wire : 0);
     put_u32(h, c->run->sync_batchnorm > 0);
-    for (size_t k = each; k < each * ranks; k++) put_u32(h, amp_float_bits(c->run->states[k]));
+    if (each) put(h, c->run->states + each, each * (ranks - 1) * sizeof(float));
     end_record(h, record);
 }
 
@@ -228,7 +211,7 @@ static amp_status write_array(sink *s, const saved_array *a, amp_backend *backen
 {
     unsigned char record[ARRAY_HEAD];
     const float *from = a->values;
-    float stage[AMP_SIDECAR_STAGE];
+    float stage[STAGE];
     amp_store_u32(record, AMP_TAG_ARRAY);
     amp_store_u64(record + 4, AMP_SIDECAR_ARRAY_HEAD_BYTES + (uint64_t)a->count * 4);
     amp_store_u32(record + 12, a->kind);
@@ -236,11 +219,9 @@ static amp_status write_array(sink *s, const saved_array *a, amp_backend *backen
     amp_store_u64(record + 20, a->count);
     write_bytes(s, record, sizeof record);
     for (size_t left = a->count, part; left && !s->failure; left -= part, from += part) {
-        part = left < AMP_SIDECAR_STAGE ? left : AMP_SIDECAR_STAGE;
+        part = left < STAGE ? left : STAGE;
         if (a->kind == AMP_SAVED_AVERAGE) memcpy(stage, from, part * sizeof *from);
         else AMP_TRY(backend->download(backend, stage, from, part * sizeof *from, error));
-        for (size_t k = 0; k < part; k++)
-            amp_store_u32((unsigned char *)&stage[k], amp_float_bits(stage[k]));
         write_bytes(s, stage, part * sizeof *from);
     }
     return AMP_OK;

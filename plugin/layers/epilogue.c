@@ -43,8 +43,8 @@ amp_status amp_batchnorm_backward(amp_node *node, amp_call *call, const amp_tens
                                   amp_error *error)
 {
     amp_batchnorm norm = norm_of(node, call, activation);
-    norm.dscale = node->gradients->scales;
-    norm.dbias = node->gradients->biases;
+    norm.dscale = amp_gradient_of(node, node->desc.scales);
+    norm.dbias = amp_gradient_of(node, node->desc.biases);
     return call->backend->batchnorm_backward(call->backend, x, y, dy, dx, &norm, error);
 }
 
@@ -150,7 +150,7 @@ amp_status amp_epilogue_backward(amp_node *node, amp_call *call, amp_tensor *sum
     if (d->batch_normalize)
         return amp_batchnorm_backward(node, call, &x, &y, &dy, sums, d->activation, error);
     AMP_TRY(activation_backward(node, call, sums, error));
-    return b->bias_gradient(b, sums, node->gradients->biases, error);
+    return b->bias_gradient(b, sums, amp_gradient_of(node, d->biases), error);
 }
 
 amp_status amp_epilogue_activation_backward(amp_node *node, amp_call *call, amp_error *error)

@@ -215,7 +215,11 @@ typedef struct amp_host {
 
 /* Gradients of a layer's parameters, in the order of desc->params, inside the engine's memory. They outlive a
  * plan. */
-typedef struct amp_gradients { float *weights, *biases, *scales; float *all[AMP_MAX_PARAMS]; } amp_gradients;
+typedef struct amp_gradients {
+    float *all[AMP_MAX_PARAMS];
+    int param[AMP_MAX_PARAMS], count; /* each one's index among the engine's parameters, since layers may share
+                                         one; and their number */
+} amp_gradients;
 
 typedef struct amp_node amp_node;
 
@@ -274,6 +278,14 @@ struct amp_node {
                                   node: reorg's indices, yolo's classes; or NULL */
     int result;                /* for a loss that AMP computes: its index in call->results */
 };
+
+/* The gradient of the parameter with this master; NULL if the layer does not learn it. */
+static inline float *amp_gradient_of(const amp_node *node, const float *master)
+{
+    for (int k = 0; k < node->desc.param_count; k++)
+        if (node->desc.params[k].master == master) return node->gradients->all[k];
+    return NULL;
+}
 
 /* The node's operations, as described in amp_layer_ops. An error's line begins with the layer, and the
  * backend's profiler ranges are named after it. */

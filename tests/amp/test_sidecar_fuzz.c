@@ -141,7 +141,7 @@ static int fuzz_check(const unsigned char *bytes, size_t size, memory_network *c
 {
     amp_sidecar *c = (void *)bytes;
     amp_error error = { 0 };
-    amp_status status = amp_sidecar_parse(bytes, size, "x.amp", &c, &error);
+    amp_status status = parse_copy(bytes, size, "x.amp", &c, &error);
     if (status != AMP_OK) {
         REQUIRE(status == AMP_BAD_SIDECAR && !c);
         REQUIRE(!strncmp(error.message, "x.amp: ", 7) && is_one_line(error.message)
@@ -256,7 +256,7 @@ TEST(averages_come_back_to_as_many_of_the_same_size)
     amp_sidecar *c;
     amp_error error = { 0 };
     for (int which = 0; which < FUZZ_SEEDS; which += 4) { /* without and with averages */
-        assert_int_equal(amp_sidecar_parse(bytes, fuzz_seed(which, bytes), "x.amp", &c, &error), AMP_OK);
+        assert_int_equal(parse_copy(bytes, fuzz_seed(which, bytes), "x.amp", &c, &error), AMP_OK);
         assert_int_equal(amp_sidecar_fit_averages(c, other, 2, &error),
                          which ? AMP_BAD_SIDECAR : AMP_OK);
         assert_int_equal(amp_sidecar_fit_averages(c, other, 1, &error),

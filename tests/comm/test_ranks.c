@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 #include "optimizer_testing.h"
-#include "comm/threads.h"
+#include "comm/comm.h"
 #include "comm/watchdog.h"
 
 enum { MOST = 4, SUBDIVISIONS = 12 };

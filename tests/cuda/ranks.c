@@ -7,7 +7,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "comm/nccl/nccl.h"
+#include "comm/comm.h"
 #include "host/darknet/room.h"
 #include "host/program/random.h"
 #include "host/network/resume.h"

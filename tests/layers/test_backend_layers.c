@@ -25,6 +25,7 @@ typedef struct network {
     amp_layer_desc layers[MOST_LAYERS];
     int inputs[MOST_LAYERS][MOST_INPUTS], count;
     amp_gradients gradients[MOST_LAYERS];
+    amp_param_desc params[MOST_LAYERS][3];
     parameter parameters[3 * MOST_LAYERS + 1]; /* the last is the image */
     int parameter_count;
     float *statistics[2 * MOST_LAYERS], *coefficients;
@@ -76,12 +77,14 @@ static void give_parameters(network *n, int i)
     size_t k = (size_t)d->convolution.filters, size = (size_t)d->convolution.size;
     size_t window = (size_t)input_of(n, i, 0).c * size * size;
     float spread = 1 / sqrtf((float)window);
-    d->weights = weights_of(n, &g->weights, k * window, -2 * spread, 2 * spread);
-    d->biases = weights_of(n, &g->biases, k, -.5f, .5f);
-    d->param_count = 2;
+    d->weights = weights_of(n, &g->all[0], k * window, -2 * spread, 2 * spread);
+    d->biases = weights_of(n, &g->all[1], k, -.5f, .5f);
+    if (d->batch_normalize) d->scales = weights_of(n, &g->all[2], k, .5f, 1.5f);
+    float *const masters[] = { d->weights, d->biases, d->scales };
+    d->params = n->params[i];
+    d->param_count = d->scales ? 3 : 2;
+    for (int p = 0; p < d->param_count; p++) d->params[p].master = masters[p];
     if (!d->batch_normalize) return;
-    d->param_count = 3;
-    d->scales = weights_of(n, &g->scales, k, .5f, 1.5f);
     d->rolling_mean = n->statistics[2 * i] = filled_array(k, 1, 0, 0);
     d->rolling_variance = n->statistics[2 * i + 1] = filled_array(k, 1, 1, 1);
 }

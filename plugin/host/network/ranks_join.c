@@ -2,7 +2,6 @@
  * networks; or one of several in this program (-gpus), which join each other. */
 #include "ranks_join.h"
 
-#include "../../comm/threads.h"
 #include "../../comm/watchdog.h"
 #include "../program/ranks.h"
 
