@@ -97,10 +97,6 @@ amp_status amp_engine_outline(amp_engine *, const amp_plan_key *, amp_dtype, con
                               amp_plan **out, amp_error *);
 void amp_engine_free_plans(amp_engine *);
 
-/* Allocates the memory that only training needs: gradients, moments, committed statistics. The first plan
- * that keeps state does so by itself; call this to read or write them earlier. */
-amp_status amp_engine_prepare_training(amp_engine *, amp_error *);
-
 /* Call after a resize: the host's buffers have changed, so no plan is active any more. */
 void amp_engine_invalidate(amp_engine *);
 /* Call when the masters were changed from outside (weights were loaded or received from another rank): the
@@ -140,7 +136,7 @@ void amp_engine_reject_step(amp_engine *, const amp_anomaly *why);
 amp_call amp_engine_call(amp_engine *, const amp_plan_key *);
 /* Records inf or NaN in a watched step, unless some was found before. */
 void amp_engine_note_first(amp_engine *, const amp_anomaly *bad);
-/* engine_plans.c: makes a plan the active one and provides the memory for its arrays. */
+/* Makes a plan the active one and provides the memory for its arrays. */
 amp_status amp_engine_activate(amp_engine *, amp_plan *, amp_error *);
 /* Updates the plan's copies of the weights from the current masters. */
 amp_status amp_engine_refresh_weights(amp_engine *, amp_plan *, amp_error *);

@@ -11,7 +11,6 @@
 #include "plan.h"
 
 #include "../layers/epilogue.h"
-#include "../layers/fold.h"
 
 #include <string.h>
 

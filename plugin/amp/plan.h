@@ -12,7 +12,7 @@ typedef struct amp_plan_key {
     int image_delta;  /* the gradient of the image is needed too */
     int frozen;       /* number of layers that do not learn at present, according to the description; 0:
                          none */
-    int folds;        /* the network only predicts: batch norm is folded into weights (fold.h), and
+    int folds;        /* the network only predicts: batch norm is folded into weights (fold.c), and
                          products apply their activation. Never with keeps_state */
 } amp_plan_key;
 

@@ -165,7 +165,7 @@ amp_status amp_sidecar_apply(const amp_sidecar *c, amp_engine *engine, char note
     AMP_TRY(compare_layers(c, e, error));
     AMP_TRY(compare_params(c, e, error));
     AMP_TRY(compare_statistics(c, e, error));
-    AMP_TRY(amp_engine_prepare_training(engine, error));
+    AMP_TRY(amp_parameters_take(&engine->parameters, error));
     copier copy = { e->backend, error };
 
     if (c->adam != e->adam)

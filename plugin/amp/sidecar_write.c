@@ -247,11 +247,6 @@ static amp_status check_state(const amp_parameters *e, amp_error *error)
     return AMP_OK;
 }
 
-static amp_status cannot_write(const char *path, int why, amp_error *error)
-{
-    return amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", path, strerror(why));
-}
-
 /* Writes the file's contents and flushes them to disk. */
 static amp_status write_contents(sink *s, const char *path, const content *c, head *h, saved_array *list,
                                  int regular, amp_error *error)
@@ -266,7 +261,7 @@ static amp_status write_contents(sink *s, const char *path, const content *c, he
     amp_store_u64(trailer, amp_checksum_value(&s->sum));
     if (!s->failure) write_bytes(s, trailer, sizeof trailer);
     if (!s->failure && regular && fsync(s->file) != 0) s->failure = errno;
-    return s->failure ? cannot_write(path, s->failure, error) : AMP_OK;
+    return s->failure ? amp_cannot_write(path, s->failure, error) : AMP_OK;
 }
 
 static amp_status write_file(sink *s, const char *path, const content *c, head *h, saved_array *list,
@@ -274,10 +269,10 @@ static amp_status write_file(sink *s, const char *path, const content *c, head *
 {
     struct stat info;
     s->file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (s->file < 0) return cannot_write(path, errno, error);
+    if (s->file < 0) return amp_cannot_write(path, errno, error);
     int regular = fstat(s->file, &info) == 0 && S_ISREG(info.st_mode); /* do not remove a device */
     amp_status status = write_contents(s, path, c, h, list, regular, error);
-    if (close(s->file) != 0 && status == AMP_OK) status = cannot_write(path, errno, error);
+    if (close(s->file) != 0 && status == AMP_OK) status = amp_cannot_write(path, errno, error);
     if (status != AMP_OK && regular) unlink(path);
     return status;
 }
@@ -285,7 +280,7 @@ static amp_status write_file(sink *s, const char *path, const content *c, head *
 amp_status amp_sidecar_write(const char *path, amp_engine *engine, const amp_run_state *run,
                                 uint64_t weights_checksum, amp_error *error)
 {
-    AMP_TRY(amp_engine_prepare_training(engine, error)); /* a network that never trained is saved too */
+    AMP_TRY(amp_parameters_take(&engine->parameters, error)); /* a network that never trained is saved too */
     content c = { &engine->parameters, &engine->scaler, &engine->spikes, run,
                   weights_checksum, amp_sidecar_state_count(engine) };
     AMP_TRY(check_state(c.parameters, error));

@@ -66,7 +66,7 @@ typedef struct amp_layer_ops {
     amp_recompute repeats;
     amp_epilogue epilogue;
     /* In a network that only predicts, batch norm may be folded into its weights, and the activation into its
-     * convolution (fold.h). */
+     * convolution (fold.c). */
     int folds;
     /* In training, forward writes the batch's statistics to node->mean and variance, and updates the
      * description's rolling_mean and rolling_variance (epilogue.c). If 0, the host's own code updates any
@@ -256,7 +256,7 @@ struct amp_node {
 
     amp_conv *conv;
     int predicts;              /* the plan folds: nothing is kept for a backward */
-    int folded;                /* the layer's batch norm is folded into its weights (fold.h) */
+    int folded;                /* the layer's batch norm is folded into its weights (fold.c) */
     float *folded_bias;        /* and into this bias, in the backend's memory, made with the copies of
                                   weights */
     amp_recompute recompute;   /* repeated in backward, at again_time of the arena's clock; -1: not needed */
