@@ -168,8 +168,9 @@ static amp_status make_plan(amp_engine *engine, const amp_plan_key *key, amp_dty
     request.call.outline = outline;
     amp_status status = settings ? amp_recompute_choose(&request, settings, recompute, error) : AMP_OK;
     if (status == AMP_OK) status = amp_plan_create(&request, out, error);
+    if (status == AMP_OK) (*out)->network = network;
+    else amp_network_desc_free(&network);
     free(recompute);
-    amp_network_desc_free(&network);
     return status;
 }
 
@@ -202,7 +203,7 @@ amp_status amp_engine_outline(amp_engine *engine, const amp_plan_key *key, amp_d
 amp_status amp_engine_activate(amp_engine *engine, amp_plan *plan, amp_error *error)
 {
     if (engine->active == plan) return AMP_OK;
-    amp_parallel_plan_changes(&engine->parallel);
+    if (engine->parallel.comm) engine->parallel.comm->settled = 0; /* its passes will allocate memory */
     amp_recording_drop(&engine->recording, engine->backend);
     for (int i = 0; i < engine->plan_count; i++) {
         amp_plan *other = engine->plans[i];

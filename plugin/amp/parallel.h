@@ -55,8 +55,6 @@ void amp_parallel_join(amp_parallel *, amp_comm *, amp_dtype wire, size_t bucket
 /* Pass this to batch norm in training passes. NULL: each rank uses only its own images. */
 const amp_batchnorm_ranks *amp_parallel_batchnorm(const amp_parallel *);
 
-/* Call when another plan becomes active, for training or prediction: its passes will allocate memory. */
-void amp_parallel_plan_changes(amp_parallel *);
 /* Call when backward has finished layer i and all later layers: starts the sums of complete buckets. */
 amp_status amp_parallel_layer_done(amp_parallel *, const amp_parameters *, int i, amp_error *);
 

@@ -12,19 +12,15 @@
 
 #include "../layers/epilogue.h"
 
-#include <string.h>
-
-static void free_layer(amp_layer_desc *d)
-{
-    free(d->inputs);
-    free((void *)d->yolo);
-    free(d->params);
-    free(d->statistics);
-}
-
 void amp_network_desc_free(amp_network_desc *network)
 {
-    for (int i = 0; i < network->count; i++) free_layer(&network->layers[i]);
+    for (int i = 0; i < network->count; i++) {
+        amp_layer_desc *d = &network->layers[i];
+        free(d->inputs);
+        free((void *)d->yolo);
+        free(d->params);
+        free(d->statistics);
+    }
     free(network->layers);
     *network = (amp_network_desc){ 0 };
 }
@@ -36,22 +32,7 @@ static int backward_time(const amp_plan *plan, int layer)
     return plan->key.keeps_state ? 2 * plan->count - 1 - layer : -1;
 }
 
-/* NULL if there is nothing to copy. */
-static void *copy_of(const void *from, size_t bytes)
-{
-    return from && bytes ? memcpy(amp_allocated(malloc(bytes)), from, bytes) : NULL;
-}
-
-static void copy_layer(amp_layer_desc *to, const amp_layer_desc *from)
-{
-    *to = *from;
-    to->inputs = copy_of(from->inputs, (size_t)from->input_count * sizeof *to->inputs);
-    to->yolo = copy_of(from->yolo, sizeof *to->yolo);
-    to->params = copy_of(from->params, (size_t)from->param_count * sizeof *to->params);
-    to->statistics = copy_of(from->statistics, (size_t)from->statistics_count * sizeof *to->statistics);
-}
-
-/* Copies the descriptions, and links each node to the values that it reads and writes. */
+/* Links each node to its description, and to the values that it reads and writes. */
 static void link_nodes(amp_plan *plan, const amp_network_desc *network, const amp_gradients *gradients)
 {
     int links = 0;
@@ -59,7 +40,7 @@ static void link_nodes(amp_plan *plan, const amp_network_desc *network, const am
     amp_value **next = plan->links = amp_allocated(calloc((size_t)links + 1, sizeof *plan->links));
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
-        copy_layer(&node->desc, &network->layers[i]);
+        node->desc = network->layers[i];
         node->index = i;
         node->gradients = &gradients[i];
         node->inputs = next;
@@ -85,7 +66,7 @@ static void choose_forms(amp_plan *plan, amp_dtype low)
         plan->autocast[i] = amp_autocast_of(&node->desc, low, homes);
         node->form = plan->autocast[i].form;
         node->dtype = node->form == AMP_FORM_HALF ? low : AMP_FP32;
-        node->products = amp_autocast_products(&node->desc, low, node->form);
+        node->products = node->desc.lends_products && !node->desc.keep_fp32 ? low : node->dtype;
         *node->output = (amp_value){ .index = i, .shape = node->desc.output, .low_dtype = low,
                                      .home = node->desc.kind->makes_loss ? AMP_FORM_PLAIN : node->form };
     }
@@ -427,11 +408,9 @@ amp_status amp_plan_create(const amp_plan_request *request, amp_plan **out, amp_
 void amp_plan_free(amp_plan *plan, amp_backend *backend)
 {
     if (!plan) return;
-    for (int i = 0; i < plan->count; i++) {
-        amp_node_release(&plan->nodes[i], backend);
-        free_layer(&plan->nodes[i].desc);
-    }
+    for (int i = 0; i < plan->count; i++) amp_node_release(&plan->nodes[i], backend);
     amp_arena_free(&plan->arena);
+    amp_network_desc_free(&plan->network);
     free(plan->nodes);
     free(plan->values);
     free(plan->links);

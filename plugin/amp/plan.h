@@ -25,6 +25,7 @@ typedef struct amp_network_desc {
 
 typedef struct amp_plan {
     amp_plan_key key;
+    amp_network_desc network;  /* what the nodes' descriptions point to, if the plan owns it; else empty */
     amp_node *nodes;
     amp_value *values, image;
     amp_value **links;         /* the nodes' inputs arrays, in one block */
@@ -53,7 +54,7 @@ double *amp_plan_image_costs(const amp_plan *, amp_yolo_result *results);
 
 /* What a plan is built from. */
 typedef struct amp_plan_request {
-    const amp_network_desc *network; /* copied */
+    const amp_network_desc *network; /* must outlive the plan, unless the caller gives it to plan->network */
     const amp_plan_key *key;
     amp_dtype low;
     const amp_gradients *gradients;  /* an entry per layer; they must outlive the plan */

@@ -24,7 +24,6 @@ typedef struct amp_recorded {
 
 typedef struct amp_recording {
     int on;                    /* graphs=1, and no recording has failed */
-    int off_is_noted;          /* `line` has said why nothing is recorded */
     int warm;                  /* the active plan has run a forward and a backward since it became active */
     amp_recorded blocks[2];
     amp_recorded *current;     /* of the current pass; NULL: it is not recorded */

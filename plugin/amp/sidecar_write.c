@@ -81,12 +81,9 @@ static void put_network(head *h, const amp_parameters *e)
 /* ---- the arrays ---- */
 
 typedef struct content {
-    const amp_parameters *parameters;
-    const amp_scaler *scaler;
-    const amp_spikes *spikes;
+    const amp_engine *engine;
     const amp_run_state *run;
     uint64_t weights_checksum;
-    size_t state_count;
 } content;
 
 typedef struct saved_array { amp_saved_kind kind; int index; const float *values; size_t count; } saved_array;
@@ -95,7 +92,7 @@ typedef struct saved_array { amp_saved_kind kind; int index; const float *values
  * of each entry. */
 static uint32_t list_arrays(const content *c, saved_array *list)
 {
-    const amp_parameters *e = c->parameters;
+    const amp_parameters *e = &c->engine->parameters;
     uint32_t count = 0;
     for (int i = 0; i < e->param_count; i++) {
         const amp_param *p = &e->params[i];
@@ -127,7 +124,8 @@ enum { STAGE = 1 << 12 };
 
 static void put_ranks(head *h, const content *c)
 {
-    size_t record = begin_record(h, AMP_TAG_RANKS), each = c->run->states ? c->state_count : 0;
+    size_t record = begin_record(h, AMP_TAG_RANKS);
+    size_t each = c->run->states ? amp_sidecar_state_count(c->engine) : 0;
     uint32_t ranks = c->run->ranks > 1 ? (uint32_t)c->run->ranks : 1;
     put_u32(h, ranks);
     put_u32(h, c->run->wire > 0 ? (uint32_t)c->run->wire : 0);
@@ -146,22 +144,23 @@ static void put_averages(head *h, const amp_run_state *run)
 
 static void put_head(head *h, const content *c, const saved_array *list, uint32_t arrays)
 {
+    const amp_engine *e = c->engine;
     uint64_t size = AMP_SIDECAR_TRAILER_BYTES;
-    uint32_t version = c->spikes->factor > 0 ? AMP_SIDECAR_VERSION : AMP_SIDECAR_VERSION_WITHOUT_SPIKES;
+    uint32_t version = e->spikes.factor > 0 ? AMP_SIDECAR_VERSION : AMP_SIDECAR_VERSION_WITHOUT_SPIKES;
     for (uint32_t i = 0; i < arrays; i++) size += ARRAY_HEAD + (uint64_t)list[i].count * 4;
     put(h, AMP_SIDECAR_MAGIC, 8);
     put_u32(h, version);
     put_u32(h, AMP_SIDECAR_HEADER_BYTES);
     put_u64(h, 0); /* the file's size, filled in later */
     put_u64(h, c->weights_checksum);
-    put_u32(h, c->parameters->adamw ? 2 : c->parameters->adam != 0);
+    put_u32(h, e->parameters.adamw ? 2 : e->parameters.adam != 0);
     put_u32(h, AMP_SIDECAR_RECORDS_OF(version) + arrays);
-    put_record(h, AMP_TAG_SCALER, amp_saved_scaler, c->scaler);
+    put_record(h, AMP_TAG_SCALER, amp_saved_scaler, &e->scaler);
     put_record(h, AMP_TAG_RUN, amp_saved_run, c->run);
-    put_network(h, c->parameters);
+    put_network(h, &e->parameters);
     put_ranks(h, c);
     put_averages(h, c->run);
-    if (version == AMP_SIDECAR_VERSION) put_record(h, AMP_TAG_SPIKES, amp_saved_spikes, c->spikes);
+    if (version == AMP_SIDECAR_VERSION) put_record(h, AMP_TAG_SPIKES, amp_saved_spikes, &e->spikes);
     amp_store_u64(h->bytes + 16, h->size + size);
 }
 
@@ -257,7 +256,7 @@ static amp_status write_contents(sink *s, const char *path, const content *c, he
     amp_checksum_start(&s->sum);
     write_bytes(s, h->bytes, h->size);
     for (uint32_t i = 0; i < arrays && !s->failure; i++)
-        AMP_TRY(write_array(s, &list[i], c->parameters->backend, error));
+        AMP_TRY(write_array(s, &list[i], c->engine->backend, error));
     amp_store_u64(trailer, amp_checksum_value(&s->sum));
     if (!s->failure) write_bytes(s, trailer, sizeof trailer);
     if (!s->failure && regular && fsync(s->file) != 0) s->failure = errno;
@@ -281,10 +280,10 @@ amp_status amp_sidecar_write(const char *path, amp_engine *engine, const amp_run
                                 uint64_t weights_checksum, amp_error *error)
 {
     AMP_TRY(amp_parameters_take(&engine->parameters, error)); /* a network that never trained is saved too */
-    content c = { &engine->parameters, &engine->scaler, &engine->spikes, run,
-                  weights_checksum, amp_sidecar_state_count(engine) };
-    AMP_TRY(check_state(c.parameters, error));
-    size_t entries = (size_t)(c.parameters->param_count + c.parameters->statistics_count);
+    const amp_parameters *e = &engine->parameters;
+    content c = { engine, run, weights_checksum };
+    AMP_TRY(check_state(e, error));
+    size_t entries = (size_t)(e->param_count + e->statistics_count);
     size_t averages = (size_t)run->average_count;
     saved_array *list = amp_allocated(malloc((entries * AMP_SAVED_KINDS + averages + 1) * sizeof *list));
     head h = { .bytes = amp_allocated(malloc(4096)), .room = 4096 };

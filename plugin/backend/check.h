@@ -1,6 +1,6 @@
 /* The argument checks of operations, the same for every backend: reject tensors that break backend.h's rules,
- * or whose shapes do not match. Each error is one line. What the check of the .cfg has made sure of (windows of
- * max pooling, masks and anchors of yolo) is not checked again. */
+ * or whose shapes do not match. Each error is one line. What the check of the .cfg has made sure of (windows
+ * of max pooling, masks and anchors of yolo) is not checked again. */
 #pragma once
 
 #include <limits.h>

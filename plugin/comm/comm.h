@@ -73,8 +73,8 @@ int amp_comm_is_launched(void);
 int amp_comm_launched_rank(void);
 /* Whether this program was built with MPI: mpi/ is linked, and not none/, where joining fails. */
 extern const int amp_comm_is_here;
-/* Joins the other ranks; call it at most once. After a failure, *out is set if it can be used to end the other
- * ranks, else NULL. */
+/* Joins the other ranks; call it at most once. After a failure, *out is set if it can be used to end the
+ * other ranks, else NULL. */
 amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_error *);
 
 /* ---- other ranks ---- */
@@ -86,6 +86,6 @@ amp_status amp_comm_threads(int size, double seconds, void (*lost)(const char *l
 
 /* GPUs: NCCL sums device memory; cpu, the comm of all ranks, each with its own GPU, does everything else.
  * Collective. *out takes ownership of cpu, except after a failure. cuda: the backend (from
- * amp_cuda_backend_create) whose memory is summed; it may be destroyed before *out. A sum sees what was queued
- * on it before sum_begin, and what is queued after sum_end sees the sums; the CPU does not wait. */
+ * amp_cuda_backend_create) whose memory is summed; it may be destroyed before *out. A sum sees what was
+ * queued on it before sum_begin, and what is queued after sum_end sees the sums; the CPU does not wait. */
 amp_status amp_comm_nccl(amp_comm *cpu, struct amp_backend *cuda, amp_comm **out, amp_error *);

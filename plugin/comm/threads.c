@@ -1,5 +1,5 @@
-/* Threads of one program as ranks. In a collective call each rank stores a pointer to its array, waits for all ranks, reads or
- * writes the others' arrays, and waits again. */
+/* Threads of one program as ranks. In a collective call each rank stores a pointer to its array, waits for
+ * all ranks, reads or writes the others' arrays, and waits again. */
 #include <pthread.h>
 #include <string.h>
 

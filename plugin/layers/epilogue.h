@@ -41,9 +41,9 @@ amp_tensor amp_epilogue_sums_delta(const amp_node *);
 /* Turns the output's delta into that of the activation's input, in place. */
 amp_status amp_epilogue_activation_backward(amp_node *, amp_call *, amp_error *);
 
-/* fold.c: batch norm is folded into the weights and the bias before it, if a network only predicts. choose, before
- * the node is planned, sets node->folded if its kind can fold, and all resulting numbers are within the dtype's
- * range (a gain reaches 10^6 where the variance is 0). Reads all weights. load makes the folded copies of the
- * weights, and the bias. */
+/* fold.c: batch norm is folded into the weights and the bias before it, if a network only predicts. choose,
+ * before the node is planned, sets node->folded if its kind can fold, and all resulting numbers are within
+ * the dtype's range (a gain reaches 10^6 where the variance is 0). It reads all weights. load makes the
+ * folded copies of the weights, and the bias. */
 amp_status amp_fold_choose(amp_node *, amp_backend *, amp_error *);
 amp_status amp_fold_load(amp_node *, amp_backend *, amp_error *);

@@ -101,7 +101,6 @@ static amp_status fold_weights(fold *f, float *to, amp_error *error)
 amp_status amp_fold_choose(amp_node *node, amp_backend *b, amp_error *error)
 {
     fold f;
-    node->folded = 0;
     if (!node->desc.batch_normalize || !node->desc.kind->folds) return AMP_OK;
     AMP_TRY(fold_make(node, b, &f, error));
     amp_status status = fold_weights(&f, NULL, error);

@@ -217,8 +217,8 @@ typedef struct amp_host {
  * plan. */
 typedef struct amp_gradients {
     float *all[AMP_MAX_PARAMS];
-    int param[AMP_MAX_PARAMS], count; /* each one's index among the engine's parameters, since layers may share
-                                         one; and their number */
+    int param[AMP_MAX_PARAMS], count; /* each one's index among the engine's parameters, since layers may
+                                         share one; and their number */
 } amp_gradients;
 
 typedef struct amp_node amp_node;
