@@ -94,11 +94,6 @@ amp_call amp_engine_call(amp_engine *engine, const amp_plan_key *key)
                        .ranks = engine->training ? amp_parallel_batchnorm(&engine->parallel) : NULL };
 }
 
-void amp_engine_join(amp_engine *engine, amp_comm *comm, amp_dtype wire, size_t bucket)
-{
-    amp_parallel_join(&engine->parallel, comm, wire, bucket, engine->settings.sync_batchnorm);
-}
-
 int amp_engine_ranks(const amp_engine *engine)
 {
     return engine->parallel.comm ? engine->parallel.comm->size : 1;

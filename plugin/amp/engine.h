@@ -71,7 +71,8 @@ typedef struct amp_engine {
     amp_anomaly rejected; /* why this step must be skipped, regardless of its gradients */
     amp_anomaly bad_loss; /* the step's first loss that is inf or NaN; this alone does not skip the step */
     amp_recording recording; /* passes that the backend replays. line_is_new may be written */
-    amp_parallel parallel; /* with the other ranks that train this network. is_last_pass may be written */
+    amp_parallel parallel; /* with the other ranks that train this network, once amp_parallel_join was called;
+                              is_last_pass may be written */
 
     amp_parameters parameters; /* masters, gradients, moments, statistics. held may be written */
     amp_scaler scaler;    /* may be written: a resumed training continues with another state */
@@ -113,9 +114,6 @@ amp_status amp_engine_forward(amp_engine *, const amp_plan_key *, float *image, 
 /* Call after a forward whose key keeps state. image_delta: the image's delta is added here, without the loss
  * scale; or NULL. */
 amp_status amp_engine_backward(amp_engine *, float *image_delta, amp_error *);
-/* From now on the network trains together with comm's other ranks, and amp_engine_update is collective. The
- * caller owns comm. Gradients are sent in the type `wire`, `bucket` elements at a time (AMP_BUCKET). */
-void amp_engine_join(amp_engine *, amp_comm *, amp_dtype wire, size_t bucket);
 /* How many ranks train the network. */
 int amp_engine_ranks(const amp_engine *);
 /* One optimizer step over all parameters. The whole step is skipped if a gradient, a rolling statistic or a

@@ -50,7 +50,9 @@ typedef struct amp_parallel {
     amp_rank_record blamed;   /* the record that the ranks last agreed on; holds its amp_anomaly's strings */
 } amp_parallel;
 
-/* The struct must not move in memory afterwards. */
+/* From now on the network trains together with comm's other ranks, and amp_engine_update is collective. The
+ * caller owns comm. Gradients are sent in the type `wire`, `bucket` elements at a time (AMP_BUCKET). The
+ * struct must not move in memory afterwards. */
 void amp_parallel_join(amp_parallel *, amp_comm *, amp_dtype wire, size_t bucket, int sync_batchnorm);
 /* Pass this to batch norm in training passes. NULL: each rank uses only its own images. */
 const amp_batchnorm_ranks *amp_parallel_batchnorm(const amp_parallel *);

@@ -80,7 +80,8 @@ static void make_ranks(int n, network *one, const char *kind, const char *solver
         r->comm.gather = gather;
         r->net = load_one(kind, solver, dtype);
         copy_weights(one, r->net);
-        amp_engine_join(r->net->amp->engine, &r->comm, wire, bucket);
+        amp_engine *engine = r->net->amp->engine;
+        amp_parallel_join(&engine->parallel, &r->comm, wire, bucket, engine->settings.sync_batchnorm);
     }
 }
 

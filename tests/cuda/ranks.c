@@ -392,7 +392,8 @@ static void train(rank *r)
     join(r);
     r->backend = NULL; /* the engine's */
     if (r->status != AMP_OK) return;
-    amp_engine_join(r->net->amp->engine, r->comm, wire, bucket);
+    amp_engine *engine = r->net->amp->engine;
+    amp_parallel_join(&engine->parallel, r->comm, wire, bucket, engine->settings.sync_batchnorm);
     train_network_of(r->net, r->host.rank, RANKS);
 }
 

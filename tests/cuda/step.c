@@ -791,7 +791,7 @@ TEST_WITH(what_keeps_passes_from_being_recorded_is_told_once, begin, end)
         heard h = listen_to(2);
         network *net = make(cases[i].cfg);
         unsetenv("AMP_CUDA_RANGES");
-        if (i == RANKS) amp_engine_join(net->amp->engine, &comm, AMP_FP32, 1);
+        if (i == RANKS) amp_parallel_join(&net->amp->engine->parallel, &comm, AMP_FP32, 1, 0);
         net->train = 1;
         for (int k = 0; k < 3; k++) {
             feed(net, 1);

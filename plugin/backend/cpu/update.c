@@ -5,7 +5,6 @@
  * one large layer does not leave a thread idle. The sum of squares is made per stretch, then in stretch
  * order, so it does not depend on the number of threads. */
 #include "kernels.h"
-#include "../check.h"
 #include "../unscale.h"
 #include "blocks.h"
 

@@ -13,7 +13,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "../check.h"
 #include "../unscale.h"
 #include "device.cuh"
 #include "table.cuh"

@@ -13,7 +13,8 @@ static amp_status join(struct darknet_amp *amp, amp_comm **ours, amp_error *erro
         if ((*ours)->rank == 0) fprintf(stderr, "ranks: their GPUs sum with %s\n", (*ours)->name);
     }
     amp->comm = *ours;
-    amp_engine_join(amp->engine, amp->comm, amp->config->wire, AMP_BUCKET);
+    amp_parallel_join(&amp->engine->parallel, amp->comm, amp->config->wire, AMP_BUCKET,
+                      amp->engine->settings.sync_batchnorm);
     return AMP_OK;
 }
 
