@@ -226,14 +226,6 @@ amp_status amp_engine_activate(amp_engine *engine, amp_plan *plan, amp_error *er
     return AMP_OK;
 }
 
-amp_status amp_engine_refresh_weights(amp_engine *engine, amp_plan *plan, amp_error *error)
-{
-    if (plan->weights_version == engine->weights_version) return AMP_OK;
-    AMP_TRY(amp_nodes_load_weights(plan->nodes, plan->count, engine->backend, error));
-    plan->weights_version = engine->weights_version;
-    return AMP_OK;
-}
-
 /* ---- the end of a step ---- */
 
 /* Why a step is skipped: the first inf or NaN that was seen, else the first bad array in execution order. */

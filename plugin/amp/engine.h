@@ -85,11 +85,8 @@ amp_engine *amp_engine_create(const amp_engine_settings *, amp_backend *backend,
                               const amp_network_desc *network);
 void amp_engine_free(amp_engine *);
 
-/* The plan for this key, or NULL if there is none yet; a plan that folds weights must be up to date with
- * them. The next amp_engine_plan_for may free it. */
-amp_plan *amp_engine_find_plan(const amp_engine *, const amp_plan_key *);
-/* The same, but builds the plan if there is none. Call before a forward with this key, at the host's current
- * shape. */
+/* The plan for this key, which is built if there is none. Call before a forward with this key, at the host's
+ * current shape. The next call may free the plan. */
 amp_status amp_engine_plan_for(amp_engine *, const amp_plan_key *, const amp_plan **out, amp_error *);
 /* A plan of the same network, in any dtype, that cannot run: the backend creates no objects for it, and
  * memory is laid out but not allocated. Without settings nothing is recomputed. The caller frees it with
@@ -134,7 +131,8 @@ void amp_engine_reject_step(amp_engine *, const amp_anomaly *why);
 amp_call amp_engine_call(amp_engine *, const amp_plan_key *);
 /* Records inf or NaN in a watched step, unless some was found before. */
 void amp_engine_note_first(amp_engine *, const amp_anomaly *bad);
+/* The plan for this key, or NULL if there is none yet; a plan that folds weights must be up to date with
+ * them. */
+amp_plan *amp_engine_find_plan(const amp_engine *, const amp_plan_key *);
 /* Makes a plan the active one and provides the memory for its arrays. */
 amp_status amp_engine_activate(amp_engine *, amp_plan *, amp_error *);
-/* Updates the plan's copies of the weights from the current masters. */
-amp_status amp_engine_refresh_weights(amp_engine *, amp_plan *, amp_error *);

@@ -209,6 +209,15 @@ static amp_status forward_recorded(amp_engine *engine, amp_plan *plan, float *im
     return AMP_OK;
 }
 
+/* Makes the plan's copies of the weights from the current masters, unless it has them. */
+static amp_status refresh_weights(amp_engine *engine, amp_plan *plan, amp_error *error)
+{
+    if (plan->weights_version == engine->weights_version) return AMP_OK;
+    AMP_TRY(amp_nodes_load_weights(plan->nodes, plan->count, engine->backend, error));
+    plan->weights_version = engine->weights_version;
+    return AMP_OK;
+}
+
 amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float *image, int training,
                               amp_error *error)
 {
@@ -220,7 +229,7 @@ amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float
     if (engine->losses_due) AMP_TRY(take_due_losses(engine, error));
     begin_pass(engine, key, training);
     AMP_TRY(amp_engine_activate(engine, plan, error));
-    AMP_TRY(amp_engine_refresh_weights(engine, plan, error));
+    AMP_TRY(refresh_weights(engine, plan, error));
     AMP_TRY(forward_recorded(engine, plan, image, error));
     return end_forward(engine, plan, error);
 }

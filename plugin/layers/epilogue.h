@@ -38,8 +38,9 @@ int amp_epilogue_changes_delta(const amp_node *);
 /* The tensor that amp_epilogue_backward writes *sums to: the output's delta, which it overwrites, unless the
  * node keeps that delta. */
 amp_tensor amp_epilogue_sums_delta(const amp_node *);
-/* Turns the output's delta into that of the activation's input, in place. */
-amp_status amp_epilogue_activation_backward(amp_node *, amp_call *, amp_error *);
+/* Computes dx, the delta of the activation's input, from the output's delta. dx may be that delta itself; if
+ * the activation is linear, it must be. */
+amp_status amp_epilogue_activation_backward(amp_node *, amp_call *, const amp_tensor *dx, amp_error *);
 
 /* fold.c: batch norm is folded into the weights and the bias before it, if a network only predicts. choose,
  * before the node is planned, sets node->folded if its kind can fold, and all resulting numbers are within
