@@ -6,8 +6,8 @@
 #include "layer.h"
 
 /* A layer's batch norm, followed by an activation. plan requests memory for the batch statistics, which are
- * used in training; otherwise the rolling ones are (docs/design.md has a table of what reads and writes them).
- * backward: dx is x's delta; it may be dy. */
+ * used in training; otherwise the rolling ones are (docs/design.md has a table of what reads and writes
+ * them). backward: dx is x's delta; it may be dy. */
 void amp_batchnorm_plan(amp_node *, amp_arena *, int forward_time, int backward_time);
 amp_status amp_batchnorm_forward(amp_node *, amp_call *, const amp_tensor *x, const amp_tensor *y,
                                  amp_activation, amp_error *);
