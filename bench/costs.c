@@ -59,7 +59,7 @@ static amp_status cast(amp_backend *b, const amp_tensor *src, const amp_tensor *
 int costs_watch(network *net)
 {
     if (!net->amp) return 0;
-    amp_backend *backend = amp_engine_backend(net->amp->engine);
+    amp_backend *backend = net->amp->engine->backend;
     watched.real = *backend;
     watched.spent = (costs){ 0 };
     backend->check_gradients = check_gradients;
@@ -78,7 +78,7 @@ costs costs_take(void)
 
 void costs_operations_begin(network *net)
 {
-    if (net->amp) unwatched = *amp_engine_backend(net->amp->engine);
+    if (net->amp) unwatched = *net->amp->engine->backend;
 }
 
 void costs_print_operations(network *net, int steps, float (*step)(network *), FILE *result)
@@ -86,7 +86,7 @@ void costs_print_operations(network *net, int steps, float (*step)(network *), F
     amp_operation_times t;
     amp_error error;
     if (!net->amp || !unwatched.operation_times || !steps) return;
-    amp_backend *backend = amp_engine_backend(net->amp->engine);
+    amp_backend *backend = net->amp->engine->backend;
     *backend = unwatched;
     amp_status status = backend->operation_times(backend, &t, &error);
     for (int i = 0; i < steps && status == AMP_OK; i++) step(net);

@@ -158,7 +158,7 @@ void gpu_parts_watch(struct network *net)
     parts.net = net;
 #ifdef AMP
     if (net->amp) {
-        amp_backend *backend = amp_engine_backend(net->amp->engine);
+        amp_backend *backend = net->amp->engine->backend;
         real_upload_later = backend->upload_later;
         real_upload_ahead = backend->upload_ahead;
         backend->upload_later = timed_later;

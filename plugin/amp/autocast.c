@@ -21,8 +21,3 @@ amp_autocast amp_autocast_of(const amp_layer_desc *desc, amp_dtype dtype, const 
     if (class == AMP_CLASS_LOWER) return (amp_autocast){ class, AMP_FORM_HALF, AMP_WHY_CLASS, -1 };
     return by_inputs(class, class == AMP_CLASS_FOLLOWS ? 1 : desc->input_count, input_homes);
 }
-
-amp_dtype amp_autocast_products(const amp_layer_desc *desc, amp_dtype dtype, amp_form form)
-{
-    return form == AMP_FORM_HALF || (desc->lends_products && !desc->keep_fp32) ? dtype : AMP_FP32;
-}

@@ -21,7 +21,3 @@ typedef struct amp_autocast {
 /* The form a layer computes in, and why. input_homes: the home forms of its inputs. dtype fp32 and kept
  * layers never get HALF. */
 amp_autocast amp_autocast_of(const amp_layer_desc *desc, amp_dtype dtype, const amp_form *input_homes);
-
-/* The dtype of the matrix products of a layer in this form. Host layers with lends_products (rnn, gru, lstm,
- * crnn) use `dtype` for them although they are otherwise in fp32. */
-amp_dtype amp_autocast_products(const amp_layer_desc *desc, amp_dtype dtype, amp_form form);

@@ -95,20 +95,6 @@ static size_t copy_line(cfg_item *item, cfg_syntax syntax, char *text)
     return kept + 1;
 }
 
-/* The line without blanks. */
-static void take_item(cfg_item *item, cfg_syntax syntax, char *text)
-{
-    char *equals;
-    if (syntax == CFG_STRICT) text[strcspn(text, "#")] = 0;
-    if (!*text || *text == '#') return;
-    if (*text == ';' && !(syntax == CFG_STRICT && strchr(text, '='))) return;
-    item->kind = *text == '[' ? CFG_SECTION : CFG_OPTION;
-    item->text = text;
-    if (item->kind == CFG_SECTION || !(equals = strchr(text, '='))) return;
-    *equals = 0;
-    item->value = equals + 1;
-}
-
 static char *trimmed(char *text)
 {
     text += strspn(text, BLANKS);
@@ -116,13 +102,16 @@ static char *trimmed(char *text)
     return text;
 }
 
-static void take_spaced_item(cfg_item *item, char *text)
+/* text has blanks only for CFG_SPACED. */
+static void take_item(cfg_item *item, cfg_syntax syntax, char *text)
 {
-    char *parted;
+    if (syntax == CFG_STRICT) text[strcspn(text, "#")] = 0;
     text = trimmed(text);
-    if (!*text || *text == '#' || *text == ';') return;
+    if (!*text || *text == '#') return;
+    if (*text == ';' && !(syntax == CFG_STRICT && strchr(text, '='))) return;
     item->kind = *text == '[' ? CFG_SECTION : CFG_OPTION;
-    if (item->kind == CFG_OPTION && (parted = strpbrk(text, ":="))) {
+    char *parted = item->kind == CFG_OPTION ? strpbrk(text, syntax == CFG_SPACED ? ":=" : "=") : NULL;
+    if (parted) {
         *parted = 0;
         item->value = trimmed(parted + 1);
     }
@@ -146,9 +135,7 @@ static void take_lines(cfg_document *d, cfg_syntax syntax)
         char *own = text;
         text += copy_line(item, syntax, own);
         if (item->fatal) return;
-        if (item->kind == CFG_BROKEN) continue;
-        if (syntax == CFG_SPACED) take_spaced_item(item, own);
-        else take_item(item, syntax, own);
+        if (item->kind != CFG_BROKEN) take_item(item, syntax, own);
     }
 }
 

@@ -29,7 +29,9 @@
  * the norm with norm_limit, so that a device decides without waiting for the CPU.
  *
  * Observers (observer.h) and anomaly detection (anomaly.h) look at tensors in between, only if requested. */
-#include "engine_state.h"
+#include "engine.h"
+
+#include <string.h>
 
 /* ---- create and free ---- */
 
@@ -39,7 +41,8 @@ amp_engine *amp_engine_create(const amp_engine_settings *settings, amp_backend *
     amp_engine *engine = amp_allocated(calloc(1, sizeof *engine));
     engine->settings = *settings;
     engine->recording.on = settings->graphs;
-    engine->first_scaler = settings->scaler;
+    engine->scaler = settings->scaler;
+    engine->spikes = settings->spikes;
     engine->backend = backend;
     engine->host = *host;
     engine->weights_version = 1;
@@ -74,41 +77,21 @@ void amp_engine_weights_changed(amp_engine *engine)
     amp_parameters_keep(&engine->parameters, NULL);
 }
 
-int amp_engine_trains(const amp_engine *engine) { return engine->trains; }
-
-amp_status amp_engine_prepare_training(amp_engine *engine, amp_error *error)
-{
-    return amp_parameters_take(&engine->parameters, error);
-}
-
 amp_status amp_engine_start_anew(amp_engine *engine, amp_error *error)
 {
-    engine->settings.scaler = engine->first_scaler;
-    amp_spikes_reset(&engine->settings.spikes);
+    engine->scaler = engine->settings.scaler;
+    engine->spikes = engine->settings.spikes;
     return amp_parameters_reset(&engine->parameters, error);
 }
 
-void amp_engine_hold(amp_engine *engine, const char *held) { engine->parameters.held = held; }
+/* ---- passes, ranks ---- */
 
-const amp_scaler *amp_engine_scaler(const amp_engine *engine) { return &engine->settings.scaler; }
-void amp_engine_set_scaler(amp_engine *engine, const amp_scaler *scaler)
+amp_call amp_engine_call(amp_engine *engine, const amp_plan_key *key)
 {
-    engine->settings.scaler = *scaler;
-}
-const amp_spikes *amp_engine_spikes(const amp_engine *engine) { return &engine->settings.spikes; }
-void amp_engine_set_spikes(amp_engine *engine, const amp_spikes *spikes)
-{
-    engine->settings.spikes = *spikes;
-}
-amp_backend *amp_engine_backend(amp_engine *engine) { return engine->backend; }
-const amp_plan *amp_engine_plan(const amp_engine *engine) { return engine->active; }
-const amp_parameters *amp_engine_parameters(const amp_engine *engine) { return &engine->parameters; }
-
-/* ---- ranks, observers, notes for the user ---- */
-
-void amp_engine_join(amp_engine *engine, amp_comm *comm, amp_dtype wire, size_t bucket)
-{
-    amp_parallel_join(&engine->parallel, comm, wire, bucket, engine->settings.sync_batchnorm);
+    return (amp_call){ .backend = engine->backend, .host = &engine->host, .training = engine->training,
+                       .keeps_state = key->keeps_state, .loss_scale = engine->scaler.scale,
+                       .direct = engine->settings.direct,
+                       .ranks = engine->training ? amp_parallel_batchnorm(&engine->parallel) : NULL };
 }
 
 int amp_engine_ranks(const amp_engine *engine)
@@ -116,14 +99,12 @@ int amp_engine_ranks(const amp_engine *engine)
     return engine->parallel.comm ? engine->parallel.comm->size : 1;
 }
 
-void amp_engine_ends_step(amp_engine *engine) { engine->parallel.is_last_pass = 1; }
-
-void amp_engine_set_observer(amp_engine *engine, const amp_observer *observer)
+void amp_engine_note_first(amp_engine *engine, const amp_anomaly *bad)
 {
-    engine->observer = observer ? *observer : (amp_observer){ 0 };
+    if (engine->anomaly.found) return;
+    engine->anomaly = *bad;
+    engine->anomaly.is_first = 1;
 }
-
-const amp_anomaly *amp_engine_anomaly(const amp_engine *engine) { return &engine->anomaly; }
 
 void amp_engine_reject_step(amp_engine *engine, const amp_anomaly *why)
 {
@@ -131,12 +112,118 @@ void amp_engine_reject_step(amp_engine *engine, const amp_anomaly *why)
     if (engine->in_step && engine->watched_step) amp_engine_note_first(engine, why);
 }
 
-const char *amp_engine_note(amp_engine *engine)
+/* ---- plans: one per shape and mode, built on first use and kept while there is room ---- */
+
+/* Whether the plan folds weights that have changed since it was made. */
+static int is_outdated(const amp_engine *engine, const amp_plan *plan)
 {
-    amp_recording *r = &engine->recording;
-    int is_new = r->line_is_new;
-    r->line_is_new = 0;
-    return is_new ? r->line : NULL;
+    return plan->key.folds && plan->planned_version != engine->weights_version;
+}
+
+amp_plan *amp_engine_find_plan(const amp_engine *engine, const amp_plan_key *key)
+{
+    for (int i = 0; i < engine->plan_count; i++)
+        if (!is_outdated(engine, engine->plans[i]) && !memcmp(&engine->plans[i]->key, key, sizeof *key))
+            return engine->plans[i];
+    return NULL;
+}
+
+static void free_plan(amp_engine *engine, int i)
+{
+    if (engine->active == engine->plans[i]) engine->active = NULL;
+    amp_plan_free(engine->plans[i], engine->backend);
+    engine->plans[i] = engine->plans[--engine->plan_count];
+}
+
+/* Frees outdated plans, and the least recently used one if there is no room for another. */
+static void free_stale_plans(amp_engine *engine)
+{
+    int oldest = 0;
+    for (int i = engine->plan_count - 1; i >= 0; i--)
+        if (is_outdated(engine, engine->plans[i])) free_plan(engine, i);
+    for (int i = 1; i < engine->plan_count; i++)
+        if (engine->plans[i]->last_use < engine->plans[oldest]->last_use) oldest = i;
+    if (engine->plan_count == AMP_MAX_PLANS) free_plan(engine, oldest);
+}
+
+void amp_engine_free_plans(amp_engine *engine)
+{
+    while (engine->plan_count) free_plan(engine, engine->plan_count - 1);
+}
+
+static amp_status make_plan(amp_engine *engine, const amp_plan_key *key, amp_dtype dtype,
+                            const amp_recompute_settings *settings, int outline, amp_plan **out,
+                            amp_error *error)
+{
+    amp_network_desc network;
+    engine->host.describe(engine->host.context, key->batch, &network);
+    amp_recompute *recompute = amp_allocated(calloc((size_t)network.count + 1, sizeof *recompute));
+    amp_plan_request request = { &network, key, dtype, engine->parameters.gradients,
+                                 amp_engine_call(engine, key), recompute };
+    request.call.outline = outline;
+    amp_status status = settings ? amp_recompute_choose(&request, settings, recompute, error) : AMP_OK;
+    if (status == AMP_OK) status = amp_plan_create(&request, out, error);
+    if (status == AMP_OK) (*out)->network = network;
+    else amp_network_desc_free(&network);
+    free(recompute);
+    return status;
+}
+
+amp_status amp_engine_plan_for(amp_engine *engine, const amp_plan_key *key, const amp_plan **out,
+                               amp_error *error)
+{
+    amp_plan *plan = amp_engine_find_plan(engine, key);
+    *out = plan;
+    if (plan) return AMP_OK;
+    free_stale_plans(engine);
+    if (key->keeps_state) {
+        AMP_TRY(amp_parameters_take(&engine->parameters, error));
+        engine->trains = 1;
+    }
+    AMP_TRY(make_plan(engine, key, engine->settings.dtype, &engine->settings.recompute, 0, &plan, error));
+    plan->last_use = engine->uses;
+    plan->planned_version = engine->weights_version;
+    engine->plans[engine->plan_count++] = plan;
+    *out = plan;
+    return AMP_OK;
+}
+
+amp_status amp_engine_outline(amp_engine *engine, const amp_plan_key *key, amp_dtype dtype,
+                              const amp_recompute_settings *recompute, amp_plan **out, amp_error *error)
+{
+    return make_plan(engine, key, dtype, recompute, 1, out, error);
+}
+
+/* All plans share one block of memory, since only one at a time is between forward and backward. */
+amp_status amp_engine_activate(amp_engine *engine, amp_plan *plan, amp_error *error)
+{
+    if (engine->active == plan) return AMP_OK;
+    if (engine->parallel.comm) engine->parallel.comm->settled = 0; /* its passes will allocate memory */
+    amp_recording_drop(&engine->recording, engine->backend);
+    for (int i = 0; i < engine->plan_count; i++) {
+        amp_plan *other = engine->plans[i];
+        for (int k = 0; other != plan && k < other->count; k++)
+            amp_node_drop_weights(&other->nodes[k], engine->backend);
+        if (other != plan) other->weights_version = 0;
+    }
+    engine->active = NULL;
+    if (engine->block_bytes < plan->arena.total) {
+        engine->backend->release(engine->backend, engine->block);
+        engine->block = NULL;
+        engine->block_bytes = 0;
+        AMP_TRY(engine->backend->allocate(engine->backend, plan->arena.total, &engine->block, error));
+        engine->block_bytes = plan->arena.total;
+    }
+    amp_arena_bind(&plan->arena, engine->block);
+    AMP_TRY(engine->host.prepare_buffers(engine->host.context, plan->needs_output, plan->needs_delta, error));
+    for (int i = 0; i < plan->count; i++) {
+        plan->values[i].data[AMP_FORM_PLAIN] = plan->needs_output[i]
+            ? engine->host.output(engine->host.context, i) : NULL;
+        plan->values[i].delta[AMP_FORM_PLAIN] = plan->needs_delta[i]
+            ? engine->host.delta(engine->host.context, i) : NULL;
+    }
+    engine->active = plan;
+    return AMP_OK;
 }
 
 /* ---- the end of a step ---- */
@@ -161,9 +248,9 @@ static amp_status drop_gradients(amp_engine *engine, amp_error *error)
 /* Changes only the scale. Weights that are inf or NaN themselves end the training at once. */
 static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_error *error)
 {
-    amp_status verdict = amp_scaler_update(&engine->settings.scaler, 1);
+    amp_status verdict = amp_scaler_update(&engine->scaler, 1);
     report->skipped = 1;
-    report->scale_after = engine->settings.scaler.scale;
+    report->scale_after = engine->scaler.scale;
     find_cause(engine, report);
     AMP_TRY(drop_gradients(engine, error));
     report->bad_master = amp_parameters_bad_master(&engine->parameters, &report->bad);
@@ -175,7 +262,7 @@ static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_err
 /* A dropped spike: nothing changes. */
 static amp_status drop_step(amp_engine *engine, amp_step_report *report, amp_error *error)
 {
-    engine->settings.spikes.dropped++;
+    engine->spikes.dropped++;
     report->skipped = 1;
     report->scale_after = report->scale_before;
     return drop_gradients(engine, error);
@@ -184,20 +271,20 @@ static amp_status drop_step(amp_engine *engine, amp_step_report *report, amp_err
 static amp_status take_step(amp_engine *engine, double loss, amp_step_report *report)
 {
     engine->weights_version++;
-    amp_spikes_take(&engine->settings.spikes, report->gradient_norm, loss);
-    AMP_TRY(amp_scaler_update(&engine->settings.scaler, 0));
-    report->scale_after = engine->settings.scaler.scale;
+    amp_spikes_take(&engine->spikes, report->gradient_norm, loss);
+    AMP_TRY(amp_scaler_update(&engine->scaler, 0));
+    report->scale_after = engine->scaler.scale;
     return AMP_OK;
 }
 
 amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float decay, amp_step_report *report,
                              amp_error *error)
 {
-    const amp_scaler *scaler = &engine->settings.scaler;
-    amp_spikes *spikes = &engine->settings.spikes;
+    const amp_scaler *scaler = &engine->scaler;
+    amp_spikes *spikes = &engine->spikes;
     amp_step_outcome outcome = { 0 };
     *report = (amp_step_report){ .scale_before = scaler->scale };
-    AMP_TRY(amp_engine_prepare_training(engine, error));
+    AMP_TRY(amp_parameters_take(&engine->parameters, error));
     report->anomaly = engine->anomaly;
     args->inverse_scale = amp_scaler_inverse(scaler);
     args->clip_norm = engine->settings.clip_norm;

@@ -14,19 +14,17 @@
 #include "scaler.h"
 #include "spikes.h"
 
-typedef struct amp_engine amp_engine;
-
 typedef struct amp_engine_settings {
     amp_dtype dtype;
-    amp_scaler scaler;   /* initialised; the engine keeps a copy */
-    amp_spikes spikes;   /* its settings; the engine keeps a copy, state included */
+    amp_scaler scaler;   /* initialised: as before the first step */
+    amp_spikes spikes;   /* likewise */
     double clip_norm;    /* 0 is off */
     int adam, adamw;     /* adamw: Adam with decoupled weight decay */
     int sync_batchnorm;  /* batch norm treats the images of all ranks in a pass as one batch */
     int graphs;          /* record passes and replay them where possible (recording.h) */
     int direct;          /* amp_conv_desc.direct for all convolutions */
     int debug;           /* look for the first non-finite tensor of each step */
-    amp_recompute_settings recompute;
+    amp_recompute_settings recompute; /* a change applies to plans built later */
 } amp_engine_settings;
 
 /* What one update did. */
@@ -44,17 +42,51 @@ typedef struct amp_step_report {
                                     clipping; 0 after an overflow */
 } amp_step_report;
 
+enum { AMP_MAX_PLANS = 16 }; /* random=1 has ten sizes, validation adds a few */
+
+/* Others may read all of it. They write only where it says so. */
+typedef struct amp_engine {
+    amp_engine_settings settings; /* of these, only recompute may be changed */
+    amp_backend *backend;
+    amp_host host;
+    amp_plan *plans[AMP_MAX_PLANS];
+    amp_plan *active;     /* the plan that ran last, or NULL */
+    int plan_count;
+    unsigned long uses;
+    void *block;          /* memory of the active plan's arena */
+    size_t block_bytes;
+    int training;         /* the current pass belongs to a training */
+    int trains;           /* the engine has had a plan that keeps state; else the network has only
+                             predicted */
+    unsigned long weights_version; /* starts at 1, counts changes of the masters; a copy made at another
+                                      count is stale. amp_factor.version while a host layer runs */
+
+    amp_observer observer; /* may be written: sees all tensors from the next pass on; see NULL: nobody does */
+    int in_step;          /* a training forward has run since the last update */
+    int watched_step;     /* anomaly detection is on for this step */
+    int watching;         /* and for the current pass */
+    int backward_follows; /* the last training forward had a backward: the next is expected to have one */
+    void *losses_due;     /* where the last forward's losses will be (download_later), until they are taken */
+    amp_anomaly anomaly;  /* the first non-finite tensor of a watched step */
+    amp_anomaly rejected; /* why this step must be skipped, regardless of its gradients */
+    amp_anomaly bad_loss; /* the step's first loss that is inf or NaN; this alone does not skip the step */
+    amp_recording recording; /* passes that the backend replays. line_is_new may be written */
+    amp_parallel parallel; /* with the other ranks that train this network, once amp_parallel_join was called;
+                              is_last_pass may be written */
+
+    amp_parameters parameters; /* masters, gradients, moments, statistics. held may be written */
+    amp_scaler scaler;    /* may be written: a resumed training continues with another state */
+    amp_spikes spikes;    /* likewise */
+} amp_engine;
+
 /* The engine takes ownership of backend. network describes the layers, at least one, at any shape; the engine
  * copies what it needs. host is copied; its context must outlive the engine. */
 amp_engine *amp_engine_create(const amp_engine_settings *, amp_backend *backend, const amp_host *host,
                               const amp_network_desc *network);
 void amp_engine_free(amp_engine *);
 
-/* The plan for this key, or NULL if there is none yet; a plan that folds weights must be up to date with
- * them. The next amp_engine_plan_for may free it. */
-amp_plan *amp_engine_find_plan(const amp_engine *, const amp_plan_key *);
-/* The same, but builds the plan if there is none. Call before a forward with this key, at the host's current
- * shape. */
+/* The plan for this key, which is built if there is none. Call before a forward with this key, at the host's
+ * current shape. The next call may free the plan. */
 amp_status amp_engine_plan_for(amp_engine *, const amp_plan_key *, const amp_plan **out, amp_error *);
 /* A plan of the same network, in any dtype, that cannot run: the backend creates no objects for it, and
  * memory is laid out but not allocated. Without settings nothing is recomputed. The caller frees it with
@@ -62,15 +94,6 @@ amp_status amp_engine_plan_for(amp_engine *, const amp_plan_key *, const amp_pla
 amp_status amp_engine_outline(amp_engine *, const amp_plan_key *, amp_dtype, const amp_recompute_settings *,
                               amp_plan **out, amp_error *);
 void amp_engine_free_plans(amp_engine *);
-/* What its plans recompute (recompute.h); a change applies to plans built later. */
-const amp_recompute_settings *amp_engine_recompute(const amp_engine *);
-void amp_engine_set_recompute(amp_engine *, const amp_recompute_settings *);
-
-/* Allocates the memory that only training needs: gradients, moments, committed statistics. The first plan
- * that keeps state does so by itself; call this to read or write them earlier. */
-amp_status amp_engine_prepare_training(amp_engine *, amp_error *);
-/* Whether the engine has had a plan that keeps state; otherwise the network has only predicted. */
-int amp_engine_trains(const amp_engine *);
 
 /* Call after a resize: the host's buffers have changed, so no plan is active any more. */
 void amp_engine_invalidate(amp_engine *);
@@ -81,9 +104,6 @@ void amp_engine_weights_changed(amp_engine *);
  * scaler are reset as in a new engine. */
 amp_status amp_engine_start_anew(amp_engine *, amp_error *);
 
-/* amp_factor.version for the masters while a host layer runs. */
-unsigned long amp_engine_weights_version(const amp_engine *);
-
 /* image: fp32 NCHW, with the key's batch. When this returns, the sources of all earlier upload_later calls of
  * the backend may be overwritten, and the host has the losses; in a training pass after one that had a
  * backward, it has them when amp_engine_backward returns. */
@@ -91,13 +111,8 @@ amp_status amp_engine_forward(amp_engine *, const amp_plan_key *, float *image, 
 /* Call after a forward whose key keeps state. image_delta: the image's delta is added here, without the loss
  * scale; or NULL. */
 amp_status amp_engine_backward(amp_engine *, float *image_delta, amp_error *);
-/* From now on the network trains together with comm's other ranks, and amp_engine_update is collective. The
- * caller owns comm. Gradients are sent in the type `wire`, `bucket` elements at a time (AMP_BUCKET). */
-void amp_engine_join(amp_engine *, amp_comm *, amp_dtype wire, size_t bucket);
 /* How many ranks train the network. */
 int amp_engine_ranks(const amp_engine *);
-/* The next backward is the step's last: with several ranks, gradients are summed while it runs. */
-void amp_engine_ends_step(amp_engine *);
 /* One optimizer step over all parameters. The whole step is skipped if a gradient, a rolling statistic or a
  * recurrent state is inf or NaN, if the step was rejected, or if it is a spike to be dropped. args: this
  * function fills in inverse_scale, clip_norm, norm_limit, adam and adamw; t is the number this step will have
@@ -105,33 +120,19 @@ void amp_engine_ends_step(amp_engine *);
 amp_status amp_engine_update(amp_engine *, amp_update_args *args, float decay, amp_step_report *report,
                              amp_error *);
 
-/* Updates no longer change the parameters of these layers (a flag per layer; NULL: all are updated), and
- * their gradients are dropped. The caller owns the array and keeps it while updates are made. */
-void amp_engine_hold(amp_engine *, const char *held);
-
 /* The current step, or the next one if none has begun, must be skipped: the host has found inf or NaN (in
  * labels, say). why->found is 1; the first reason counts. */
 void amp_engine_reject_step(amp_engine *, const amp_anomaly *why);
 
-/* From the next pass on, show all tensors to this observer, which is copied; NULL: to none. */
-void amp_engine_set_observer(amp_engine *, const amp_observer *observer);
-/* The first non-finite tensor of the current step; found is 0 if there is none, or if anomaly detection is
- * off (see amp_step_report). */
-const amp_anomaly *amp_engine_anomaly(const amp_engine *);
+/* ---- for the engine's own files ---- */
 
-/* What the user should know about recorded passes (recording.h), once; or NULL. */
-const char *amp_engine_note(amp_engine *);
-
-const amp_scaler *amp_engine_scaler(const amp_engine *);
-/* Continue with this scaler's state (a resumed training). */
-void amp_engine_set_scaler(amp_engine *, const amp_scaler *);
-/* The same for the state of spike detection. */
-const amp_spikes *amp_engine_spikes(const amp_engine *);
-void amp_engine_set_spikes(amp_engine *, const amp_spikes *);
-amp_backend *amp_engine_backend(amp_engine *);
-/* The plan that ran last, or NULL. For messages and tests. */
-const amp_plan *amp_engine_plan(const amp_engine *);
-
-/* What a sidecar saves of an engine. The engine owns all of it; the arrays are in its backend's memory.
- * Gradients, moments and committed statistics are NULL until amp_engine_prepare_training. */
-const amp_parameters *amp_engine_parameters(const amp_engine *);
+/* What the layers receive in a pass of a plan with this key. The only place where the loss scale enters a
+ * step. */
+amp_call amp_engine_call(amp_engine *, const amp_plan_key *);
+/* Records inf or NaN in a watched step, unless some was found before. */
+void amp_engine_note_first(amp_engine *, const amp_anomaly *bad);
+/* The plan for this key, or NULL if there is none yet; a plan that folds weights must be up to date with
+ * them. */
+amp_plan *amp_engine_find_plan(const amp_engine *, const amp_plan_key *);
+/* Makes a plan the active one and provides the memory for its arrays. */
+amp_status amp_engine_activate(amp_engine *, amp_plan *, amp_error *);

@@ -1,6 +1,6 @@
 /* The forward and the backward of a pass, layer by layer, as engine.c describes, and what observers and
  * anomaly detection see in between. */
-#include "engine_state.h"
+#include "engine.h"
 
 #include <float.h>
 #include <string.h>
@@ -65,7 +65,7 @@ static void begin_pass(amp_engine *engine, const amp_plan_key *key, int training
     engine->parallel.passes += of_step;
     if (of_step && !engine->in_step) {
         engine->in_step = 1;
-        engine->watched_step = engine->settings.debug || amp_scaler_would_diverge(&engine->settings.scaler);
+        engine->watched_step = engine->settings.debug || amp_scaler_would_diverge(&engine->scaler);
     }
     engine->watching = of_step && engine->watched_step;
     if (engine->watching && engine->rejected.found) amp_engine_note_first(engine, &engine->rejected);
@@ -80,7 +80,7 @@ static void take_loss(amp_engine *engine, const amp_plan *plan, const amp_node *
     float loss = engine->host.loss(engine->host.context, node->index);
     int is_finite = amp_is_finite(loss);
     if (plan->key.keeps_state)
-        engine->settings.spikes.loss += (double)(is_finite ? loss : FLT_MAX) / plan->loss_count;
+        engine->spikes.loss += (double)(is_finite ? loss : FLT_MAX) / plan->loss_count;
     if (is_finite) return;
     amp_anomaly bad = { .found = 1, .layer = node->index, .pass = "forward", .tensor = "loss" };
     if (!engine->bad_loss.found) engine->bad_loss = bad;
@@ -209,6 +209,15 @@ static amp_status forward_recorded(amp_engine *engine, amp_plan *plan, float *im
     return AMP_OK;
 }
 
+/* Makes the plan's copies of the weights from the current masters, unless it has them. */
+static amp_status refresh_weights(amp_engine *engine, amp_plan *plan, amp_error *error)
+{
+    if (plan->weights_version == engine->weights_version) return AMP_OK;
+    AMP_TRY(amp_nodes_load_weights(plan->nodes, plan->count, engine->backend, error));
+    plan->weights_version = engine->weights_version;
+    return AMP_OK;
+}
+
 amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float *image, int training,
                               amp_error *error)
 {
@@ -220,7 +229,7 @@ amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float
     if (engine->losses_due) AMP_TRY(take_due_losses(engine, error));
     begin_pass(engine, key, training);
     AMP_TRY(amp_engine_activate(engine, plan, error));
-    AMP_TRY(amp_engine_refresh_weights(engine, plan, error));
+    AMP_TRY(refresh_weights(engine, plan, error));
     AMP_TRY(forward_recorded(engine, plan, image, error));
     return end_forward(engine, plan, error);
 }

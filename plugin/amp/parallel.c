@@ -31,11 +31,6 @@ void amp_parallel_join(amp_parallel *p, amp_comm *comm, amp_dtype wire, size_t b
         p->batchnorm = (amp_batchnorm_ranks){ comm->rank, comm->size, sum_of_batchnorm, p };
 }
 
-void amp_parallel_plan_changes(amp_parallel *p)
-{
-    if (p->comm) p->comm->settled = 0;
-}
-
 /* ---- gradients ---- */
 
 /* Starts the sums of the buckets that lie within the last `complete` gradients of the block. Buckets are

@@ -50,13 +50,13 @@ typedef struct amp_parallel {
     amp_rank_record blamed;   /* the record that the ranks last agreed on; holds its amp_anomaly's strings */
 } amp_parallel;
 
-/* The struct must not move in memory afterwards. */
+/* From now on the network trains together with comm's other ranks, and amp_engine_update is collective. The
+ * caller owns comm. Gradients are sent in the type `wire`, `bucket` elements at a time (AMP_BUCKET). The
+ * struct must not move in memory afterwards. */
 void amp_parallel_join(amp_parallel *, amp_comm *, amp_dtype wire, size_t bucket, int sync_batchnorm);
 /* Pass this to batch norm in training passes. NULL: each rank uses only its own images. */
 const amp_batchnorm_ranks *amp_parallel_batchnorm(const amp_parallel *);
 
-/* Call when another plan becomes active, for training or prediction: its passes will allocate memory. */
-void amp_parallel_plan_changes(amp_parallel *);
 /* Call when backward has finished layer i and all later layers: starts the sums of complete buckets. */
 amp_status amp_parallel_layer_done(amp_parallel *, const amp_parameters *, int i, amp_error *);
 

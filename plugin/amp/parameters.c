@@ -4,16 +4,6 @@
 #include <float.h>
 #include <math.h>
 
-static amp_gradient_entries entries_of(amp_gradients *gradients, const amp_layer_desc *layer, int k,
-                                       int param)
-{
-    const float *master = layer->params[k].master;
-    return (amp_gradient_entries){ param, &gradients->all[k],
-                                   master == layer->weights ? &gradients->weights
-                                   : master == layer->biases ? &gradients->biases
-                                   : master == layer->scales ? &gradients->scales : NULL };
-}
-
 /* The index of the parameter with this master. Layers that share a master share its gradient and update, so
  * it may be an earlier layer's; otherwise it is the next index. */
 static int param_of(const amp_parameters *p, const float *master)
@@ -27,20 +17,16 @@ static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index
 {
     for (int k = 0; k < layer->param_count; k++) {
         const amp_param_desc *d = &layer->params[k];
-        int param = param_of(p, d->master);
-        size_t count = (size_t)p->param_count, room = p->param_room;
+        int param = p->gradients[index].param[k] = param_of(p, d->master);
         p->gradient_count += d->count;
-        p->entries = amp_grow(p->entries, (size_t)p->entry_count, &p->entry_room, sizeof *p->entries);
-        p->entries[p->entry_count++] = entries_of(&p->gradients[index], layer, k, param);
         if (param < p->param_count) continue;
-        p->params = amp_grow(p->params, count, &p->param_room, sizeof *p->params);
-        p->rates = amp_grow(p->rates, count, &room, sizeof *p->rates);
-        p->params[p->param_count] = (amp_param){ .master = d->master, .momentum = *d->gradient_slot,
-                                                 .count = d->count, .clip = d->clip,
-                                                 .rate_scale = layer->rate_scale, .decays = d->decays,
-                                                 .unsaved = d->unsaved, .layer = index, .name = d->name };
-        p->rates[p->param_count++] = layer->rate_scale;
+        p->params = amp_grow(p->params, (size_t)p->param_count, &p->param_room, sizeof *p->params);
+        p->params[p->param_count++] = (amp_param){ .master = d->master, .momentum = *d->gradient_slot,
+                                                   .count = d->count, .clip = d->clip,
+                                                   .layer_rate = layer->rate_scale, .decays = d->decays,
+                                                   .unsaved = d->unsaved, .layer = index, .name = d->name };
     }
+    p->gradients[index].count = layer->param_count;
 }
 
 /* Layers that share an array of rolling statistics each move it once per pass. Sets the factor of each of
@@ -95,11 +81,9 @@ static void share_blocks(amp_parameters *p)
         if (moment) param->m = moment, param->v = moment + p->gradient_count, moment += param->count;
         gradient += param->count;
     }
-    for (int i = 0; i < p->entry_count; i++) {
-        const amp_gradient_entries *entries = &p->entries[i];
-        *entries->in_all = p->params[entries->param].grad;
-        if (entries->by_name) *entries->by_name = *entries->in_all;
-    }
+    for (int i = 0; i < p->layer_count; i++)
+        for (int k = 0; k < p->gradients[i].count; k++)
+            p->gradients[i].all[k] = p->params[p->gradients[i].param[k]].grad;
     for (int i = 0; i < p->statistics_count; i++) {
         p->statistics[i].committed = committed;
         committed += p->statistics[i].count;
@@ -129,10 +113,8 @@ void amp_parameters_free(amp_parameters *p)
     if (p->gradient_block) b->release(b, p->gradient_block);
     if (p->moment_block) b->release(b, p->moment_block);
     free(p->params);
-    free(p->rates);
     free(p->layer_types);
     free(p->gradients);
-    free(p->entries);
     free(p->statistics);
     *p = (amp_parameters){ 0 };
 }
@@ -145,7 +127,7 @@ static amp_status hold(amp_parameters *p, amp_error *error)
     for (int i = 0; i < p->param_count; i++) {
         amp_param *param = &p->params[i];
         int held = p->held && p->held[param->layer];
-        param->rate_scale = held ? 0 : p->rates[i];
+        param->rate_scale = held ? 0 : param->layer_rate;
         if (held) param->decay = 0;
         if (held) AMP_TRY(p->backend->zero(p->backend, param->grad, param->count * sizeof(float), error));
     }

@@ -5,10 +5,6 @@
 #include "anomaly.h"
 #include "plan.h"
 
-/* Where a layer's amp_gradients point to a parameter's gradient. by_name: the entry of weights, biases or
- * scales; NULL for any other parameter. */
-typedef struct amp_gradient_entries { int param; float **in_all, **by_name; } amp_gradient_entries;
-
 typedef struct amp_parameters {
     amp_backend *backend;     /* all arrays are in its memory */
     int adam, adamw;          /* as in amp_engine_settings */
@@ -16,18 +12,15 @@ typedef struct amp_parameters {
     int param_count, layer_count;
     const char **layer_types; /* per layer: the host's name for it */
     amp_gradients *gradients; /* per layer: where its backward adds the gradients */
-    amp_gradient_entries *entries; /* one per parameter and layer: layers may share a parameter */
-    int entry_count;
     int taken;                /* whether amp_parameters_take has allocated these three blocks: */
     float *gradient_block, *moment_block, *committed_block;
     size_t gradient_count, committed_count; /* elements of all parameters together, and of all statistics
                                                together */
     amp_statistics *statistics;
-    float *rates;      /* the params' rate_scale, which is 0 while they are held */
-    const char *held;  /* per layer, or NULL: amp_engine_hold */
+    const char *held;  /* a flag per layer: updates do not change its parameters, and drop their gradients.
+                          NULL: all are updated. The caller owns it */
     int statistics_count;
-    size_t param_room, entry_room, statistics_room; /* allocated entries of params and rates, entries, and
-                                                       statistics */
+    size_t param_room, statistics_room; /* allocated entries of params and of statistics */
 } amp_parameters;
 
 /* Fills the rest of a zeroed struct. network's arrays must outlive it, its descriptions need not. */

@@ -11,21 +11,16 @@
 #include "plan.h"
 
 #include "../layers/epilogue.h"
-#include "../layers/fold.h"
-
-#include <string.h>
-
-static void free_layer(amp_layer_desc *d)
-{
-    free(d->inputs);
-    free((void *)d->yolo);
-    free(d->params);
-    free(d->statistics);
-}
 
 void amp_network_desc_free(amp_network_desc *network)
 {
-    for (int i = 0; i < network->count; i++) free_layer(&network->layers[i]);
+    for (int i = 0; i < network->count; i++) {
+        amp_layer_desc *d = &network->layers[i];
+        free(d->inputs);
+        free((void *)d->yolo);
+        free(d->params);
+        free(d->statistics);
+    }
     free(network->layers);
     *network = (amp_network_desc){ 0 };
 }
@@ -37,45 +32,24 @@ static int backward_time(const amp_plan *plan, int layer)
     return plan->key.keeps_state ? 2 * plan->count - 1 - layer : -1;
 }
 
-/* NULL if there is nothing to copy. */
-static void *copy_of(const void *from, size_t bytes)
-{
-    return from && bytes ? memcpy(amp_allocated(malloc(bytes)), from, bytes) : NULL;
-}
-
-static void copy_layer(amp_layer_desc *to, const amp_layer_desc *from)
-{
-    *to = *from;
-    to->inputs = copy_of(from->inputs, (size_t)from->input_count * sizeof *to->inputs);
-    to->yolo = copy_of(from->yolo, sizeof *to->yolo);
-    to->params = copy_of(from->params, (size_t)from->param_count * sizeof *to->params);
-    to->statistics = copy_of(from->statistics, (size_t)from->statistics_count * sizeof *to->statistics);
-}
-
-/* Copies the descriptions, and links each node to the values that it reads and writes. */
-static amp_status link_nodes(amp_plan *plan, const amp_network_desc *network, const amp_gradients *gradients,
-                             amp_error *error)
+/* Links each node to its description, and to the values that it reads and writes. */
+static void link_nodes(amp_plan *plan, const amp_network_desc *network, const amp_gradients *gradients)
 {
     int links = 0;
     for (int i = 0; i < plan->count; i++) links += network->layers[i].input_count;
     amp_value **next = plan->links = amp_allocated(calloc((size_t)links + 1, sizeof *plan->links));
     for (int i = 0; i < plan->count; i++) {
         amp_node *node = &plan->nodes[i];
-        copy_layer(&node->desc, &network->layers[i]);
+        node->desc = network->layers[i];
         node->index = i;
         node->gradients = &gradients[i];
         node->inputs = next;
         node->output = &plan->values[i];
         for (int k = 0; k < node->desc.input_count; k++) {
             int from = node->desc.inputs[k];
-            if (from >= i || from < -1)
-                return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: takes its input from layer %d; only "
-                                "layers 0 to %d come before it",
-                                i, node->desc.type, from, i - 1);
             *next++ = from < 0 ? &plan->image : &plan->values[from];
         }
     }
-    return AMP_OK;
 }
 
 static void choose_forms(amp_plan *plan, amp_dtype low)
@@ -92,7 +66,7 @@ static void choose_forms(amp_plan *plan, amp_dtype low)
         plan->autocast[i] = amp_autocast_of(&node->desc, low, homes);
         node->form = plan->autocast[i].form;
         node->dtype = node->form == AMP_FORM_HALF ? low : AMP_FP32;
-        node->products = amp_autocast_products(&node->desc, low, node->form);
+        node->products = node->desc.lends_products && !node->desc.keep_fp32 ? low : node->dtype;
         *node->output = (amp_value){ .index = i, .shape = node->desc.output, .low_dtype = low,
                                      .home = node->desc.kind->makes_loss ? AMP_FORM_PLAIN : node->form };
     }
@@ -397,10 +371,10 @@ static void *per_layer(const amp_network_desc *network, size_t size)
     return amp_allocated(calloc((size_t)network->count + 1, size));
 }
 
-amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *key, amp_dtype low,
-                           const amp_gradients *gradients, const amp_recompute *recompute, amp_call *call,
-                           amp_plan **out, amp_error *error)
+amp_status amp_plan_create(const amp_plan_request *request, amp_plan **out, amp_error *error)
 {
+    const amp_network_desc *network = request->network;
+    amp_call call = request->call;
     *out = NULL;
     amp_plan *plan = amp_allocated(calloc(1, sizeof *plan));
     plan->nodes = per_layer(network, sizeof *plan->nodes);
@@ -410,25 +384,23 @@ amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *
     plan->needs_delta = per_layer(network, 1);
     plan->host_reads = per_layer(network, 1);
     plan->again = per_layer(network, sizeof *plan->again);
-    plan->key = *key;
+    plan->key = *request->key;
     plan->count = network->count;
     plan->output_layer = network->output_layer;
     plan->image.shape = network->image;
-    amp_status status = link_nodes(plan, network, gradients, error);
-    if (status == AMP_OK) {
-        choose_forms(plan, low);
-        status = choose_folding(plan, call->backend, error);
-    }
+    link_nodes(plan, network, request->gradients);
+    choose_forms(plan, request->low);
+    amp_status status = choose_folding(plan, call.backend, error);
     if (status == AMP_OK) {
         choose_gradients(plan);
         choose_outputs(plan);
         choose_host_buffers(plan);
-        choose_recomputation(plan, recompute);
-        choose_joint_norms(plan, call->backend);
+        choose_recomputation(plan, request->recompute);
+        choose_joint_norms(plan, call.backend);
         choose_kept_deltas(plan);
-        status = lay_out(plan, call, error);
+        status = lay_out(plan, &call, error);
     }
-    if (status != AMP_OK) amp_plan_free(plan, call->backend);
+    if (status != AMP_OK) amp_plan_free(plan, call.backend);
     else *out = plan;
     return status;
 }
@@ -436,11 +408,9 @@ amp_status amp_plan_create(const amp_network_desc *network, const amp_plan_key *
 void amp_plan_free(amp_plan *plan, amp_backend *backend)
 {
     if (!plan) return;
-    for (int i = 0; i < plan->count; i++) {
-        amp_node_release(&plan->nodes[i], backend);
-        free_layer(&plan->nodes[i].desc);
-    }
+    for (int i = 0; i < plan->count; i++) amp_node_release(&plan->nodes[i], backend);
     amp_arena_free(&plan->arena);
+    amp_network_desc_free(&plan->network);
     free(plan->nodes);
     free(plan->values);
     free(plan->links);

@@ -12,7 +12,7 @@ typedef struct amp_plan_key {
     int image_delta;  /* the gradient of the image is needed too */
     int frozen;       /* number of layers that do not learn at present, according to the description; 0:
                          none */
-    int folds;        /* the network only predicts: batch norm is folded into weights (fold.h), and
+    int folds;        /* the network only predicts: batch norm is folded into weights (fold.c), and
                          products apply their activation. Never with keeps_state */
 } amp_plan_key;
 
@@ -25,6 +25,7 @@ typedef struct amp_network_desc {
 
 typedef struct amp_plan {
     amp_plan_key key;
+    amp_network_desc network;  /* what the nodes' descriptions point to, if the plan owns it; else empty */
     amp_node *nodes;
     amp_value *values, image;
     amp_value **links;         /* the nodes' inputs arrays, in one block */
@@ -51,10 +52,16 @@ void amp_network_desc_free(amp_network_desc *);
 size_t amp_plan_result_bytes(const amp_plan *);
 double *amp_plan_image_costs(const amp_plan *, amp_yolo_result *results);
 
-/* Builds a plan. The description is copied; gradients has one entry per layer and must outlive the plan.
- * recompute: activation checkpointing, an entry per layer (recompute.h), or NULL. A layer keeps what it
- * cannot give up, whatever its entry says. */
-amp_status amp_plan_create(const amp_network_desc *, const amp_plan_key *, amp_dtype low,
-                           const amp_gradients *gradients, const amp_recompute *recompute, amp_call *,
-                           amp_plan **out, amp_error *);
+/* What a plan is built from. */
+typedef struct amp_plan_request {
+    const amp_network_desc *network; /* must outlive the plan, unless the caller gives it to plan->network */
+    const amp_plan_key *key;
+    amp_dtype low;
+    const amp_gradients *gradients;  /* an entry per layer; they must outlive the plan */
+    amp_call call;
+    const amp_recompute *recompute;  /* activation checkpointing: an entry per layer (recompute.h), or NULL. A
+                                        layer keeps what it cannot give up, whatever its entry says */
+} amp_plan_request;
+
+amp_status amp_plan_create(const amp_plan_request *, amp_plan **out, amp_error *);
 void amp_plan_free(amp_plan *, amp_backend *);

@@ -34,14 +34,12 @@ typedef struct layer_facts {
 } layer_facts;
 
 typedef struct chooser {
-    const amp_network_desc *network;
-    const amp_plan_key *key;
-    amp_dtype low;
-    const amp_gradients *gradients;
-    amp_call call;            /* for outlines */
-    const amp_plan *whole;    /* the plan that recomputes nothing */
+    amp_plan_request request; /* for outlines */
+    amp_plan *whole;          /* the plan that recomputes nothing */
     layer_facts *layers;
-    amp_recompute *best;
+    amp_recompute *best;      /* the best choice so far, */
+    size_t bytes;             /* its arena's size */
+    double again;             /* and the arithmetic that it repeats */
 } chooser;
 
 static amp_recompute cheap_recompute(const amp_node *node)
@@ -111,19 +109,19 @@ static amp_status judge(const chooser *c, const amp_recompute *chosen, size_t *b
                         amp_error *error)
 {
     amp_plan *plan;
-    amp_call call = c->call;
-    AMP_TRY(amp_plan_create(c->network, c->key, c->low, c->gradients, chosen, &call, &plan, error));
+    amp_plan_request request = c->request;
+    request.recompute = chosen;
+    AMP_TRY(amp_plan_create(&request, &plan, error));
     *bytes = plan->arena.total;
     *again = amp_recompute_cost_of(plan).again;
-    amp_plan_free(plan, call.backend);
+    amp_plan_free(plan, request.call.backend);
     return AMP_OK;
 }
 
 /* Cuts the network into `segments` and repeats more and more of them until the plan fits. Updates c->best if
  * the result fits and repeats less arithmetic than the best choice so far, or, while nothing fits, takes less
  * memory. */
-static amp_status fit(chooser *c, int segments, size_t budget, size_t *best_bytes, double *best_again,
-                      amp_error *error)
+static amp_status fit(chooser *c, int segments, size_t budget, amp_error *error)
 {
     amp_status status = AMP_OK;
     amp_recompute *chosen = amp_allocated(calloc((size_t)c->whole->count + 1, sizeof *chosen));
@@ -134,10 +132,10 @@ static amp_status fit(chooser *c, int segments, size_t budget, size_t *best_byte
         mark(c, repeated, chosen);
         status = judge(c, chosen, &bytes, &again, error);
         fits = bytes <= budget;
-        int better = *best_bytes <= budget ? fits && again < *best_again : bytes < *best_bytes;
+        int better = c->bytes <= budget ? fits && again < c->again : bytes < c->bytes;
         if (status != AMP_OK || !better) continue;
-        *best_bytes = bytes;
-        *best_again = again;
+        c->bytes = bytes;
+        c->again = again;
         memcpy(c->best, chosen, (size_t)c->whole->count * sizeof *chosen);
     }
     free(chosen);
@@ -147,8 +145,7 @@ static amp_status fit(chooser *c, int segments, size_t budget, size_t *best_byte
 static amp_status choose(chooser *c, const amp_recompute_settings *settings, amp_error *error)
 {
     static const int tried[] = { 2, 3, 4, 6, 8, 12, 16, 24 };
-    size_t bytes = c->whole->arena.total;
-    double again = 0;
+    c->bytes = c->whole->arena.total;
     for (int i = 0; i < c->whole->count; i++)
         c->best[i] = c->whole->nodes[i].desc.recompute ? AMP_RECOMPUTE_ALL : AMP_RECOMPUTE_NOTHING;
     if (!settings->on) return AMP_OK;
@@ -157,11 +154,11 @@ static amp_status choose(chooser *c, const amp_recompute_settings *settings, amp
         mark(c, settings->segments - 1, c->best); /* the last one would be repeated right away */
         return AMP_OK;
     }
-    if (bytes > settings->budget) AMP_TRY(fit(c, 1, settings->budget, &bytes, &again, error));
-    if (bytes <= settings->budget) return AMP_OK; /* without recomputation, or with only cheap ones: no cut
+    if (c->bytes > settings->budget) AMP_TRY(fit(c, 1, settings->budget, error));
+    if (c->bytes <= settings->budget) return AMP_OK; /* without recomputation, or with only cheap ones: no cut
                                                      costs less */
     for (size_t k = 0; k < sizeof tried / sizeof *tried && tried[k] <= c->whole->count / 2; k++)
-        AMP_TRY(fit(c, tried[k], settings->budget, &bytes, &again, error));
+        AMP_TRY(fit(c, tried[k], settings->budget, error));
     return AMP_OK;
 }
 
@@ -171,22 +168,18 @@ static int has_marks(const amp_network_desc *network)
     return 0;
 }
 
-amp_status amp_recompute_choose(const amp_network_desc *network, const amp_plan_key *key, amp_dtype low,
-                                const amp_gradients *gradients, amp_call *call,
-                                const amp_recompute_settings *settings, amp_recompute *chosen,
-                                amp_error *error)
+amp_status amp_recompute_choose(const amp_plan_request *request, const amp_recompute_settings *settings,
+                                amp_recompute *chosen, amp_error *error)
 {
-    amp_plan *whole;
-    if (!key->keeps_state || !(settings->on || has_marks(network))) return AMP_OK;
-    chooser c = { .network = network, .key = key, .low = low, .gradients = gradients, .call = *call,
-                  .best = chosen };
-    c.call.outline = 1;
-    AMP_TRY(amp_plan_create(network, key, low, gradients, NULL, &c.call, &whole, error));
-    c.whole = whole;
-    c.layers = amp_allocated(calloc((size_t)network->count + 1, sizeof *c.layers));
+    if (!request->key->keeps_state || !(settings->on || has_marks(request->network))) return AMP_OK;
+    chooser c = { .request = *request, .best = chosen };
+    c.request.call.outline = 1;
+    c.request.recompute = NULL;
+    AMP_TRY(amp_plan_create(&c.request, &c.whole, error));
+    c.layers = amp_allocated(calloc((size_t)c.whole->count + 1, sizeof *c.layers));
     find_readers(&c);
     amp_status status = choose(&c, settings, error);
     free(c.layers);
-    amp_plan_free(whole, call->backend);
+    amp_plan_free(c.whole, request->call.backend);
     return status;
 }

@@ -23,8 +23,7 @@ typedef struct amp_recompute_settings {
 
 /* Fills chosen, an entry per layer, for amp_plan_create. If nothing fits the budget, this is the choice that
  * takes the least memory. */
-amp_status amp_recompute_choose(const amp_network_desc *, const amp_plan_key *, amp_dtype low,
-                                const amp_gradients *, amp_call *, const amp_recompute_settings *,
+amp_status amp_recompute_choose(const amp_plan_request *, const amp_recompute_settings *,
                                 amp_recompute *chosen, amp_error *);
 
 /* Operations (multiplications and additions) of one forward of the plan, and of what its backward repeats. */

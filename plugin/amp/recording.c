@@ -28,8 +28,8 @@ int amp_recording_is_off(amp_recording *r, const amp_plan *plan, const amp_backe
         snprintf(why, sizeof why, "layer %d [%s] %s", node->index, node->desc.type,
                  node->desc.kind == AMP_LAYER_HOST ? "is not computed by AMP" : "draws random numbers");
     else return plan->key.image_delta;
-    if (r->off_is_noted) return 1;
-    r->off_is_noted = r->line_is_new = 1;
+    if (r->line[0]) return 1;
+    r->line_is_new = 1;
     snprintf(r->line, sizeof r->line, "no graphs: %s", why);
     return 1;
 }

@@ -24,13 +24,12 @@ typedef struct amp_recorded {
 
 typedef struct amp_recording {
     int on;                    /* graphs=1, and no recording has failed */
-    int off_is_noted;          /* `line` has said why nothing is recorded */
     int warm;                  /* the active plan has run a forward and a backward since it became active */
     amp_recorded blocks[2];
     amp_recorded *current;     /* of the current pass; NULL: it is not recorded */
     amp_value *values, image;  /* copies of the plan's after a forward; this struct owns the array */
     char line[400];            /* a line for the user */
-    int line_is_new;           /* and whether it is still to be printed */
+    int line_is_new;           /* and whether it is still to be printed; the host clears this */
 } amp_recording;
 
 /* Whether passes of this plan cannot be recorded; the first time, `line` says why. looks: the name of the

@@ -51,10 +51,11 @@ amp_status amp_sidecar_write(const char *path, amp_engine *, const amp_run_state
                                 uint64_t weights_checksum, amp_error *);
 
 /* Reads and checks a whole sidecar. The caller owns *out. AMP_BAD_SIDECAR, with the reason, if the file is
- * not valid. parse does the same for bytes in memory, which it copies; `name` is used in messages. */
+ * not valid. parse does the same for a file's bytes, from malloc, which it owns from then on, also after a
+ * failure; `name` is used in messages. */
 amp_status amp_sidecar_read(const char *path, amp_sidecar **out, amp_error *);
-amp_status amp_sidecar_parse(const void *bytes, size_t size, const char *name, amp_sidecar **out,
-                                amp_error *);
+amp_status amp_sidecar_parse(unsigned char *bytes, size_t size, const char *name, amp_sidecar **out,
+                             amp_error *);
 void amp_sidecar_free(amp_sidecar *);
 
 /* The state that recurrent layers carry from batch to batch, different for each rank: the number of floats,
@@ -64,7 +65,6 @@ amp_status amp_sidecar_states(const amp_engine *, float *states, amp_error *);
 
 /* states and averages are NULL here; amp_sidecar_fit_rank and amp_sidecar_fit_averages read them. */
 const amp_run_state *amp_sidecar_run(const amp_sidecar *);
-uint64_t amp_sidecar_weights(const amp_sidecar *); /* the checksum of its .weights file */
 int amp_sidecar_adam(const amp_sidecar *);         /* trained with Adam; else SGD */
 
 /* Restores the saved state in the engine. Rejects a sidecar of another network (AMP_BAD_SIDECAR) before it

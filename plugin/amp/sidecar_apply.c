@@ -2,8 +2,6 @@
  * only if the device does. */
 #include "sidecar_format.h"
 
-#include "../tensor/half.h"
-
 enum { NOTE = 256 };
 
 __attribute__((format(printf, 2, 3)))
@@ -36,11 +34,10 @@ static amp_status compare_layers(const amp_sidecar *c, const amp_parameters *e, 
     for (int i = 0; i < common; i++)
         if (!same_text(c->layers[i], e->layer_types[i]))
             return mismatch(c, error, "layer %d is [%.*s] in the file and [%s] in this network", i,
-                                      shown(c->layers[i]),
-                            c->layers[i].at, e->layer_types[i]);
+                            shown(c->layers[i]), c->layers[i].at, e->layer_types[i]);
     if (c->layer_count != e->layer_count)
         return mismatch(c, error, "the file has %d layers, and this network %d", c->layer_count,
-                                  e->layer_count);
+                        e->layer_count);
     return AMP_OK;
 }
 
@@ -57,12 +54,12 @@ static amp_status compare_params(const amp_sidecar *c, const amp_parameters *e, 
                             p->layer);
         if (s->count != p->count)
             return mismatch(c, error, "layer %d [%s] has %zu %.*s in the file and %zu in this network",
-                                      p->layer,
-                            e->layer_types[p->layer], s->count, shown(s->name), s->name.at, p->count);
+                            p->layer, e->layer_types[p->layer], s->count, shown(s->name), s->name.at,
+                            p->count);
     }
     if (c->param_count != e->param_count)
         return mismatch(c, error, "the file has %d parameters, and this network %d", c->param_count,
-                                  e->param_count);
+                        e->param_count);
     return AMP_OK;
 }
 
@@ -85,8 +82,7 @@ static amp_status compare_statistics(const amp_sidecar *c, const amp_parameters 
     }
     if (c->statistics_count != e->statistics_count)
         return mismatch(c, error, "the file has %d arrays of statistics, and this network %d",
-                                  c->statistics_count,
-                        e->statistics_count);
+                        c->statistics_count, e->statistics_count);
     return AMP_OK;
 }
 
@@ -116,16 +112,7 @@ typedef struct copier { amp_backend *backend; amp_error *error; } copier;
 
 static amp_status copy_array(const copier *c, float *to, const unsigned char *from, size_t count)
 {
-    float stage[AMP_SIDECAR_STAGE];
-    while (count) {
-        size_t part = count < AMP_SIDECAR_STAGE ? count : AMP_SIDECAR_STAGE;
-        for (size_t k = 0; k < part; k++) stage[k] = amp_bits_float(amp_fetch_u32(from + 4 * k));
-        AMP_TRY(c->backend->upload(c->backend, to, stage, part * sizeof *to, c->error));
-        to += part;
-        from += 4 * part;
-        count -= part;
-    }
-    return AMP_OK;
+    return c->backend->upload(c->backend, to, from, count * sizeof *to, c->error);
 }
 
 /* Writes zeros if the file has no such array: gradients between steps, moments after a change of
@@ -172,13 +159,13 @@ static amp_status copy_all(const copier *copy, const amp_sidecar *c, amp_engine 
 amp_status amp_sidecar_apply(const amp_sidecar *c, amp_engine *engine, char note[NOTE],
                                 amp_error *error)
 {
-    const amp_parameters *e = amp_engine_parameters(engine);
+    const amp_parameters *e = &engine->parameters;
     int renewed = 0;
     note[0] = 0;
     AMP_TRY(compare_layers(c, e, error));
     AMP_TRY(compare_params(c, e, error));
     AMP_TRY(compare_statistics(c, e, error));
-    AMP_TRY(amp_engine_prepare_training(engine, error));
+    AMP_TRY(amp_parameters_take(&engine->parameters, error));
     copier copy = { e->backend, error };
 
     if (c->adam != e->adam)
@@ -187,11 +174,8 @@ amp_status amp_sidecar_apply(const amp_sidecar *c, amp_engine *engine, char note
     else if (c->adamw != e->adamw)
         add_note(note, "the optimizer was %s and is %s now: its moments are kept",
                  c->adamw ? "AdamW" : "Adam", e->adamw ? "AdamW" : "Adam");
-    amp_scaler scaler = resumed_scaler(amp_engine_scaler(engine), &c->scaler, note);
-    amp_engine_set_scaler(engine, &scaler);
-    amp_spikes spikes = *amp_engine_spikes(engine);
-    amp_spikes_resume(&spikes, &c->spikes);
-    amp_engine_set_spikes(engine, &spikes);
+    engine->scaler = resumed_scaler(&engine->scaler, &c->scaler, note);
+    amp_spikes_resume(&engine->spikes, &c->spikes);
     for (int i = 0; i < e->statistics_count; i++) renewed += starts_anew(c, e, i);
     if (renewed) add_note(note, "the batch has changed: recurrent layers start from an empty state");
     return copy_all(&copy, c, engine, e);
@@ -200,7 +184,7 @@ amp_status amp_sidecar_apply(const amp_sidecar *c, amp_engine *engine, char note
 amp_status amp_sidecar_fit_rank(const amp_sidecar *c, amp_engine *engine, int rank, int ranks,
                                    char note[NOTE], amp_error *error)
 {
-    const amp_parameters *e = amp_engine_parameters(engine);
+    const amp_parameters *e = &engine->parameters;
     size_t count = amp_sidecar_state_count(engine);
     int saved = c->run.ranks > 1 ? c->run.ranks : 1;
     int own = saved == ranks && c->state_count == count; /* the file has this rank's own state;
@@ -228,11 +212,9 @@ amp_status amp_sidecar_fit_averages(const amp_sidecar *c, const amp_average *ave
     if (!c->average_count || !count) return AMP_OK;
     for (int i = 0; i < count && !differ; i++) differ = c->averages[i].count != averages[i].count;
     if (differ) return mismatch(c, error, "other weights are averaged");
-    for (int i = 0; i < count; i++) {
-        const unsigned char *from = c->averages[i].arrays[AMP_SAVED_AVERAGE];
-        for (size_t k = 0; k < averages[i].count; k++)
-            averages[i].values[k] = amp_bits_float(amp_fetch_u32(from + 4 * k));
-    }
+    for (int i = 0; i < count; i++)
+        memcpy(averages[i].values, c->averages[i].arrays[AMP_SAVED_AVERAGE],
+               averages[i].count * sizeof(float));
     return AMP_OK;
 }
 
@@ -253,7 +235,7 @@ static void multiply(float *array, size_t count, double factor)
 
 void amp_sidecar_fit_batch(const amp_sidecar *c, amp_engine *engine, int images, char note[NOTE])
 {
-    const amp_parameters *e = amp_engine_parameters(engine);
+    const amp_parameters *e = &engine->parameters;
     double saved = (double)c->run.batch * c->run.subdivisions, factor = images / saved;
     if (!(saved > 0) || saved == images) return;
     for (int i = 0; i < e->param_count; i++) {

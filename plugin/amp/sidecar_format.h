@@ -77,49 +77,38 @@ static inline int amp_saved_wanted(amp_saved_kind kind, int adam, int unsaved, i
     }
 }
 
-/* Numbers as bytes. */
-static inline void amp_store_u32(unsigned char *at, uint32_t value)
+/* Numbers in the file, which may have any alignment. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "memory and the file have the same byte order");
+static inline void amp_store_u32(void *at, uint32_t value) { memcpy(at, &value, sizeof value); }
+static inline void amp_store_u64(void *at, uint64_t value) { memcpy(at, &value, sizeof value); }
+static inline uint32_t amp_fetch_u32(const void *at)
 {
-    for (int k = 0; k < 4; k++) at[k] = (unsigned char)(value >> 8 * k);
+    uint32_t value; memcpy(&value, at, sizeof value); return value;
 }
-static inline void amp_store_u64(unsigned char *at, uint64_t value)
+static inline uint64_t amp_fetch_u64(const void *at)
 {
-    for (int k = 0; k < 8; k++) at[k] = (unsigned char)(value >> 8 * k);
-}
-static inline uint32_t amp_fetch_u32(const unsigned char *at)
-{
-    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
-}
-static inline uint64_t amp_fetch_u64(const unsigned char *at)
-{
-    return (uint64_t)amp_fetch_u32(at) | (uint64_t)amp_fetch_u32(at + 4) << 32;
+    uint64_t value; memcpy(&value, at, sizeof value); return value;
 }
 
-/* Floats in the staging buffer through which arrays are copied between the file and the backend's memory,
- * which may be a device's. */
-enum { AMP_SIDECAR_STAGE = 1 << 12 };
-
-/* The fields of a record, in the file's order: the offset in the struct, and `count` numbers of 4 or 8 bytes;
- * a field of another size is an array of bytes. */
-typedef struct amp_saved_field { size_t offset, size, count; } amp_saved_field;
+/* The fields of a record, in the file's order: the offset in the struct, and the number of bytes. */
+typedef struct amp_saved_field { size_t offset, size; } amp_saved_field;
 
 _Static_assert(sizeof(unsigned long) == 8, "amp_scaler's counters have 8 bytes in the file");
 
-#define F(name) { offsetof(amp_scaler, name), sizeof ((amp_scaler *)0)->name, 1 }
+#define F(name) { offsetof(amp_scaler, name), sizeof ((amp_scaler *)0)->name }
 static const amp_saved_field amp_saved_scaler[] = {
     F(scale), F(enabled), F(dynamic), F(growth_factor), F(backoff_factor), F(growth_interval),
     F(growth_tracker), F(min_scale), F(max_scale), F(hysteresis), F(hysteresis_tracker), F(steps), F(skipped),
     F(stuck), { 0 } };
 #undef F
-#define F(name) { offsetof(amp_run_state, name), sizeof ((amp_run_state *)0)->name, 1 }
+#define F(name) { offsetof(amp_run_state, name), sizeof ((amp_run_state *)0)->name }
 static const amp_saved_field amp_saved_run[] = {
     F(seen), F(t), F(steps), F(skipped), F(width), F(height), F(batch), F(subdivisions), F(window), F(seeded),
     F(seed), F(next_job), F(random), F(looped), F(loop_count), F(average_loss), { 0 } };
 #undef F
-#define F(name, count) { offsetof(amp_spikes, name), sizeof ((amp_spikes *)0)->name / (count), count }
+#define F(name) { offsetof(amp_spikes, name), sizeof ((amp_spikes *)0)->name }
 static const amp_saved_field amp_saved_spikes[] = {
-    F(dropped, 1), F(loss, 1), F(norms.seen, 1), F(norms.values, AMP_SPIKE_WINDOW), F(losses.seen, 1),
-    F(losses.values, AMP_SPIKE_WINDOW), { 0 } };
+    F(dropped), F(loss), F(norms.seen), F(norms.values), F(losses.seen), F(losses.values), { 0 } };
 #undef F
 
 /* Text inside the file's bytes, not terminated. */

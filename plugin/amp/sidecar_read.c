@@ -40,14 +40,10 @@ static uint64_t take_u64(cursor *c) { return amp_fetch_u64(take(c, 8)); }
 /* Fills the struct at `to` from a record. Returns 0 if the record has another size. */
 static int take_fields(cursor *c, const amp_saved_field *fields, void *to)
 {
-    for (const amp_saved_field *f = fields; f->size; f++)
-        for (size_t k = 0; k < f->count && !c->broken; k++) {
-            unsigned char *at = (unsigned char *)to + f->offset + k * f->size;
-            uint64_t wide = f->size == 8 ? take_u64(c) : 0;
-            uint32_t narrow = f->size == 4 ? take_u32(c) : 0;
-            const void *from = f->size == 8 ? &wide : f->size == 4 ? (const void *)&narrow : take(c, f->size);
-            if (!c->broken) memcpy(at, from, f->size);
-        }
+    for (const amp_saved_field *f = fields; f->size; f++) {
+        const unsigned char *from = take(c, f->size);
+        if (!c->broken) memcpy((char *)to + f->offset, from, f->size);
+    }
     return !c->broken && !left(c);
 }
 
@@ -286,9 +282,8 @@ static amp_status read_file(amp_sidecar *c, amp_error *error)
     return read_records(c, amp_fetch_u32(b + 36), error);
 }
 
-/* The sidecar takes ownership of bytes, also on failure. */
-static amp_status adopt(unsigned char *bytes, size_t size, const char *name, amp_sidecar **out,
-                        amp_error *error)
+amp_status amp_sidecar_parse(unsigned char *bytes, size_t size, const char *name, amp_sidecar **out,
+                             amp_error *error)
 {
     amp_sidecar *c = amp_allocated(calloc(1, sizeof *c));
     *out = NULL;
@@ -299,14 +294,6 @@ static amp_status adopt(unsigned char *bytes, size_t size, const char *name, amp
     if (status == AMP_OK) *out = c;
     else amp_sidecar_free(c);
     return status;
-}
-
-amp_status amp_sidecar_parse(const void *bytes, size_t size, const char *name, amp_sidecar **out,
-                                amp_error *error)
-{
-    unsigned char *copy = amp_allocated(malloc(size ? size : 1));
-    if (size) memcpy(copy, bytes, size);
-    return adopt(copy, size, name, out, error);
 }
 
 static amp_status cannot_read(const char *path, const char *why, amp_error *error)
@@ -339,7 +326,7 @@ static amp_status load(int file, const char *path, amp_sidecar **out, amp_error 
         free(bytes);
         return cannot_read(path, why, error);
     }
-    return adopt(bytes, size, path, out, error);
+    return amp_sidecar_parse(bytes, size, path, out, error);
 }
 
 amp_status amp_sidecar_read(const char *path, amp_sidecar **out, amp_error *error)
@@ -369,5 +356,4 @@ void amp_sidecar_free(amp_sidecar *c)
 }
 
 const amp_run_state *amp_sidecar_run(const amp_sidecar *c) { return &c->run; }
-uint64_t amp_sidecar_weights(const amp_sidecar *c) { return c->weights; }
 int amp_sidecar_adam(const amp_sidecar *c) { return c->adam; }

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "../files/checksum.h"
-#include "../tensor/half.h"
 
 /* ---- the records before the arrays ---- */
 
@@ -24,19 +23,8 @@ static void put(head *h, const void *bytes, size_t size)
     h->size += size;
 }
 
-static void put_u32(head *h, uint32_t value)
-{
-    unsigned char bytes[4];
-    amp_store_u32(bytes, value);
-    put(h, bytes, sizeof bytes);
-}
-
-static void put_u64(head *h, uint64_t value)
-{
-    unsigned char bytes[8];
-    amp_store_u64(bytes, value);
-    put(h, bytes, sizeof bytes);
-}
+static void put_u32(head *h, uint32_t value) { put(h, &value, sizeof value); }
+static void put_u64(head *h, uint64_t value) { put(h, &value, sizeof value); }
 
 static void put_text(head *h, const char *text)
 {
@@ -63,15 +51,7 @@ static void end_record(head *h, size_t content)
 static void put_record(head *h, uint32_t tag, const amp_saved_field *fields, const void *from)
 {
     size_t record = begin_record(h, tag);
-    for (const amp_saved_field *f = fields; f->size; f++)
-        for (size_t k = 0; k < f->count; k++) {
-            const unsigned char *at = (const unsigned char *)from + f->offset + k * f->size;
-            uint32_t narrow;
-            uint64_t wide;
-            if (f->size == 4) put_u32(h, (memcpy(&narrow, at, 4), narrow));
-            else if (f->size == 8) put_u64(h, (memcpy(&wide, at, 8), wide));
-            else put(h, at, f->size);
-        }
+    for (const amp_saved_field *f = fields; f->size; f++) put(h, (const char *)from + f->offset, f->size);
     end_record(h, record);
 }
 
@@ -101,12 +81,9 @@ static void put_network(head *h, const amp_parameters *e)
 /* ---- the arrays ---- */
 
 typedef struct content {
-    const amp_parameters *parameters;
-    const amp_scaler *scaler;
-    const amp_spikes *spikes;
+    const amp_engine *engine;
     const amp_run_state *run;
     uint64_t weights_checksum;
-    size_t state_count;
 } content;
 
 typedef struct saved_array { amp_saved_kind kind; int index; const float *values; size_t count; } saved_array;
@@ -115,7 +92,7 @@ typedef struct saved_array { amp_saved_kind kind; int index; const float *values
  * of each entry. */
 static uint32_t list_arrays(const content *c, saved_array *list)
 {
-    const amp_parameters *e = c->parameters;
+    const amp_parameters *e = &c->engine->parameters;
     uint32_t count = 0;
     for (int i = 0; i < e->param_count; i++) {
         const amp_param *p = &e->params[i];
@@ -142,14 +119,18 @@ static uint32_t list_arrays(const content *c, saved_array *list)
 
 enum { ARRAY_HEAD = 12 + AMP_SIDECAR_ARRAY_HEAD_BYTES };
 
+/* Floats in the staging buffer for arrays that may be in a device's memory. */
+enum { STAGE = 1 << 12 };
+
 static void put_ranks(head *h, const content *c)
 {
-    size_t record = begin_record(h, AMP_TAG_RANKS), each = c->run->states ? c->state_count : 0;
+    size_t record = begin_record(h, AMP_TAG_RANKS);
+    size_t each = c->run->states ? amp_sidecar_state_count(c->engine) : 0;
     uint32_t ranks = c->run->ranks > 1 ? (uint32_t)c->run->ranks : 1;
     put_u32(h, ranks);
     put_u32(h, c->run->wire > 0 ? (uint32_t)c->run->wire : 0);
     put_u32(h, c->run->sync_batchnorm > 0);
-    for (size_t k = each; k < each * ranks; k++) put_u32(h, amp_float_bits(c->run->states[k]));
+    if (each) put(h, c->run->states + each, each * (ranks - 1) * sizeof(float));
     end_record(h, record);
 }
 
@@ -163,22 +144,23 @@ static void put_averages(head *h, const amp_run_state *run)
 
 static void put_head(head *h, const content *c, const saved_array *list, uint32_t arrays)
 {
+    const amp_engine *e = c->engine;
     uint64_t size = AMP_SIDECAR_TRAILER_BYTES;
-    uint32_t version = c->spikes->factor > 0 ? AMP_SIDECAR_VERSION : AMP_SIDECAR_VERSION_WITHOUT_SPIKES;
+    uint32_t version = e->spikes.factor > 0 ? AMP_SIDECAR_VERSION : AMP_SIDECAR_VERSION_WITHOUT_SPIKES;
     for (uint32_t i = 0; i < arrays; i++) size += ARRAY_HEAD + (uint64_t)list[i].count * 4;
     put(h, AMP_SIDECAR_MAGIC, 8);
     put_u32(h, version);
     put_u32(h, AMP_SIDECAR_HEADER_BYTES);
     put_u64(h, 0); /* the file's size, filled in later */
     put_u64(h, c->weights_checksum);
-    put_u32(h, c->parameters->adamw ? 2 : c->parameters->adam != 0);
+    put_u32(h, e->parameters.adamw ? 2 : e->parameters.adam != 0);
     put_u32(h, AMP_SIDECAR_RECORDS_OF(version) + arrays);
-    put_record(h, AMP_TAG_SCALER, amp_saved_scaler, c->scaler);
+    put_record(h, AMP_TAG_SCALER, amp_saved_scaler, &e->scaler);
     put_record(h, AMP_TAG_RUN, amp_saved_run, c->run);
-    put_network(h, c->parameters);
+    put_network(h, &e->parameters);
     put_ranks(h, c);
     put_averages(h, c->run);
-    if (version == AMP_SIDECAR_VERSION) put_record(h, AMP_TAG_SPIKES, amp_saved_spikes, c->spikes);
+    if (version == AMP_SIDECAR_VERSION) put_record(h, AMP_TAG_SPIKES, amp_saved_spikes, &e->spikes);
     amp_store_u64(h->bytes + 16, h->size + size);
 }
 
@@ -186,7 +168,7 @@ static void put_head(head *h, const content *c, const saved_array *list, uint32_
 
 size_t amp_sidecar_state_count(const amp_engine *engine)
 {
-    const amp_parameters *e = amp_engine_parameters(engine);
+    const amp_parameters *e = &engine->parameters;
     size_t count = 0;
     for (int i = 0; i < e->statistics_count; i++)
         if (amp_saved_is_state(e, i)) count += e->statistics[i].count;
@@ -195,7 +177,7 @@ size_t amp_sidecar_state_count(const amp_engine *engine)
 
 amp_status amp_sidecar_states(const amp_engine *engine, float *states, amp_error *error)
 {
-    const amp_parameters *e = amp_engine_parameters(engine);
+    const amp_parameters *e = &engine->parameters;
     for (int i = 0; i < e->statistics_count; i++) {
         const amp_statistics *s = &e->statistics[i];
         if (!amp_saved_is_state(e, i)) continue;
@@ -228,7 +210,7 @@ static amp_status write_array(sink *s, const saved_array *a, amp_backend *backen
 {
     unsigned char record[ARRAY_HEAD];
     const float *from = a->values;
-    float stage[AMP_SIDECAR_STAGE];
+    float stage[STAGE];
     amp_store_u32(record, AMP_TAG_ARRAY);
     amp_store_u64(record + 4, AMP_SIDECAR_ARRAY_HEAD_BYTES + (uint64_t)a->count * 4);
     amp_store_u32(record + 12, a->kind);
@@ -236,11 +218,9 @@ static amp_status write_array(sink *s, const saved_array *a, amp_backend *backen
     amp_store_u64(record + 20, a->count);
     write_bytes(s, record, sizeof record);
     for (size_t left = a->count, part; left && !s->failure; left -= part, from += part) {
-        part = left < AMP_SIDECAR_STAGE ? left : AMP_SIDECAR_STAGE;
+        part = left < STAGE ? left : STAGE;
         if (a->kind == AMP_SAVED_AVERAGE) memcpy(stage, from, part * sizeof *from);
         else AMP_TRY(backend->download(backend, stage, from, part * sizeof *from, error));
-        for (size_t k = 0; k < part; k++)
-            amp_store_u32((unsigned char *)&stage[k], amp_float_bits(stage[k]));
         write_bytes(s, stage, part * sizeof *from);
     }
     return AMP_OK;
@@ -266,11 +246,6 @@ static amp_status check_state(const amp_parameters *e, amp_error *error)
     return AMP_OK;
 }
 
-static amp_status cannot_write(const char *path, int why, amp_error *error)
-{
-    return amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", path, strerror(why));
-}
-
 /* Writes the file's contents and flushes them to disk. */
 static amp_status write_contents(sink *s, const char *path, const content *c, head *h, saved_array *list,
                                  int regular, amp_error *error)
@@ -281,11 +256,11 @@ static amp_status write_contents(sink *s, const char *path, const content *c, he
     amp_checksum_start(&s->sum);
     write_bytes(s, h->bytes, h->size);
     for (uint32_t i = 0; i < arrays && !s->failure; i++)
-        AMP_TRY(write_array(s, &list[i], c->parameters->backend, error));
+        AMP_TRY(write_array(s, &list[i], c->engine->backend, error));
     amp_store_u64(trailer, amp_checksum_value(&s->sum));
     if (!s->failure) write_bytes(s, trailer, sizeof trailer);
     if (!s->failure && regular && fsync(s->file) != 0) s->failure = errno;
-    return s->failure ? cannot_write(path, s->failure, error) : AMP_OK;
+    return s->failure ? amp_cannot_write(path, s->failure, error) : AMP_OK;
 }
 
 static amp_status write_file(sink *s, const char *path, const content *c, head *h, saved_array *list,
@@ -293,10 +268,10 @@ static amp_status write_file(sink *s, const char *path, const content *c, head *
 {
     struct stat info;
     s->file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (s->file < 0) return cannot_write(path, errno, error);
+    if (s->file < 0) return amp_cannot_write(path, errno, error);
     int regular = fstat(s->file, &info) == 0 && S_ISREG(info.st_mode); /* do not remove a device */
     amp_status status = write_contents(s, path, c, h, list, regular, error);
-    if (close(s->file) != 0 && status == AMP_OK) status = cannot_write(path, errno, error);
+    if (close(s->file) != 0 && status == AMP_OK) status = amp_cannot_write(path, errno, error);
     if (status != AMP_OK && regular) unlink(path);
     return status;
 }
@@ -304,11 +279,11 @@ static amp_status write_file(sink *s, const char *path, const content *c, head *
 amp_status amp_sidecar_write(const char *path, amp_engine *engine, const amp_run_state *run,
                                 uint64_t weights_checksum, amp_error *error)
 {
-    AMP_TRY(amp_engine_prepare_training(engine, error)); /* a network that never trained is saved too */
-    content c = { amp_engine_parameters(engine), amp_engine_scaler(engine), amp_engine_spikes(engine), run,
-                  weights_checksum, amp_sidecar_state_count(engine) };
-    AMP_TRY(check_state(c.parameters, error));
-    size_t entries = (size_t)(c.parameters->param_count + c.parameters->statistics_count);
+    AMP_TRY(amp_parameters_take(&engine->parameters, error)); /* a network that never trained is saved too */
+    const amp_parameters *e = &engine->parameters;
+    content c = { engine, run, weights_checksum };
+    AMP_TRY(check_state(e, error));
+    size_t entries = (size_t)(e->param_count + e->statistics_count);
     size_t averages = (size_t)run->average_count;
     saved_array *list = amp_allocated(malloc((entries * AMP_SAVED_KINDS + averages + 1) * sizeof *list));
     head h = { .bytes = amp_allocated(malloc(4096)), .room = 4096 };

@@ -60,8 +60,6 @@ int amp_spikes_too_many(const amp_spikes *s)
     return s->dropped > AMP_SPIKE_FREE_DROPS && (double)s->dropped > AMP_SPIKE_SHARE * steps;
 }
 
-void amp_spikes_reset(amp_spikes *s) { *s = (amp_spikes){ .factor = s->factor, .drop = s->drop }; }
-
 void amp_spikes_resume(amp_spikes *s, const amp_spikes *saved)
 {
     amp_spikes settings = *s;

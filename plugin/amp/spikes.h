@@ -51,8 +51,6 @@ void amp_spikes_take(amp_spikes *, double norm, double loss);
  * steps (taken and dropped). */
 int amp_spikes_too_many(const amp_spikes *);
 
-/* Back to the state before the first step; settings are kept. */
-void amp_spikes_reset(amp_spikes *);
 /* Continues from a saved state; this struct's settings are kept. */
 void amp_spikes_resume(amp_spikes *, const amp_spikes *saved);
 /* What is wrong with a state read from a file, or NULL if the functions above can have produced it. */

@@ -1,5 +1,6 @@
 /* The argument checks of operations, the same for every backend: reject tensors that break backend.h's rules,
- * or whose shapes do not match. Each error is one line. */
+ * or whose shapes do not match. Each error is one line. What the check of the .cfg has made sure of (windows
+ * of max pooling, masks and anchors of yolo) is not checked again. */
 #pragma once
 
 #include <limits.h>
@@ -25,6 +26,15 @@ static inline amp_status amp_check_pair(const char *operation, const amp_tensor 
         return amp_fail(error, AMP_BACKEND_FAILED, "%s: its tensors must be NHWC", operation);
     if (a->dtype == b->dtype && a->shape.n == b->shape.n
         && (!same_shape || amp_shape_equal(a->shape, b->shape))) return AMP_OK;
+    return amp_refuse_pair(AMP_BACKEND_FAILED, operation, a, b, error);
+}
+
+/* The same, where b's shape follows from a's. */
+static inline amp_status amp_check_shape(const char *operation, const amp_tensor *a, const amp_tensor *b,
+                                         amp_shape of_b, amp_error *error)
+{
+    AMP_TRY(amp_check_pair(operation, a, b, 0, error));
+    if (amp_shape_equal(b->shape, of_b)) return AMP_OK;
     return amp_refuse_pair(AMP_BACKEND_FAILED, operation, a, b, error);
 }
 
@@ -67,37 +77,25 @@ static inline amp_status amp_check_conv(const amp_conv_desc *d, const char *pass
     return amp_fail(error, AMP_BAD_NETWORK, "%s: %s", text, why);
 }
 
-enum { AMP_MAX_WINDOW = 15 }; /* of max pooling: with 15·15 places, indices stay below 255, which means
-                                 "none" */
-
-static inline amp_status amp_check_maxpool(const amp_tensor *x, const amp_tensor *y, int size, int stride,
-                                           int pad, amp_error *error)
+static inline amp_status amp_check_maxpool(const amp_tensor *x, const amp_tensor *y, amp_error *error)
 {
-    AMP_TRY(amp_check_pair("max pooling", x, y, 0, error));
-    if (x->shape.c != y->shape.c) return amp_refuse_pair(AMP_BACKEND_FAILED, "max pooling", x, y, error);
-    if (size < 1 || size > AMP_MAX_WINDOW || stride < 1 || pad < 0)
-        return amp_fail(error, AMP_UNSUPPORTED,
-                        "max pooling: size=%d stride=%d padding=%d; size must be 1 to %d, "
-                        "stride at least 1, padding at least 0", size, stride, pad, AMP_MAX_WINDOW);
-    return AMP_OK;
+    const amp_shape s = y->shape;
+    return amp_check_shape("max pooling", x, y, (amp_shape){ s.n, x->shape.c, s.h, s.w }, error);
 }
 
 static inline amp_status amp_check_avgpool(const amp_tensor *image, const amp_tensor *average,
                                            amp_error *error)
 {
-    const amp_shape wanted = { image->shape.n, image->shape.c, 1, 1 };
-    AMP_TRY(amp_check_pair("average pooling", image, average, 0, error));
-    if (amp_shape_equal(average->shape, wanted)) return AMP_OK;
-    return amp_refuse_pair(AMP_BACKEND_FAILED, "average pooling", image, average, error);
+    const amp_shape s = image->shape;
+    return amp_check_shape("average pooling", image, average, (amp_shape){ s.n, s.c, 1, 1 }, error);
 }
 
 static inline amp_status amp_check_upsample(const amp_tensor *small, const amp_tensor *large, int stride,
                                             amp_error *error)
 {
-    const amp_shape s = small->shape, wanted = { s.n, s.c, s.h * stride, s.w * stride };
-    AMP_TRY(amp_check_pair("upsampling", small, large, 0, error));
-    if (stride >= 1 && amp_shape_equal(large->shape, wanted)) return AMP_OK;
-    return amp_refuse_pair(AMP_BACKEND_FAILED, "upsampling", small, large, error);
+    const amp_shape s = small->shape;
+    return amp_check_shape("upsampling", small, large, (amp_shape){ s.n, s.c, s.h * stride, s.w * stride },
+                           error);
 }
 
 static inline amp_status amp_check_channels(const amp_tensor *src, int src_first, const amp_tensor *dst,
@@ -140,51 +138,6 @@ static inline amp_status amp_check_shortcut(const amp_tensor *x, const amp_tenso
     return amp_fail(error, AMP_UNSUPPORTED,
                     "shortcut: %dx%d and %dx%d (h,w); height and width must differ by the same factor",
                     x->shape.h, x->shape.w, from->shape.h, from->shape.w);
-}
-
-/* dx may be NULL. */
-static inline amp_status amp_check_yolo(const amp_tensor *x, const amp_yolo_desc *d, const amp_tensor *dx,
-                                        amp_error *error)
-{
-    AMP_TRY(amp_check_pair("yolo", x, dx ? dx : x, 1, error));
-    if (d->n < 1 || d->n > AMP_YOLO_MAX_ANCHORS || d->total < 1 || d->total > AMP_YOLO_MAX_ANCHORS)
-        return amp_fail(error, AMP_UNSUPPORTED, "yolo: boxes of a cell: %d, anchors: %d; both must be 1 to "
-                                                "%d",
-                        d->n, d->total, AMP_YOLO_MAX_ANCHORS);
-    for (int k = 0; k < d->n; k++)
-        if (d->mask[k] < 0 || d->mask[k] >= d->total)
-            return amp_fail(error, AMP_BACKEND_FAILED, "yolo: mask has %d, but there are %d anchors",
-                            d->mask[k], d->total);
-    if (d->classes < 1 || x->shape.c % d->n || x->shape.c / d->n != 5 + d->classes)
-        return amp_fail(error, AMP_BACKEND_FAILED, "yolo: %d boxes of 5 + %d numbers do not make %d channels",
-                        d->n, d->classes, x->shape.c);
-    if (d->label_size < 5 || d->max_boxes < 0 || d->max_boxes > d->truths / d->label_size)
-        return amp_fail(error, AMP_BACKEND_FAILED, "yolo: %d boxes per image do not fit in %d numbers",
-                        d->max_boxes, d->truths);
-    return AMP_OK;
-}
-
-static inline amp_status amp_check_yolo_output(const amp_tensor *y, const amp_yolo_desc *d, amp_error *error)
-{
-    if (y->dtype == AMP_FP32 && y->layout == AMP_NCHW && d->classes > 0 && d->n > 0
-        && y->shape.c % d->n == 0 && y->shape.c / d->n == 5 + d->classes)
-        return AMP_OK;
-    return amp_fail(error, AMP_BACKEND_FAILED,
-                    "yolo: its output must be fp32 NCHW, with %d boxes of 5 + %d numbers in %d channels",
-                    d->n, d->classes, y->shape.c);
-}
-
-/* Checks that every parameter has the arrays that its optimizer updates. */
-static inline amp_status amp_check_update(const amp_step_end *end, amp_error *error)
-{
-    int adam = end->update.adam;
-    for (int i = 0; i < end->param_count; i++) {
-        const amp_param *p = &end->params[i];
-        if (p->count && (adam ? !p->m || !p->v : !p->momentum))
-            return amp_fail(error, AMP_BACKEND_FAILED, "update: layer %d, %s has no %s", p->layer, p->name,
-                adam ? "Adam moments" : "momentum");
-    }
-    return AMP_OK;
 }
 
 /* The number of elements from a factor's first to its last, including gaps between rows; rows and columns are

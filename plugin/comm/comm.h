@@ -18,6 +18,7 @@
 #include "../tensor/status.h"
 #include "../tensor/tensor.h"
 
+struct amp_backend;
 typedef struct amp_comm amp_comm;
 
 struct amp_comm {
@@ -63,3 +64,28 @@ struct amp_comm {
     void (*abort)(amp_comm *, int status);
     void (*destroy)(amp_comm *);
 };
+
+/* ---- the ranks that a launcher such as mpirun has started ---- */
+
+/* Whether a launcher has started this process as one of several, according to the environment. */
+int amp_comm_is_launched(void);
+/* Its rank; 0 if the environment does not have it. */
+int amp_comm_launched_rank(void);
+/* Whether this program was built with MPI: mpi/ is linked, and not none/, where joining fails. */
+extern const int amp_comm_is_here;
+/* Joins the other ranks; call it at most once. After a failure, *out is set if it can be used to end the
+ * other ranks, else NULL. */
+amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_error *);
+
+/* ---- other ranks ---- */
+
+/* Threads of this program, with arrays in its memory. Fills ranks[0] to ranks[size - 1], one for each thread;
+ * each must be destroyed. After abort of one, the others' calls fail. */
+amp_status amp_comm_threads(int size, double seconds, void (*lost)(const char *line), amp_comm **ranks,
+                            amp_error *);
+
+/* GPUs: NCCL sums device memory; cpu, the comm of all ranks, each with its own GPU, does everything else.
+ * Collective. *out takes ownership of cpu, except after a failure. cuda: the backend (from
+ * amp_cuda_backend_create) whose memory is summed; it may be destroyed before *out. A sum sees what was
+ * queued on it before sum_begin, and what is queued after sum_end sees the sums; the CPU does not wait. */
+amp_status amp_comm_nccl(amp_comm *cpu, struct amp_backend *cuda, amp_comm **out, amp_error *);

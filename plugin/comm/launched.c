@@ -1,4 +1,4 @@
-#include "launch.h"
+#include "comm.h"
 
 /* Open MPI's mpirun; MPICH's mpiexec and Slurm's srun --mpi=pmi2; srun --mpi=pmix. */
 static const struct { const char *size, *rank; } launchers[] = {

@@ -1,7 +1,5 @@
-/* See threads.h. In a collective call each rank stores a pointer to its array, waits for all ranks, reads or
- * writes the others' arrays, and waits again. */
-#include "threads.h"
-
+/* Threads of one program as ranks. In a collective call each rank stores a pointer to its array, waits for
+ * all ranks, reads or writes the others' arrays, and waits again. */
 #include <pthread.h>
 #include <string.h>
 

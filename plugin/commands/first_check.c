@@ -61,7 +61,7 @@ void amp_first_check(struct network *net)
     int seconds = asked && *asked ? atoi(asked) : MOST_SECONDS;
     char note[PATH], report[PATH], line[LINE];
     if (!amp || seconds < 1 || amp_ranks_of_step() > 1) return;
-    const amp_backend *backend = amp_engine_backend(amp->engine);
+    const amp_backend *backend = amp->engine->backend;
     if (!strcmp(backend->name, "cpu") || !name_files(backend->description, note, report)) return;
     if (access(note, F_OK) == 0) return;
     fprintf(stderr, "amp: the first training on this GPU with this driver, these libraries and this plugin: "

@@ -10,7 +10,7 @@
 
 enum { MAX_LINKS = 40, LINK_BYTES = 4096 }; /* as many links as Linux follows */
 
-static amp_status cannot_write(const char *path, int why, amp_error *error)
+amp_status amp_cannot_write(const char *path, int why, amp_error *error)
 {
     return amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", path, strerror(why));
 }
@@ -79,7 +79,7 @@ amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error 
         return amp_fail(error, AMP_IO_FAILED, "%.500s: %s", name, strerror(EISDIR));
     errno = 0;
     out->direct = exists && !S_ISREG(info.st_mode);
-    if (!out->direct && !(out->target = resolve(name))) return cannot_write(name, errno, error);
+    if (!out->direct && !(out->target = resolve(name))) return amp_cannot_write(name, errno, error);
     if (exists && !out->direct && !is_same_file(out->target, &info)) {
         free(out->target);
         out->direct = 1;
@@ -131,17 +131,17 @@ static amp_status remove_leftover(const char *temporary, amp_error *error)
     if (!busy && unlink(temporary) != 0 && errno != ENOENT) why = errno;
     if (file >= 0) close(file);
     if (busy) return is_busy(temporary, error);
-    return why ? cannot_write(temporary, why, error) : AMP_OK;
+    return why ? amp_cannot_write(temporary, why, error) : AMP_OK;
 }
 
 static amp_status make_temporary(amp_safe_file *f, amp_error *error)
 {
     struct stat old;
     int exists = stat(f->target, &old) == 0;
-    if (exists && access(f->target, W_OK) != 0) return cannot_write(f->target, errno, error);
+    if (exists && access(f->target, W_OK) != 0) return amp_cannot_write(f->target, errno, error);
     AMP_TRY(remove_leftover(f->temporary, error));
     int file = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, exists ? 0600 : 0666);
-    if (file < 0) return cannot_write(f->temporary, errno, error);
+    if (file < 0) return amp_cannot_write(f->temporary, errno, error);
     if (!lock(file)) {
         close(file);
         return is_busy(f->temporary, error);
@@ -149,7 +149,7 @@ static amp_status make_temporary(amp_safe_file *f, amp_error *error)
     int why = exists ? copy_permissions(file, &old) : 0;
     f->locked = file;
     f->pending = 1;
-    return why ? cannot_write(f->temporary, why, error) : AMP_OK;
+    return why ? amp_cannot_write(f->temporary, why, error) : AMP_OK;
 }
 
 amp_status amp_safe_file_remove_leftover(const amp_safe_file *f, amp_error *error)
@@ -185,24 +185,24 @@ amp_status amp_safe_file_flush(const amp_safe_file *f, amp_error *error)
 {
     if (f->direct) return AMP_OK;
     int file = open(f->temporary, O_WRONLY | O_CLOEXEC), why = 0;
-    if (file < 0) return cannot_write(f->temporary, errno, error);
+    if (file < 0) return amp_cannot_write(f->temporary, errno, error);
     if (fsync(file) != 0) why = errno;
     if (close(file) != 0 && !why) why = errno;
-    return why ? cannot_write(f->temporary, why, error) : AMP_OK;
+    return why ? amp_cannot_write(f->temporary, why, error) : AMP_OK;
 }
 
 /* A rename is durable once its folder is on disk. Not every file system can flush a folder, and not every
  * folder may be opened; then the system flushes it later. */
-static int sync_folder_of(const char *path)
+static amp_status sync_folder_of(const char *path, amp_error *error)
 {
     size_t length = folder_length(path);
     char *folder = length ? joined(path, length, "") : joined(".", 1, "");
     int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), why = 0;
     free(folder);
-    if (file < 0) return 0;
+    if (file < 0) return AMP_OK;
     if (fsync(file) != 0 && errno == EIO) why = EIO;
     close(file);
-    return why;
+    return why ? amp_cannot_write(path, why, error) : AMP_OK;
 }
 
 static amp_status rename_file(const char *from, const char *to, amp_error *error)
@@ -214,8 +214,7 @@ static amp_status rename_file(const char *from, const char *to, amp_error *error
 amp_status amp_replace_file(const char *temporary, const char *target, amp_error *error)
 {
     AMP_TRY(rename_file(temporary, target, error));
-    int why = sync_folder_of(target);
-    return why ? cannot_write(target, why, error) : AMP_OK;
+    return sync_folder_of(target, error);
 }
 
 amp_status amp_safe_file_place(amp_safe_file *f, amp_error *error)
@@ -223,8 +222,7 @@ amp_status amp_safe_file_place(amp_safe_file *f, amp_error *error)
     if (f->direct) return AMP_OK;
     AMP_TRY(rename_file(f->temporary, f->target, error));
     amp_safe_file_leave(f);
-    int why = sync_folder_of(f->target);
-    return why ? cannot_write(f->target, why, error) : AMP_OK;
+    return sync_folder_of(f->target, error);
 }
 
 amp_status amp_safe_file_commit(amp_safe_file *f, amp_error *error)

@@ -51,6 +51,9 @@ void amp_safe_file_end(amp_safe_file *);
 /* Replaces `target` by `temporary`, as amp_safe_file_place does. */
 amp_status amp_replace_file(const char *temporary, const char *target, amp_error *);
 
+/* Fails with AMP_IO_FAILED: "cannot write PATH: " and the text of this errno. */
+amp_status amp_cannot_write(const char *path, int why, amp_error *);
+
 /* Whether a file, or anything else, has this name; name_is_taken: a dangling link counts too. */
 int amp_file_exists(const char *path);
 int amp_name_is_taken(const char *path);

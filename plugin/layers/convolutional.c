@@ -54,7 +54,8 @@ static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
     amp_tensor x, dy;
     AMP_TRY(amp_epilogue_backward(node, call, &dy, error));
     AMP_TRY(amp_value_read(call, node->inputs[0], node->form, &x, error));
-    AMP_TRY(b->conv_backward_weights(b, node->conv, x.data, dy.data, node->gradients->weights, error));
+    float *dw = amp_gradient_of(node, node->desc.weights);
+    AMP_TRY(b->conv_backward_weights(b, node->conv, x.data, dy.data, dw, error));
     if (!node->inputs[0]->wants_delta) return AMP_OK;
     int accumulate;
     amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);

@@ -78,7 +78,8 @@ static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
     amp_tensor x, dy;
     AMP_TRY(amp_epilogue_backward(node, call, &dy, error));
     AMP_TRY(amp_value_read(call, node->inputs[0], node->form, &x, error));
-    AMP_TRY(b->conv_backward_weights(b, node->conv, dy.data, x.data, node->gradients->weights, error));
+    float *dw = amp_gradient_of(node, node->desc.weights);
+    AMP_TRY(b->conv_backward_weights(b, node->conv, dy.data, x.data, dw, error));
     return node->inputs[0]->wants_delta ? give_delta(node, call, &dy, error) : AMP_OK;
 }
 

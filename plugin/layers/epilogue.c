@@ -43,8 +43,8 @@ amp_status amp_batchnorm_backward(amp_node *node, amp_call *call, const amp_tens
                                   amp_error *error)
 {
     amp_batchnorm norm = norm_of(node, call, activation);
-    norm.dscale = node->gradients->scales;
-    norm.dbias = node->gradients->biases;
+    norm.dscale = amp_gradient_of(node, node->desc.scales);
+    norm.dbias = amp_gradient_of(node, node->desc.biases);
     return call->backend->batchnorm_backward(call->backend, x, y, dy, dx, &norm, error);
 }
 
@@ -132,7 +132,8 @@ amp_tensor amp_epilogue_sums_delta(const amp_node *node)
     return delta;
 }
 
-static amp_status activation_backward(amp_node *node, amp_call *call, const amp_tensor *dx, amp_error *error)
+amp_status amp_epilogue_activation_backward(amp_node *node, amp_call *call, const amp_tensor *dx,
+                                            amp_error *error)
 {
     amp_backend *b = call->backend;
     amp_tensor sums = amp_epilogue_sums(node), dy = amp_value_delta(node->output, node->form);
@@ -149,12 +150,6 @@ amp_status amp_epilogue_backward(amp_node *node, amp_call *call, amp_tensor *sum
     *sums = amp_epilogue_sums_delta(node);
     if (d->batch_normalize)
         return amp_batchnorm_backward(node, call, &x, &y, &dy, sums, d->activation, error);
-    AMP_TRY(activation_backward(node, call, sums, error));
-    return b->bias_gradient(b, sums, node->gradients->biases, error);
-}
-
-amp_status amp_epilogue_activation_backward(amp_node *node, amp_call *call, amp_error *error)
-{
-    amp_tensor dy = amp_value_delta(node->output, node->form);
-    return activation_backward(node, call, &dy, error);
+    AMP_TRY(amp_epilogue_activation_backward(node, call, sums, error));
+    return b->bias_gradient(b, sums, amp_gradient_of(node, d->biases), error);
 }

@@ -5,15 +5,9 @@
 
 #include "layer.h"
 
-/* Where batch norm keeps its statistics, and who writes them (norm_of in epilogue.c):
- *   node->mean, variance: the batch's, in the arena. A training's forward writes them, backward reads them,
- *     and a repeated forward (call->again) normalizes with them.
- *   desc.rolling_mean, rolling_variance: the host's, which .weights files contain. The same forward updates
- *     them; a prediction normalizes with them. After a skipped step amp/parameters.c restores them.
- * The host's own code updates those of batch norm inside host layers. */
-
 /* A layer's batch norm, followed by an activation. plan requests memory for the batch statistics, which are
- * used in training; otherwise the rolling ones are. backward: dx is x's delta; it may be dy. */
+ * used in training; otherwise the rolling ones are (docs/design.md has a table of what reads and writes
+ * them). backward: dx is x's delta; it may be dy. */
 void amp_batchnorm_plan(amp_node *, amp_arena *, int forward_time, int backward_time);
 amp_status amp_batchnorm_forward(amp_node *, amp_call *, const amp_tensor *x, const amp_tensor *y,
                                  amp_activation, amp_error *);
@@ -44,5 +38,13 @@ int amp_epilogue_changes_delta(const amp_node *);
 /* The tensor that amp_epilogue_backward writes *sums to: the output's delta, which it overwrites, unless the
  * node keeps that delta. */
 amp_tensor amp_epilogue_sums_delta(const amp_node *);
-/* Turns the output's delta into that of the activation's input, in place. */
-amp_status amp_epilogue_activation_backward(amp_node *, amp_call *, amp_error *);
+/* Computes dx, the delta of the activation's input, from the output's delta. dx may be that delta itself; if
+ * the activation is linear, it must be. */
+amp_status amp_epilogue_activation_backward(amp_node *, amp_call *, const amp_tensor *dx, amp_error *);
+
+/* fold.c: batch norm is folded into the weights and the bias before it, if a network only predicts. choose,
+ * before the node is planned, sets node->folded if its kind can fold, and all resulting numbers are within
+ * the dtype's range (a gain reaches 10^6 where the variance is 0). It reads all weights. load makes the
+ * folded copies of the weights, and the bias. */
+amp_status amp_fold_choose(amp_node *, amp_backend *, amp_error *);
+amp_status amp_fold_load(amp_node *, amp_backend *, amp_error *);

@@ -66,7 +66,7 @@ typedef struct amp_layer_ops {
     amp_recompute repeats;
     amp_epilogue epilogue;
     /* In a network that only predicts, batch norm may be folded into its weights, and the activation into its
-     * convolution (fold.h). */
+     * convolution (fold.c). */
     int folds;
     /* In training, forward writes the batch's statistics to node->mean and variance, and updates the
      * description's rolling_mean and rolling_variance (epilogue.c). If 0, the host's own code updates any
@@ -215,7 +215,11 @@ typedef struct amp_host {
 
 /* Gradients of a layer's parameters, in the order of desc->params, inside the engine's memory. They outlive a
  * plan. */
-typedef struct amp_gradients { float *weights, *biases, *scales; float *all[AMP_MAX_PARAMS]; } amp_gradients;
+typedef struct amp_gradients {
+    float *all[AMP_MAX_PARAMS];
+    int param[AMP_MAX_PARAMS], count; /* each one's index among the engine's parameters, since layers may
+                                         share one; and their number */
+} amp_gradients;
 
 typedef struct amp_node amp_node;
 
@@ -252,7 +256,7 @@ struct amp_node {
 
     amp_conv *conv;
     int predicts;              /* the plan folds: nothing is kept for a backward */
-    int folded;                /* the layer's batch norm is folded into its weights (fold.h) */
+    int folded;                /* the layer's batch norm is folded into its weights (fold.c) */
     float *folded_bias;        /* and into this bias, in the backend's memory, made with the copies of
                                   weights */
     amp_recompute recompute;   /* repeated in backward, at again_time of the arena's clock; -1: not needed */
@@ -274,6 +278,14 @@ struct amp_node {
                                   node: reorg's indices, yolo's classes; or NULL */
     int result;                /* for a loss that AMP computes: its index in call->results */
 };
+
+/* The gradient of the parameter with this master; NULL if the layer does not learn it. */
+static inline float *amp_gradient_of(const amp_node *node, const float *master)
+{
+    for (int k = 0; k < node->desc.param_count; k++)
+        if (node->desc.params[k].master == master) return node->gradients->all[k];
+    return NULL;
+}
 
 /* The node's operations, as described in amp_layer_ops. An error's line begins with the layer, and the
  * backend's profiler ranges are named after it. */

@@ -24,7 +24,7 @@ static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
     amp_backend *b = call->backend;
     amp_tensor x, from, dy = amp_value_delta(node->output, node->form);
     int accumulate;
-    AMP_TRY(amp_epilogue_activation_backward(node, call, error));
+    AMP_TRY(amp_epilogue_activation_backward(node, call, &dy, error));
     AMP_TRY(read_both(node, call, &x, &from, error));
     if (node->inputs[0]->wants_delta) {
         amp_tensor dx = amp_value_delta_target(node->inputs[0], node->form, &accumulate);

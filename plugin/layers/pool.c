@@ -4,10 +4,6 @@
 static amp_status maxpool_plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time,
                                int backward_time, amp_error *error)
 {
-    if (node->desc.maxpool.size < 1 || node->desc.maxpool.size > 15)
-        return amp_fail(error, AMP_UNSUPPORTED, "layer %d [maxpool]: size = %d; AMP runs sizes 1 to 15; "
-                        "set amp=off to train it in stock fp32",
-                        node->index, node->desc.maxpool.size);
     amp_arena_keep_bytes(arena, amp_shape_count(node->output->shape), forward_time, backward_time,
                          &node->kept);
     return AMP_OK;

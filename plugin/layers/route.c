@@ -2,22 +2,8 @@
  * equal ones. With inputs of different sizes it is a host layer. */
 #include "layer.h"
 
-static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
-                       amp_error *error)
-{
-    int groups = node->desc.route.groups, group_id = node->desc.route.group_id;
-    for (int i = 0; i < node->desc.input_count; i++) {
-        int c = node->inputs[i]->shape.c;
-        if (groups < 1 || group_id < 0 || group_id >= groups || c % groups)
-            return amp_fail(error, AMP_BAD_NETWORK,
-                            "layer %d [route]: groups=%d and group_id=%d of %d channels; groups must divide "
-                            "the channels, and group_id be 0 to groups-1", node->index, groups, group_id,
-                            c);
-    }
-    return AMP_OK;
-}
-
-/* How many channels the layer takes from input i; the first one is group_id times this number. */
+/* How many channels the layer takes from input i; the first one is group_id times this number. The check of
+ * the .cfg has made sure that `groups` divides the channels. */
 static int part_of(const amp_node *node, int i) { return node->inputs[i]->shape.c / node->desc.route.groups; }
 
 static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
@@ -55,5 +41,4 @@ static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
     return AMP_OK;
 }
 
-const amp_layer_ops amp_route_ops = { .class = AMP_CLASS_PROMOTES, .plan = plan, .forward = forward,
-                                      .backward = backward };
+const amp_layer_ops amp_route_ops = { .class = AMP_CLASS_PROMOTES, .forward = forward, .backward = backward };

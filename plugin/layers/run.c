@@ -4,7 +4,6 @@
 
 #include "../backend/activate.h"
 #include "epilogue.h"
-#include "fold.h"
 
 /* Begins a phase's range in the profiler, if there is one. */
 static void begin(const amp_node *node, amp_backend *backend, const char *phase)

@@ -37,7 +37,7 @@ static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
     amp_value *input = node->inputs[0];
     amp_tensor d = amp_value_delta(node->output, node->form);
     int accumulate;
-    AMP_TRY(amp_epilogue_activation_backward(node, call, error));
+    AMP_TRY(amp_epilogue_activation_backward(node, call, &d, error));
     if (input->wants_delta) { /* alpha applies to all pixels, as in Darknet, although forward applies it
                                  only to pixels that correspond */
         amp_tensor dx = amp_value_delta_target(input, node->form, &accumulate);

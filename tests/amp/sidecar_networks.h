@@ -21,12 +21,12 @@ static amp_engine *engine_of(network *net) { return net->amp->engine; }
 static inline kept_state whole_state(network *net)
 {
     kept_state s = snapshot(net);
-    assert_int_equal(amp_engine_prepare_training(engine_of(net), NULL), AMP_OK);
-    amp_parameters e = *amp_engine_parameters(engine_of(net));
+    assert_int_equal(amp_parameters_take(&engine_of(net)->parameters, NULL), AMP_OK);
+    amp_parameters e = engine_of(net)->parameters;
     for (int i = 0; i < e.param_count; i++) keep(&s, e.params[i].grad, e.params[i].count * sizeof(float));
     for (int i = 0; i < e.statistics_count; i++)
         keep(&s, e.statistics[i].committed, e.statistics[i].count * sizeof(float));
-    keep(&s, amp_engine_scaler(engine_of(net)), sizeof(amp_scaler));
+    keep(&s, &engine_of(net)->scaler, sizeof(amp_scaler));
     return s;
 }
 

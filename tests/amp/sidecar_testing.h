@@ -29,6 +29,15 @@ static inline unsigned char *sidecar_record(unsigned char *bytes, size_t size, u
     return NULL;
 }
 
+/* amp_sidecar_parse, with a copy of the bytes that is exactly as long. */
+__attribute__((unused)) static amp_status parse_copy(const void *bytes, size_t size, const char *name,
+                                                     amp_sidecar **out, amp_error *error)
+{
+    unsigned char *copy = amp_allocated(malloc(size ? size : 1));
+    if (size) memcpy(copy, bytes, size);
+    return amp_sidecar_parse(copy, size, name, out, error);
+}
+
 /* Whether text is one line that a terminal can show. */
 static inline int is_one_line(const char *text)
 {

@@ -51,7 +51,7 @@ TEST(every_key_of_the_cfg_reaches_the_scaler)
 {
     network *net = parse_branched("init_scale=64\ngrowth_factor=1.5\nbackoff_factor=0.25\ngrowth_interval=7\n"
                                   "min_scale=2\nmax_scale=1024\nhysteresis=3\n", "", "fp16");
-    const amp_scaler *scaler = amp_engine_scaler(net->amp->engine);
+    const amp_scaler *scaler = &net->amp->engine->scaler;
     assert_true(scaler->enabled && scaler->dynamic);
     assert_true(scaler->scale == 64 && scaler->growth_factor == 1.5 && scaler->backoff_factor == .25);
     assert_true(scaler->min_scale == 2 && scaler->max_scale == 1024);
@@ -64,7 +64,7 @@ TEST(behaviour_08_static_scale_still_checks)
 {
     for (int i = 0; i < 3; i++) {
         network *net = parse_branched("loss_scale=64\n", "", dtype_names[i]);
-        const amp_scaler *scaler = amp_engine_scaler(net->amp->engine);
+        const amp_scaler *scaler = &net->amp->engine->scaler;
         assert_true(scaler->enabled && !scaler->dynamic);
         for (int bad = 0; bad < 2; bad++) {
             train_step(net, 1);
@@ -101,7 +101,7 @@ TEST(behaviour_17_one_scale_per_batch_over_all_subdivisions)
         }
         update_network(net);
         update_network(plain);
-        assert_true(amp_engine_scaler(net->amp->engine)->scale == 2 * scale);
+        assert_true(net->amp->engine->scaler.scale == 2 * scale);
         assert_true(are_alike(net, plain));
     }
     assert_int_equal(net->amp->steps, 2);
@@ -129,7 +129,7 @@ TEST(behaviour_17_an_overflow_in_any_subdivision_drops_the_whole_batch)
         assert_true(is_as_before(net, before));
         assert_int_equal(net->amp->steps, 1);
         assert_int_equal(net->amp->skipped, 1);
-        assert_true(amp_engine_scaler(net->amp->engine)->scale == 32);
+        assert_true(net->amp->engine->scaler.scale == 32);
         release(net);
     }
 }

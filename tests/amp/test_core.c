@@ -134,7 +134,7 @@ TEST(a_network_of_two_layers_learns)
         char note[256];
         own_network n = { .loss = 0 };
         amp_engine *engine = create(&n, cases[i].dtype);
-        amp_backend *b = amp_engine_backend(engine);
+        amp_backend *b = engine->backend;
         if (b->supports(b, cases[i].dtype, note) != AMP_SUPPORT_NONE) {
             for (int step = 0; step < STEPS; step++) take_step(&n, engine, step);
             const float right[] = { 2, -1, .5f, 0 };

@@ -50,7 +50,7 @@ static amp_status counting_uploads_done(amp_backend *b, amp_error *e)
 
 static void count_calls(network *net)
 {
-    amp_backend *b = amp_engine_backend(net->amp->engine);
+    amp_backend *b = net->amp->engine->backend;
     counted.real = *b;
     counted.casts = counted.loads = counted.checks = counted.allocations = counted.uploads_done = 0;
     b->uploads_done = counting_uploads_done;
@@ -184,7 +184,7 @@ TEST(a_saturated_activation_still_has_a_gradient)
         snprintf(cfg, sizeof cfg, "[net]\nbatch=1\nwidth=2\nheight=2\nchannels=1\namp=1\ninit_scale=64\n"
                  "%s[cost]\ntype=sse\n", layer_text);
         network *net = parse(cfg, i % 2 ? "bf16" : "fp16");
-        float scale = amp_engine_scaler(net->amp->engine)->scale;
+        float scale = net->amp->engine->scaler.scale;
         int count;
         layer *l = &net->layers[net->n - 2];
         if (!l->biases) l--;
@@ -260,12 +260,12 @@ TEST(an_observer_sees_every_tensor_in_the_order_of_time)
     enum { EXPECTED = sizeof expected / sizeof *expected };
     network *net = parse_branched("", "", "bf16");
     sights seen = { 0 };
-    amp_engine_set_observer(net->amp->engine, &(amp_observer){ &seen, note });
+    net->amp->engine->observer = (amp_observer){ &seen, note };
     feed(net, 1);
     train_network_datum(net);
     for (int i = 0; i < EXPECTED && i < seen.count; i++) assert_string_equal(seen.text[i], expected[i]);
     assert_int_equal(seen.count, EXPECTED);
-    amp_engine_set_observer(net->amp->engine, NULL);
+    net->amp->engine->observer = (amp_observer){ 0 };
     train_network_datum(net);
     assert_int_equal(seen.count, EXPECTED);
     release(net);

@@ -51,13 +51,13 @@ TEST(every_shape_gets_its_own_plan)
         set_batch_network(stock, batch);
         set_batch_network(ours, batch);
         assert_true(predicted_distance(ours, stock, 5) < 1e-4);
-        assert_int_equal(amp_engine_plan(ours->amp->engine)->key.batch, batch);
+        assert_int_equal(ours->amp->engine->active->key.batch, batch);
     }
     for (int i = 0; i < 40; i++) { /* twice as many shapes as plans are kept */
         int w = 16 + 4 * (i % 20 / 2), h = 16 + 8 * (i % 2);
         resize_both(stock, ours, w, h);
         assert_true(predicted_distance(ours, stock, (unsigned)i) < 1e-4);
-        assert_int_equal(amp_engine_plan(ours->amp->engine)->key.h, h);
+        assert_int_equal(ours->amp->engine->active->key.h, h);
     }
     resize_both(stock, ours, 16, 16);
     train_both(stock, ours, 7);
@@ -217,12 +217,12 @@ TEST(memory_is_shared_and_inference_has_no_deltas)
 {
     network *net = parse_branched("", "", "bf16");
     train_step(net, 1);
-    const amp_arena *arena = &amp_engine_plan(net->amp->engine)->arena;
+    const amp_arena *arena = &net->amp->engine->active->arena;
     size_t sum = 0;
     for (int i = 0; i < arena->count; i++) sum += arena->requests[i].bytes;
     assert_true(arena->total < sum * 3 / 4);
     predict(net);
-    assert_false(amp_engine_plan(net->amp->engine)->needs_delta[5]);
+    assert_false(net->amp->engine->active->needs_delta[5]);
     release(net);
 }
 
@@ -234,7 +234,7 @@ TEST(every_input_of_a_long_route_counts)
     strcat(text, "1\n" TAIL);
     network *net = parse(text, "bf16");
     predict(net);
-    amp_autocast route = amp_engine_plan(net->amp->engine)->autocast[2];
+    amp_autocast route = net->amp->engine->active->autocast[2];
     assert_int_equal(route.form, AMP_FORM_WIDE);
     assert_int_equal(route.input, 69);
     release(net);
@@ -287,7 +287,7 @@ static const struct { const char *what, *layers; int s, x, of_y, of_x; } sums[] 
 /* Gives each layer's delta separate memory, which is freed with *own. Only until the next plan. */
 static void part_deltas(network *net, void **own)
 {
-    const amp_plan *plan = amp_engine_plan(net->amp->engine);
+    const amp_plan *plan = net->amp->engine->active;
     for (int i = 0; i < plan->count; i++) {
         amp_value *value = &plan->values[i];
         amp_tensor delta = amp_value_delta(value, value->home);
@@ -307,7 +307,7 @@ static void compare_sums(int k, const char *dtype, int segments)
     snprintf(text, sizeof text, NET("amp=1\nloss_scale=16\n") "%s" TAIL, sums[k].layers);
     network *net = parse(text, dtype), *control = parse(text, dtype);
     amp_recompute_settings settings = { .on = segments > 0, .segments = segments };
-    amp_engine_set_recompute(net->amp->engine, &settings);
+    net->amp->engine->settings.recompute = settings;
     copy_weights(net, control);
     poison_begin(&poison, net->amp->engine);
     for (unsigned step = 0; step < 3; step++) {
@@ -317,7 +317,7 @@ static void compare_sums(int k, const char *dtype, int segments)
         if (step == 0) part_deltas(control, own);
     }
     assert_true(poison_end(&poison, net->amp->engine) > 0);
-    const amp_value *values = amp_engine_plan(net->amp->engine)->values;
+    const amp_value *values = net->amp->engine->active->values;
     amp_form form = values[sums[k].s].home;
     const void *of_s = values[sums[k].s].delta[form];
     assert_non_null(of_s);
@@ -375,7 +375,7 @@ static void settle(network *net, unsigned seed)
 /* In the plan that ran last. */
 static int folded_layers(network *net)
 {
-    const amp_plan *plan = amp_engine_plan(net->amp->engine);
+    const amp_plan *plan = net->amp->engine->active;
     int count = 0;
     for (int i = 0; i < plan->count; i++) count += plan->nodes[i].folded;
     return count;
@@ -461,7 +461,7 @@ TEST(a_prediction_with_checkpoint_auto_is_no_training)
     network *net = parse_branched("amp=1\ncheckpoint=auto\n", "", "fp32");
     int count;
     free(outputs_of(net, 1));
-    assert_false(amp_engine_trains(net->amp->engine));
+    assert_false(net->amp->engine->trains);
     const amp_param *params = engine_params(net->amp->engine, &count);
     for (int i = 0; i < count; i++) assert_null(params[i].grad);
     release(net);
@@ -476,7 +476,7 @@ TEST(what_a_dtype_cannot_hold_is_not_folded)
     darknet_amp_weights_changed(net);
     float *folded = outputs_of(net, 1);
     assert_int_equal(folded_layers(net), FOLDED - 1);
-    assert_false(amp_engine_plan(net->amp->engine)->nodes[0].folded);
+    assert_false(net->amp->engine->active->nodes[0].folded);
     free(folded);
     net->layers[0].rolling_variance[3] = 1; /* as if other weights were loaded */
     darknet_amp_weights_changed(net);

@@ -155,7 +155,7 @@ TEST(frozen_layers_cannot_cause_a_skip)
     int count, stop = -1;
     for (int i = 0; i < net->n; i++) if (net->layers[i].stopbackward) stop = i;
     gradients_of_step(net, 1);
-    const amp_plan *plan = amp_engine_plan(net->amp->engine);
+    const amp_plan *plan = net->amp->engine->active;
     for (int i = 0; i < net->n; i++) assert_int_equal(plan->nodes[i].computes_backward, i > stop);
     update_network(net);
     assert_int_equal(net->amp->skipped, 0);
@@ -188,10 +188,10 @@ TEST(behaviour_15_a_scale_change_never_alters_momentum)
         *control = parse_branched("amp=1\nloss_scale=1\n", "", "fp32");
     copy_weights(net, control);
     for (unsigned t = 0; t < COUNT(scales); t++) {
-        amp_scaler scaler = *amp_engine_scaler(net->amp->engine);
+        amp_scaler scaler = net->amp->engine->scaler;
         scaler.scale = scales[t];
         kept_state before = histories(net);
-        amp_engine_set_scaler(net->amp->engine, &scaler);
+        net->amp->engine->scaler = scaler;
         assert_true(same_states(histories(net), before));
         train_step(net, 10 * t);
         train_step(control, 10 * t);

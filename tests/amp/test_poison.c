@@ -70,7 +70,7 @@ static amp_status see(void *context, amp_backend *b, const amp_seen *seen, amp_e
 
 static void observe(network *net, poison *p)
 {
-    amp_engine_set_observer(net->amp->engine, &(amp_observer){ p, see });
+    net->amp->engine->observer = (amp_observer){ p, see };
 }
 
 /* Every tensor of one subdivision. */
@@ -82,7 +82,7 @@ static void record(network *net, poison *p)
     feed(net, 3);
     both_passes(net);
     p->recording = 0;
-    amp_engine_set_observer(net->amp->engine, NULL);
+    net->amp->engine->observer = (amp_observer){ 0 };
     int count;
     const amp_param *params = engine_params(net->amp->engine, &count);
     for (int i = 0; i < count; i++) memset(params[i].grad, 0, params[i].count * sizeof(float));
@@ -105,7 +105,7 @@ static double step(network *net, unsigned seed, poison *p, int subdivision)
 
 static void assert_equal_states(network *net, network *control, const char *when, const poison *p)
 {
-    amp_scaler a = *amp_engine_scaler(net->amp->engine), b = *amp_engine_scaler(control->amp->engine);
+    amp_scaler a = net->amp->engine->scaler, b = control->amp->engine->scaler;
     int count;
     const amp_param *params = engine_params(net->amp->engine, &count);
     CHECK(are_alike(net, control), "%s, %g in %s of layer %d (kind %d): another state", when,
@@ -155,18 +155,18 @@ static void assert_clean_workspace(const network *net, const poison *p)
 
 static void poison_once(network *net, network *control, poison *p, unsigned seed, int subdivision, tally *t)
 {
-    amp_scaler before = *amp_engine_scaler(net->amp->engine);
+    amp_scaler before = net->amp->engine->scaler;
     unsigned long skipped = net->amp->skipped;
     p->struck = 0;
     observe(net, p);
     step(net, seed, p, subdivision);
     CHECK(p->struck, "%s of layer %d was not shown again", p->at.name, p->at.layer);
     if (net->amp->skipped > skipped) {
-        amp_scaler after = *amp_engine_scaler(net->amp->engine);
+        amp_scaler after = net->amp->engine->scaler;
         CHECK(after.scale == (before.dynamic ? before.scale / 2 : before.scale), "loss scale %g after %g",
               (double)after.scale, (double)before.scale);
         before.skipped = after.skipped;
-        amp_engine_set_scaler(net->amp->engine, &before);
+        net->amp->engine->scaler = before;
         assert_clean_workspace(net, p);
         t->skipped++;
     } else {
@@ -174,10 +174,10 @@ static void poison_once(network *net, network *control, poison *p, unsigned seed
               "skipped", p->at.name, p->at.layer, (double)p->value);
         observe(control, p);
         step(control, seed, p, subdivision);
-        amp_engine_set_observer(control->amp->engine, NULL);
+        control->amp->engine->observer = (amp_observer){ 0 };
         t->swallowed++;
     }
-    amp_engine_set_observer(net->amp->engine, NULL);
+    net->amp->engine->observer = (amp_observer){ 0 };
     p->armed = 0;
     assert_finite(net, p);
     assert_equal_states(net, control, "after the poisoned step", p);
@@ -246,7 +246,7 @@ static void check_spoilt_batch(int which, const char *dtype, void (*spoil)(netwo
         step(net, i, NULL, 0);
         step(control, i, NULL, 0);
     }
-    amp_scaler before = *amp_engine_scaler(net->amp->engine);
+    amp_scaler before = net->amp->engine->scaler;
     amp_step_report report;
     amp_error error;
     amp_update_args args = { .batch = net->batch, .learning_rate = .1f, .momentum = .9f, .t = *net->t + 1 };
@@ -259,7 +259,7 @@ static void check_spoilt_batch(int which, const char *dtype, void (*spoil)(netwo
     assert_true(report.skipped);
     assert_string_equal(report.bad.tensor, tensor);
     amp_fork_forget_overflow(net->amp);
-    amp_engine_set_scaler(net->amp->engine, &before);
+    net->amp->engine->scaler = before;
     assert_equal_states(net, control, "after a spoilt batch", &nothing);
     for (unsigned i = 5; i < 8; i++) {
         step(net, i, NULL, 0);
@@ -297,8 +297,8 @@ TEST(a_loss_that_is_not_finite_skips_no_step)
         assert_true(report.gradient_norm > 1e15 && isfinite(report.gradient_norm));
         assert_string_equal(report.bad_loss.tensor, "loss");
         assert_int_equal(report.bad_loss.layer, 3);
-        assert_null(amp_spikes_problem(amp_engine_spikes(net->amp->engine)));
-        assert_true(amp_engine_spikes(net->amp->engine)->losses.values[0] > 1e37);
+        assert_null(amp_spikes_problem(&net->amp->engine->spikes));
+        assert_true(net->amp->engine->spikes.losses.values[0] > 1e37);
         step(net, 3, NULL, 0);
         assert_true(isfinite(*net->cost));
         release(net);

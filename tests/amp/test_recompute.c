@@ -19,12 +19,12 @@ static double step(network *net, unsigned seed)
     return loss;
 }
 
-static const amp_plan *plan_of(network *net) { return amp_engine_plan(net->amp->engine); }
+static const amp_plan *plan_of(network *net) { return net->amp->engine->active; }
 
 static void recompute(network *net, int segments, size_t budget)
 {
     amp_recompute_settings settings = { .on = 1, .segments = segments, .budget = budget };
-    amp_engine_set_recompute(net->amp->engine, &settings);
+    net->amp->engine->settings.recompute = settings;
 }
 
 /* Three steps, the second of which is skipped. In some cases unused memory is filled with NaN. Returns how

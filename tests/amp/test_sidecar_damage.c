@@ -14,7 +14,7 @@ static void refused(const void *bytes, size_t size, const char *reason)
 {
     amp_error error = { 0 };
     amp_sidecar *c = (void *)&error;
-    amp_status status = amp_sidecar_parse(bytes, size, "name.amp", &c, &error);
+    amp_status status = parse_copy(bytes, size, "name.amp", &c, &error);
     if (status != AMP_BAD_SIDECAR || c || strncmp(error.message, "name.amp: ", 10)
         || !strstr(error.message, reason) || !strstr(error.message, "remove it to start")
         || !is_one_line(error.message))
@@ -63,7 +63,7 @@ TEST(every_flipped_byte_is_refused)
             bytes[at] ^= flip;
         }
     amp_sidecar *c;
-    assert_int_equal(amp_sidecar_parse(bytes, size, "name.amp", &c, NULL), AMP_OK);
+    assert_int_equal(parse_copy(bytes, size, "name.amp", &c, NULL), AMP_OK);
     amp_sidecar_free(c);
     free(bytes);
 }
@@ -180,7 +180,7 @@ TEST(an_overflow_in_a_half_done_batch_is_kept)
     amp_store_u32(gradient + 16, 0x7f800000);
     seal_sidecar(bytes, size);
     amp_sidecar *c;
-    assert_int_equal(amp_sidecar_parse(bytes, size, "name.amp", &c, NULL), AMP_OK);
+    assert_int_equal(parse_copy(bytes, size, "name.amp", &c, NULL), AMP_OK);
     amp_sidecar_free(c);
     free(bytes);
 }

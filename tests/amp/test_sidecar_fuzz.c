@@ -18,7 +18,7 @@
 /* A hash of everything that a sidecar may change. */
 static uint64_t fuzz_state(const memory_network *n)
 {
-    amp_parameters e = *amp_engine_parameters(n->engine);
+    amp_parameters e = n->engine->parameters;
     amp_checksum sum;
     amp_checksum_start(&sum);
     amp_checksum_add(&sum, n->masters, sizeof n->masters);
@@ -33,7 +33,7 @@ static uint64_t fuzz_state(const memory_network *n)
     }
     for (int i = 0; i < e.statistics_count; i++)
         amp_checksum_add(&sum, memory_here(e.statistics[i].committed), e.statistics[i].count * sizeof(float));
-    amp_checksum_add(&sum, amp_engine_scaler(n->engine), sizeof(amp_scaler));
+    amp_checksum_add(&sum, &n->engine->scaler, sizeof(amp_scaler));
     return amp_checksum_value(&sum);
 }
 
@@ -141,7 +141,7 @@ static int fuzz_check(const unsigned char *bytes, size_t size, memory_network *c
 {
     amp_sidecar *c = (void *)bytes;
     amp_error error = { 0 };
-    amp_status status = amp_sidecar_parse(bytes, size, "x.amp", &c, &error);
+    amp_status status = parse_copy(bytes, size, "x.amp", &c, &error);
     if (status != AMP_OK) {
         REQUIRE(status == AMP_BAD_SIDECAR && !c);
         REQUIRE(!strncmp(error.message, "x.amp: ", 7) && is_one_line(error.message)
@@ -163,9 +163,9 @@ static int fuzz_check(const unsigned char *bytes, size_t size, memory_network *c
             REQUIRE(fuzz_state(networks[i]) == before);
             continue;
         }
-        REQUIRE(!amp_scaler_problem(amp_engine_scaler(networks[i]->engine)));
+        REQUIRE(!amp_scaler_problem(&networks[i]->engine->scaler));
         REQUIRE(!*note || is_one_line(note));
-        amp_parameters e = *amp_engine_parameters(networks[i]->engine);
+        amp_parameters e = networks[i]->engine->parameters;
         for (int p = 0; p < e.param_count; p++) {
             const float *momentum = memory_here(e.params[p].momentum);
             const float *m = e.adam ? memory_here(e.params[p].m) : NULL,
@@ -256,7 +256,7 @@ TEST(averages_come_back_to_as_many_of_the_same_size)
     amp_sidecar *c;
     amp_error error = { 0 };
     for (int which = 0; which < FUZZ_SEEDS; which += 4) { /* without and with averages */
-        assert_int_equal(amp_sidecar_parse(bytes, fuzz_seed(which, bytes), "x.amp", &c, &error), AMP_OK);
+        assert_int_equal(parse_copy(bytes, fuzz_seed(which, bytes), "x.amp", &c, &error), AMP_OK);
         assert_int_equal(amp_sidecar_fit_averages(c, other, 2, &error),
                          which ? AMP_BAD_SIDECAR : AMP_OK);
         assert_int_equal(amp_sidecar_fit_averages(c, other, 1, &error),

@@ -312,25 +312,6 @@ TEST(update_is_the_same_for_any_count_of_processors_and_variant)
     machine.set_processors(backend, 0);
 }
 
-TEST(update_needs_the_arrays_of_its_solver)
-{
-    NEEDS(finish_step);
-    amp_param p[PARAMS];
-    amp_update_args args = usual_update;
-    make(p);
-    float *momentum = p[3].momentum, *v = p[3].v, before = p[0].master[0];
-    p[3].momentum = NULL;
-    ASSERT_REFUSED(updated(p, &args, e));
-    assert_true(p[0].master[0] == before); /* after a rejected call nothing has changed */
-    p[3].momentum = momentum;
-    p[3].v = NULL;
-    args.adam = args.t = 1;
-    ASSERT_REFUSED(updated(p, &args, e));
-    assert_true(p[0].master[0] == before);
-    p[3].v = v;
-    destroy(p);
-}
-
 static void check(const amp_param *params, float inverse_scale, int want_found)
 {
     int found = 99;

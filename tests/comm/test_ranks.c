@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 #include "optimizer_testing.h"
-#include "comm/threads.h"
+#include "comm/comm.h"
 #include "comm/watchdog.h"
 
 enum { MOST = 4, SUBDIVISIONS = 12 };
@@ -80,7 +80,8 @@ static void make_ranks(int n, network *one, const char *kind, const char *solver
         r->comm.gather = gather;
         r->net = load_one(kind, solver, dtype);
         copy_weights(one, r->net);
-        amp_engine_join(r->net->amp->engine, &r->comm, wire, bucket);
+        amp_engine *engine = r->net->amp->engine;
+        amp_parallel_join(&engine->parallel, &r->comm, wire, bucket, engine->settings.sync_batchnorm);
     }
 }
 
@@ -367,7 +368,7 @@ TEST(if_one_rank_must_skip_its_step_all_do)
         train_ranks(1, 9);
         for (int i = 0; i < 3; i++) {
             assert_int_equal(ranks[i].net->amp->skipped, 1);
-            assert_float_equal(amp_engine_scaler(ranks[i].net->amp->engine)->scale, 512, 0);
+            assert_float_equal(ranks[i].net->amp->engine->scaler.scale, 512, 0);
             assert_true(is_as_before(ranks[i].net, before[i]));
             ranks[i].before_last_pass = NULL;
         }
@@ -410,9 +411,9 @@ TEST(other_weights_on_one_rank_end_the_training)
     assert_non_null(strstr(errors[0].message, "the weights of rank 1 differ from those of rank 0"));
     free_ranks();
     make_ranks(2, one, "connected", "", "fp32", AMP_FP32, AMP_BUCKET);
-    amp_scaler other = *amp_engine_scaler(ranks[1].net->amp->engine);
+    amp_scaler other = ranks[1].net->amp->engine->scaler;
     other.scale *= 2;
-    amp_engine_set_scaler(ranks[1].net->amp->engine, &other);
+    ranks[1].net->amp->engine->scaler = other;
     for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, update_alone, &ranks[i]);
     for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
     assert_non_null(strstr(errors[0].message, "rank 1 has loss scale 2 and rank 0 1"));

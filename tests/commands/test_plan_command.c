@@ -191,7 +191,7 @@ TEST(copies_of_recurrent_weights_take_what_is_told)
             snprintf(text, sizeof text, SEQUENCE "%s[softmax]\n", layers[l]);
             amp_plan_report r = planned(text, dtypes[t]);
             network *net = parse(text, dtypes[t]);
-            amp_backend *b = amp_engine_backend(net->amp->engine);
+            amp_backend *b = net->amp->engine->backend;
             a_pass(net);
             b->gemm_drop_copies(b);
             allocate_of_backend = b->allocate;
@@ -315,7 +315,7 @@ static void casts_are_counted_in_a_step(const char *cfg)
     assert_true(count <= 64);
     for (int k = 0; k < count; k++) back += list[k].backward;
 
-    amp_backend *backend = amp_engine_backend(net->amp->engine);
+    amp_backend *backend = net->amp->engine->backend;
     casts.real = backend->cast;
     backend->cast = counted_cast;
     casts.forward = casts.backward = 0;
@@ -475,7 +475,7 @@ TEST(a_prediction_takes_nothing_that_only_a_training_needs)
     feed(net, 1);
     network_predict(net, net->input);
     assert_int_equal(large_requests(net), 0);
-    const amp_plan *plan = amp_engine_plan(net->amp->engine);
+    const amp_plan *plan = net->amp->engine->active;
     for (int i = 0; i < plan->count; i++) {
         const amp_node *node = &plan->nodes[i];
         assert_false(node->pre_activation || node->mean || node->variance || node->kept);

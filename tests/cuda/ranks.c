@@ -7,7 +7,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "comm/nccl/nccl.h"
+#include "comm/comm.h"
 #include "host/darknet/room.h"
 #include "host/program/random.h"
 #include "host/network/resume.h"
@@ -381,11 +381,12 @@ static size_t bucket;
 
 static void train(rank *r)
 {
-    r->backend = amp_engine_backend(r->net->amp->engine);
+    r->backend = r->net->amp->engine->backend;
     join(r);
     r->backend = NULL; /* the engine's */
     if (r->status != AMP_OK) return;
-    amp_engine_join(r->net->amp->engine, r->comm, wire, bucket);
+    amp_engine *engine = r->net->amp->engine;
+    amp_parallel_join(&engine->parallel, r->comm, wire, bucket, engine->settings.sync_batchnorm);
     train_network_of(r->net, r->host.rank, RANKS);
 }
 
@@ -404,8 +405,8 @@ static void add_distance(const float *there, const float *wanted, size_t count, 
 /* Layer by layer, weights and rolling statistics apart. */
 static void assert_near(network *net, network *wanted, double bound)
 {
-    amp_parameters a = *amp_engine_parameters(net->amp->engine);
-    amp_parameters b = *amp_engine_parameters(wanted->amp->engine);
+    amp_parameters a = net->amp->engine->parameters;
+    amp_parameters b = wanted->amp->engine->parameters;
     for (int layer = 0; layer < net->n; layer++) {
         double apart[2] = { 0, 0 }, size[2] = { 0, 0 };
         for (int i = 0; i < a.param_count; i++)

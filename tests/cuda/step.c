@@ -338,7 +338,7 @@ TEST_WITH(a_prediction, begin, end)
 /* ---- activation checkpointing ---- */
 
 /* Nor poisons. */
-static void nobody_looks(network *net) { amp_engine_set_observer(net->amp->engine, NULL); }
+static void nobody_looks(network *net) { net->amp->engine->observer = (amp_observer){ 0 }; }
 
 /* A network's weights, and their sidecar. Frees the network. */
 static char *saved_state(network *net, size_t *bytes)
@@ -364,7 +364,7 @@ static char *training_state(const char *cfg, int segments, void (*change)(networ
     network *net = make(cfg);
     amp_recompute_settings settings = { .on = 1, .segments = segments };
     poison_arena poison;
-    if (segments) amp_engine_set_recompute(net->amp->engine, &settings);
+    if (segments) net->amp->engine->settings.recompute = settings;
     poison_begin(&poison, net->amp->engine);
     for (unsigned i = 0; i < 3; i++) {
         amp_anomaly bad = { .found = 1, .pass = "forward", .tensor = "test" };
@@ -374,7 +374,7 @@ static char *training_state(const char *cfg, int segments, void (*change)(networ
         train(net, 1, 10 * i);
     }
     assert_true((poison_end(&poison, net->amp->engine) > 0) == (change != nobody_looks));
-    *repeated = amp_engine_plan(net->amp->engine)->again_count;
+    *repeated = net->amp->engine->active->again_count;
     return saved_state(net, bytes);
 }
 
@@ -421,9 +421,9 @@ TEST_WITH(a_shortcut_is_added_where_batch_norm_writes, begin, end)
     int outputs = 0, repeated;
     train(net, 2, 1);
     step_counts joined = count_step(net, 5);
-    amp_engine_set_observer(net->amp->engine, &(amp_observer){ &outputs, look });
+    net->amp->engine->observer = (amp_observer){ &outputs, look };
     step_counts seen = count_step(net, 7);
-    amp_engine_set_observer(net->amp->engine, NULL);
+    net->amp->engine->observer = (amp_observer){ 0 };
     show("forward", joined.forward);
     assert_int_equal(outputs, net->n * net->subdivisions);
     assert_int_equal(seen.forward.launches - joined.forward.launches, JOINED);
@@ -589,7 +589,7 @@ typedef struct fault { const char *call; int nth, in_backward; } fault;
 
 static amp_cuda_backend *backend_of(network *net)
 {
-    return amp_cuda_of(amp_engine_backend(net->amp->engine));
+    return amp_cuda_of(net->amp->engine->backend);
 }
 
 /* scratch: what there was is gone, so that it grows in the pass. */
@@ -778,7 +778,7 @@ TEST_WITH(what_keeps_passes_from_being_recorded_is_told_once, begin, end)
         heard h = listen_to(2);
         network *net = make(cases[i].cfg);
         unsetenv("AMP_CUDA_RANGES");
-        if (i == RANKS) amp_engine_join(net->amp->engine, &comm, AMP_FP32, 1);
+        if (i == RANKS) amp_parallel_join(&net->amp->engine->parallel, &comm, AMP_FP32, 1, 0);
         net->train = 1;
         for (int k = 0; k < 3; k++) {
             feed(net, 1);

@@ -5,7 +5,7 @@
 
 static inline const amp_param *engine_params(const amp_engine *engine, int *count)
 {
-    amp_parameters state = *amp_engine_parameters(engine);
+    amp_parameters state = engine->parameters;
     *count = state.param_count;
     return state.params;
 }

@@ -139,7 +139,7 @@ static inline kept_state snapshot(network *net)
     keep(&s, &counters.t, sizeof counters.t);
     if (net->amp && net->adam) {
         int count;
-        assert_int_equal(amp_engine_prepare_training(net->amp->engine, NULL), AMP_OK);
+        assert_int_equal(amp_parameters_take(&net->amp->engine->parameters, NULL), AMP_OK);
         const amp_param *params = engine_params(net->amp->engine, &count);
         for (int i = 0; i < count; i++) {
             keep(&s, params[i].m, params[i].count * sizeof(float));
@@ -230,13 +230,13 @@ static inline double predicted_distance(network *ours, network *stock, unsigned 
 /* The delta of its input that a loss computed by AMP has written, after forward and before backward. */
 static inline amp_tensor made_delta(network *net, int layer)
 {
-    const amp_node *node = &amp_engine_plan(net->amp->engine)->nodes[layer];
+    const amp_node *node = &net->amp->engine->active->nodes[layer];
     return amp_value_delta(node->inputs[0], node->form);
 }
 
 static inline amp_form form_of(network *net, int layer)
 {
-    return amp_engine_plan(net->amp->engine)->nodes[layer].form;
+    return net->amp->engine->active->nodes[layer].form;
 }
 
 #endif

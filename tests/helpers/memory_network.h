@@ -139,7 +139,7 @@ static inline memory_network *memory_network_make(int adam, int dynamic)
     amp_host host = { 0 };
     amp_network_desc network = { .layers = layers, .count = 3 };
     n->engine = amp_engine_create(&settings, backend, &host, &network);
-    REQUIRE(amp_engine_prepare_training(n->engine, NULL) == AMP_OK);
+    REQUIRE(amp_parameters_take(&n->engine->parameters, NULL) == AMP_OK);
     amp_network_desc_free(&network);
     n->adam = adam;
     return n;

@@ -18,7 +18,7 @@ typedef struct poison_arena {
 static amp_status poison_unused(void *context, amp_backend *b, const amp_seen *seen, amp_error *error)
 {
     poison_arena *p = context;
-    const amp_plan *plan = amp_engine_plan(p->engine);
+    const amp_plan *plan = p->engine->active;
     const amp_arena *arena = &plan->arena;
     int time = seen->layer;
     char nan[1 << 12];
@@ -51,13 +51,13 @@ static amp_status poison_unused(void *context, amp_backend *b, const amp_seen *s
 static void poison_begin(poison_arena *p, amp_engine *engine)
 {
     *p = (poison_arena){ .engine = engine };
-    amp_engine_set_observer(engine, &(amp_observer){ p, poison_unused });
+    engine->observer = (amp_observer){ p, poison_unused };
 }
 
 /* Returns how many bytes it has filled. */
 static size_t poison_end(poison_arena *p, amp_engine *engine)
 {
-    amp_engine_set_observer(engine, NULL);
+    engine->observer = (amp_observer){ 0 };
     free(p->used);
     return p->filled;
 }

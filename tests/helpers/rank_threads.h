@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 #include "backend/backend.h"
-#include "comm/threads.h"
+#include "comm/comm.h"
 #include "doubles/cuda_doubles.h"
 #include "doubles/nccl_double.h"
 #include "darknet.h"

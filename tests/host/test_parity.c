@@ -168,7 +168,7 @@ static void observe(network *net, outcome *o)
 {
     size_t pixels = (size_t)net->inputs * net->batch;
     float *image_delta = calloc(pixels, sizeof *image_delta);
-    float factor = net->amp ? 1 / amp_engine_scaler(net->amp->engine)->scale : 1;
+    float factor = net->amp ? 1 / net->amp->engine->scaler.scale : 1;
     int count = 0, at = 0;
     o->count = 0;
     run(net, image_delta);
@@ -208,7 +208,7 @@ static void observe_without_overflow(network *net, outcome *o)
 {
     int count;
     const amp_param *params = engine_params(net->amp->engine, &count);
-    for (observe(net, o); !all_finite(o) && amp_engine_scaler(net->amp->engine)->scale > 1; observe(net, o)) {
+    for (observe(net, o); !all_finite(o) && net->amp->engine->scaler.scale > 1; observe(net, o)) {
         forget(o);
         params[0].grad[0] = HUGE_VALF; /* observe has cleared the gradients */
         *net->seen += (size_t)net->batch * net->subdivisions;

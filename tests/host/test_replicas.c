@@ -87,7 +87,7 @@ static void make_replicas(network **nets, int n, network **one, const char *net_
 
 static void release_all(network **nets, int n) { for (int i = 0; i < n; i++) release(nets[i]); }
 
-static const amp_scaler *scaler_of(network *net) { return amp_engine_scaler(net->amp->engine); }
+static const amp_scaler *scaler_of(network *net) { return &net->amp->engine->scaler; }
 
 static void assert_same_state(network *a, network *b)
 {

@@ -75,8 +75,8 @@ TEST_WITH(another_batch_scales_the_moments, enter_folder, leave_folder)
         save_weights(first, "a.weights");
         load_weights(second, "a.weights");
         darknet_amp_resume(&second, 1);
-        amp_parameters x = *amp_engine_parameters(first->amp->engine),
-            y = *amp_engine_parameters(second->amp->engine);
+        amp_parameters x = first->amp->engine->parameters,
+            y = second->amp->engine->parameters;
         for (int i = 0; i < x.param_count; i++) {
             const amp_param *p = &x.params[i], *q = &y.params[i];
             if (!adam) assert_times(p->momentum, q->momentum, p->count, factor);

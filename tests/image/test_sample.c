@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "darknet.h"
-#include "image/rows.h"
 #include "image/sample.h"
 
 image crop_image(image im, int dx, int dy, int w, int h);

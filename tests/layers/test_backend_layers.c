@@ -25,6 +25,7 @@ typedef struct network {
     amp_layer_desc layers[MOST_LAYERS];
     int inputs[MOST_LAYERS][MOST_INPUTS], count;
     amp_gradients gradients[MOST_LAYERS];
+    amp_param_desc params[MOST_LAYERS][3];
     parameter parameters[3 * MOST_LAYERS + 1]; /* the last is the image */
     int parameter_count;
     float *statistics[2 * MOST_LAYERS], *coefficients;
@@ -76,12 +77,14 @@ static void give_parameters(network *n, int i)
     size_t k = (size_t)d->convolution.filters, size = (size_t)d->convolution.size;
     size_t window = (size_t)input_of(n, i, 0).c * size * size;
     float spread = 1 / sqrtf((float)window);
-    d->weights = weights_of(n, &g->weights, k * window, -2 * spread, 2 * spread);
-    d->biases = weights_of(n, &g->biases, k, -.5f, .5f);
-    d->param_count = 2;
+    d->weights = weights_of(n, &g->all[0], k * window, -2 * spread, 2 * spread);
+    d->biases = weights_of(n, &g->all[1], k, -.5f, .5f);
+    if (d->batch_normalize) d->scales = weights_of(n, &g->all[2], k, .5f, 1.5f);
+    float *const masters[] = { d->weights, d->biases, d->scales };
+    d->params = n->params[i];
+    d->param_count = d->scales ? 3 : 2;
+    for (int p = 0; p < d->param_count; p++) d->params[p].master = masters[p];
     if (!d->batch_normalize) return;
-    d->param_count = 3;
-    d->scales = weights_of(n, &g->scales, k, .5f, 1.5f);
     d->rolling_mean = n->statistics[2 * i] = filled_array(k, 1, 0, 0);
     d->rolling_variance = n->statistics[2 * i + 1] = filled_array(k, 1, 1, 1);
 }
@@ -118,7 +121,8 @@ static void plan(network *n, amp_dtype dtype)
     const amp_plan_key key = { .batch = image.n, .w = image.w, .h = image.h, .keeps_state = 1,
                                .image_delta = 1 };
     n->call = (amp_call){ .backend = backend, .training = 1, .keeps_state = 1, .loss_scale = 1 };
-    ASSERT_OK(amp_plan_create(&desc, &key, dtype, n->gradients, NULL, &n->call, &n->plan, e));
+    const amp_plan_request request = { &desc, &key, dtype, n->gradients, n->call, NULL };
+    ASSERT_OK(amp_plan_create(&request, &n->plan, e));
     n->block = machine.allocate_tensor(backend, n->plan->arena.total);
     assert_non_null(n->block);
     amp_arena_bind(&n->plan->arena, n->block);
@@ -421,44 +425,6 @@ TEST(products_pass_the_gradient_to_both)
         };
         check(layers, COUNT(layers));
     }
-}
-
-/* Whether a plan of a convolution and a route is refused; spoil changes the route. */
-static void refuse_a_route(void (*spoil)(amp_layer_desc *route, int which), int which)
-{
-    network n;
-    const brief layers[] = { CONV(-1, AMP_MISH, 6, 3, .batch_normalize = 0),
-                             LAYER(route, AMP_LINEAR, (0), .route = { 2, 0 }) };
-    describe(&n, layers, COUNT(layers));
-    spoil(&n.layers[1], which);
-    const amp_network_desc desc = { .layers = n.layers, .count = n.count, .image = image, .output_layer = 1 };
-    const amp_plan_key key = { .batch = image.n, .w = image.w, .h = image.h, .keeps_state = 1 };
-    n.call = (amp_call){ .backend = backend, .training = 1, .keeps_state = 1 };
-    ASSERT_REFUSED(amp_plan_create(&desc, &key, AMP_FP16, n.gradients, NULL, &n.call, &n.plan, e));
-    undescribe(&n);
-}
-
-static void take_no_part(amp_layer_desc *route, int which)
-{
-    static const struct { int groups, group_id; } bad[] = { { 4, 0 }, { 2, 2 }, { 2, -1 }, { -2, 0 } };
-    route->route.groups = bad[which].groups;
-    route->route.group_id = bad[which].group_id;
-}
-
-TEST(a_part_that_is_none_is_refused)
-{
-    for (int which = 0; which < 4; which++) refuse_a_route(take_no_part, which);
-}
-
-static void take_a_later_input(amp_layer_desc *route, int which)
-{
-    static const int later[] = { 1, 2, -2 };
-    route->inputs[0] = later[which];
-}
-
-TEST(an_input_comes_from_a_layer_before)
-{
-    for (int which = 0; which < 3; which++) refuse_a_route(take_a_later_input, which);
 }
 
 int main(void) { return with_one_variant(run_listed); }

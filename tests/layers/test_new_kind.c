@@ -108,14 +108,13 @@ TEST(it_adds_to_what_another_consumer_gave)
 TEST(checkpoint_auto_repeats_it_and_changes_no_bit)
 {
     network *first = parse(NETWORK("", IT), "bf16"), *whole = trained(NETWORK("", IT), "bf16", first);
-    size_t all = amp_engine_plan(whole->amp->engine)->arena.total;
+    size_t all = whole->amp->engine->active->arena.total;
     network *net = parse(NETWORK("", IT), "bf16");
-    amp_engine_set_recompute(net->amp->engine,
-                             &(amp_recompute_settings){ .on = 1, .budget = all * 9 / 10 });
+    net->amp->engine->settings.recompute = (amp_recompute_settings){ .on = 1, .budget = all * 9 / 10 };
     copy_weights(first, net);
     forwards = repeats = 0;
     for (unsigned k = 0; k < 3; k++) train_step(net, 10 + k);
-    const amp_plan *plan = amp_engine_plan(net->amp->engine);
+    const amp_plan *plan = net->amp->engine->active;
     assert_true(plan->arena.total < all);
     assert_int_equal(plan->nodes[1].recompute, AMP_RECOMPUTE_ALL);
     assert_true(repeats > 0 && forwards > repeats);

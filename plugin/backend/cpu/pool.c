@@ -10,7 +10,7 @@
 static amp_status pool_make(const amp_tensor *x, const amp_tensor *y, int size, int stride, int pad,
                             amp_cpu_pool *out, amp_error *error)
 {
-    AMP_TRY(amp_check_maxpool(x, y, size, stride, pad, error));
+    AMP_TRY(amp_check_maxpool(x, y, error));
     *out = (amp_cpu_pool){ .h = x->shape.h, .w = x->shape.w, .c = x->shape.c, .out_h = y->shape.h,
                             .out_w = y->shape.w,
         .size = size, .stride = stride, .offset = pad / 2 };

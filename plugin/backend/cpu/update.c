@@ -5,7 +5,6 @@
  * one large layer does not leave a thread idle. The sum of squares is made per stretch, then in stretch
  * order, so it does not depend on the number of threads. */
 #include "kernels.h"
-#include "../check.h"
 #include "../unscale.h"
 #include "blocks.h"
 
@@ -135,7 +134,6 @@ amp_status amp_cpu_finish_step(amp_backend *backend, const amp_step_end *end, am
     int found;
     double sum_squares;
     *out = (amp_step_outcome){ 0 };
-    AMP_TRY(amp_check_update(end, error));
     AMP_TRY(amp_cpu_check_gradients(backend, end->params, end->param_count, 1, &found, &sum_squares, error));
     if (found || any_bad(end->statistics, end->statistics_count)) return AMP_OK;
     const amp_unscale unscale = amp_unscale_of(sum_squares, &end->update);

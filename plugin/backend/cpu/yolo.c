@@ -146,7 +146,7 @@ amp_status amp_cpu_yolo_loss(amp_backend *backend, const amp_tensor *x, const fl
                              const amp_yolo_desc *d, float loss_scale, const amp_tensor *dx, int accumulate,
                              amp_yolo_result *result, double *image_costs, amp_error *error)
 {
-    AMP_TRY(amp_check_yolo(x, d, dx, error));
+    AMP_TRY(amp_check_pair("yolo", x, dx ? dx : x, 1, error));
     size_t images = (size_t)x->shape.n, rows = images * (size_t)x->shape.h,
         row = 2 * (size_t)x->shape.w * (size_t)x->shape.c;
     head g = { .rows = amp_cpu_rows_best(), .d = d, .x = x, .dx = dx, .labels = labels,
@@ -175,7 +175,6 @@ amp_status amp_cpu_yolo_loss(amp_backend *backend, const amp_tensor *x, const fl
 amp_status amp_cpu_yolo_activate(amp_backend *backend, const amp_tensor *y, const amp_yolo_desc *d,
                                  amp_error *error)
 {
-    AMP_TRY(amp_check_yolo_output(y, d, error));
     size_t pixels = (size_t)y->shape.h * (size_t)y->shape.w, planes = (size_t)y->shape.n * (size_t)y->shape.c;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(planes * pixels))
     for (size_t p = 0; p < planes; p++) {

@@ -154,7 +154,7 @@ amp_status amp_cuda_maxpool_forward(amp_backend *backend, const amp_tensor *x, c
                                     uint8_t *choice, int size, int stride, int pad, amp_error *error)
 {
     size_t blocks;
-    AMP_TRY(amp_check_maxpool(x, y, size, stride, pad, error));
+    AMP_TRY(amp_check_maxpool(x, y, error));
     bool wide = amp_cuda_wide(x) && amp_cuda_wide(y) && amp_aligned(choice, 8);
     windows g = windows_make(x, y, y, wide, size, stride, pad, &blocks);
     if (blocks == 0) return AMP_OK;
@@ -168,7 +168,7 @@ amp_status amp_cuda_maxpool_backward(amp_backend *backend, const amp_tensor *dy,
     const amp_tensor *dx, int size, int stride, int pad, int accumulate, amp_error *error)
 {
     size_t blocks;
-    AMP_TRY(amp_check_maxpool(dx, dy, size, stride, pad, error));
+    AMP_TRY(amp_check_maxpool(dx, dy, error));
     bool wide = amp_cuda_wide(dx) && amp_cuda_wide(dy) && amp_aligned(choice, 8);
     windows g = windows_make(dx, dy, dx, wide, size, stride, pad, &blocks);
     if (blocks == 0) return AMP_OK;

@@ -13,7 +13,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "../check.h"
 #include "../unscale.h"
 #include "device.cuh"
 #include "table.cuh"
@@ -352,7 +351,6 @@ amp_status amp_cuda_finish_step(amp_backend *backend, const amp_step_end *end, a
     const decision *there;
     decision v = {};
     memset(out, 0, sizeof *out);
-    AMP_TRY(amp_check_update(end, error));
     AMP_TRY(list(backend, t, end->params, end->param_count, end->statistics, end->statistics_count, error));
     if (t->cuts) {
         AMP_TRY(decide(backend, t, &end->update, &there, error));

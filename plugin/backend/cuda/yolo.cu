@@ -260,7 +260,7 @@ amp_status amp_cuda_yolo_loss(amp_backend *backend, const amp_tensor *x, const f
                               const amp_yolo_desc *d, float loss_scale, const amp_tensor *dx, int accumulate,
                               amp_yolo_result *result, double *image_costs, amp_error *error)
 {
-    AMP_TRY(amp_check_yolo(x, d, dx, error));
+    AMP_TRY(amp_check_pair("yolo", x, dx ? dx : x, 1, error));
     size_t images = (size_t)x->shape.n, boxes = (size_t)x->shape.h * x->shape.w * d->n;
     size_t each = amp_divide_up(boxes, (size_t)WARPS * BOXES), blocks = images * each;
     void *scratch;
@@ -294,7 +294,6 @@ __global__ void __launch_bounds__(AMP_CUDA_THREADS) squash_planes(float *y, size
 amp_status amp_cuda_yolo_activate(amp_backend *backend, const amp_tensor *y, const amp_yolo_desc *d,
                                   amp_error *error)
 {
-    AMP_TRY(amp_check_yolo_output(y, d, error));
     size_t pixels = (size_t)y->shape.h * y->shape.w, planes = (size_t)y->shape.n * y->shape.c;
     size_t across = amp_divide_up(pixels, AMP_CUDA_THREADS);
     AMP_LAUNCH(backend, dim3((unsigned)across, amp_cuda_down(backend, across, planes)), AMP_CUDA_THREADS,

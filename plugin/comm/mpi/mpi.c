@@ -17,7 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../launch.h"
 #include "../watchdog.h"
 #include "../wire.h"
 

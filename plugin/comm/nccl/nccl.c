@@ -1,4 +1,4 @@
-/* See nccl.h.
+/* GPUs as ranks: see amp_comm_nccl.
  *
  * A sum is queued on a separate stream, which first waits for an event on the backend's stream: so it waits
  * for the gradients that it adds, while backward continues. At sum_end the backend's stream waits for an
@@ -20,7 +20,6 @@
 
 #include "../../backend/cuda/state.h"
 #include "../watchdog.h"
-#include "nccl.h"
 #include "nccl_calls.h"
 
 typedef struct nccl_comm {

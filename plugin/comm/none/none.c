@@ -1,5 +1,5 @@
 /* A program without MPI. */
-#include "../launch.h"
+#include "../comm.h"
 
 const int amp_comm_is_here = 0;
 

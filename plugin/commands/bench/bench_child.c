@@ -247,7 +247,7 @@ static void measure_pass(child *c, clocks *k)
 static void send_layer(const child *c, const clocks *k, int i)
 {
     amp_layer_work work = amp_fork_layer_work(c->net, i);
-    const amp_plan *plan = c->amp ? amp_engine_plan(c->amp->engine) : NULL;
+    const amp_plan *plan = c->amp ? c->amp->engine->active : NULL;
     amp_turns_send("layer %d %s %d %d %.9g %.9g %.9g %.9g", i, work.type,
                    plan && plan->nodes[i].products != AMP_FP32, work.misaligned,
                    amp_bench_spread_of(k->forward + i * k->passes, k->passes).median,
@@ -263,14 +263,14 @@ static void measure_layers(child *c)
     size_t room = ((size_t)layers + 1) * (size_t)passes;
     double *times = amp_allocated(calloc(2 * room, sizeof *times));
     clocks k = { .layers = layers, .passes = passes, .forward = times, .backward = times + room };
-    if (c->amp) amp_engine_set_observer(c->amp->engine, &(amp_observer){ &k, see });
+    if (c->amp) c->amp->engine->observer = (amp_observer){ &k, see };
     else amp_fork_watch_layers(c->net, see_stock, &k, 0);
     for (; !c->stopped && k.pass < passes; k.pass++) {
         measure_pass(c, &k);
         end_turn(c, "pass");
     }
     for (int i = 0; !c->stopped && i < layers; i++) send_layer(c, &k, i);
-    if (c->amp) amp_engine_set_observer(c->amp->engine, NULL);
+    if (c->amp) c->amp->engine->observer = (amp_observer){ 0 };
     else amp_fork_unwatch_layers(c->net);
     free(times);
 }
@@ -278,7 +278,7 @@ static void measure_layers(child *c)
 /* The times of the backend's operations on a GPU, if the backend can measure them. */
 static amp_status measure_operations(child *c, amp_error *error)
 {
-    amp_backend *b = c->amp ? amp_engine_backend(c->amp->engine) : NULL;
+    amp_backend *b = c->amp ? c->amp->engine->backend : NULL;
     amp_operation_times t;
     double ms[AMP_BENCH_STEP];
     if (!b || !b->operation_times) return AMP_OK;

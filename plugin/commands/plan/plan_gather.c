@@ -203,7 +203,7 @@ static amp_status add_checkpoint(amp_plan_report *r, const amp_recompute_setting
     *c = (amp_plan_checkpoint){ .in_force = in_force, .fits = r->fits_amp };
     if (settings->on && settings->segments) snprintf(c->name, sizeof c->name, "%d", settings->segments);
     else snprintf(c->name, sizeof c->name, "%s", settings->on ? "auto" : "off");
-    amp_engine_set_recompute(amp_fork_state(r->net)->engine, settings);
+    amp_fork_state(r->net)->engine->settings.recompute = *settings;
     AMP_TRY(amp_host_footprint(r->net, r->view.batch, r->dtype, &at, error));
     if (!in_force)
         AMP_TRY(amp_host_largest_pass(&training, r->memory.bytes, r->most_images, 0, &c->fits, error));
@@ -217,7 +217,7 @@ static amp_status list_checkpoints(amp_plan_report *r, amp_error *error)
 {
     static const int usual[] = { AMP_CHECKPOINT_OFF, 1, 2, 4, 8, 16 };
     struct darknet_amp *amp = amp_fork_state(r->net);
-    const amp_recompute_settings in_force = *amp_engine_recompute(amp->engine);
+    const amp_recompute_settings in_force = amp->engine->settings.recompute;
     amp_status status = AMP_OK;
     int listed = 0;
     for (size_t k = 0; status == AMP_OK && k < sizeof usual / sizeof *usual; k++) {
@@ -227,7 +227,7 @@ static amp_status list_checkpoints(amp_plan_report *r, amp_error *error)
         status = add_checkpoint(r, &settings, is_in_force, error);
     }
     if (status == AMP_OK && !listed) status = add_checkpoint(r, &in_force, 1, error);
-    amp_engine_set_recompute(amp->engine, &in_force);
+    amp->engine->settings.recompute = in_force;
     return status;
 }
 
@@ -271,7 +271,7 @@ static amp_status make_network(amp_plan_report *r, long batch, long subdivisions
     r->images = r->view.batch / r->steps;
     r->dtype = amp->config->dtype;
     r->adamw = amp->config->adamw;
-    r->backend = amp_engine_backend(amp->engine);
+    r->backend = amp->engine->backend;
     amp_machine_describe(r->backend, &r->machine);
     return AMP_OK;
 }

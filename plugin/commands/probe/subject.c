@@ -328,7 +328,7 @@ static amp_status set_scale(amp_subject *s, float scale, amp_error *error)
     scaler.dynamic = 0;
     scaler.scale = s->scale = scale;
     AMP_TRY(amp_scaler_init(&scaler, &scaler, error));
-    amp_engine_set_scaler(s->engine, &scaler);
+    s->engine->scaler = scaler;
     return AMP_OK;
 }
 
@@ -357,10 +357,10 @@ static amp_status run(looker *l, amp_error *error)
 {
     amp_subject *s = l->s;
     AMP_TRY(clear_statistics(l, error));
-    if (s->engine) amp_engine_set_observer(s->engine, &(amp_observer){ l, see });
+    if (s->engine) s->engine->observer = (amp_observer){ l, see };
     else amp_fork_watch_layers(s->net, watch, l, 1);
     forward_and_backward(s, l->asked->nudge != AMP_NUDGE_OUTPUTS, &l->is_forward, l->asked->loss);
-    if (s->engine) amp_engine_set_observer(s->engine, NULL);
+    if (s->engine) s->engine->observer = (amp_observer){ 0 };
     else amp_fork_unwatch_layers(s->net);
     if (l->status != AMP_OK) {
         *error = l->error;
@@ -481,9 +481,9 @@ static amp_status set_up(amp_subject *s, amp_error *error)
     amp_fork_describe(s->net, amp ? amp->config : &none, &s->network);
     if (!amp) return (s->backend = amp_fork_backend(error)) ? AMP_OK : error->status;
     s->engine = amp->engine;
-    s->backend = amp_engine_backend(amp->engine);
-    amp_engine_set_recompute(s->engine, &(amp_recompute_settings){ 0 });
-    return set_scale(s, amp->config->dtype == AMP_FP32 ? 1 : amp_engine_scaler(s->engine)->scale, error);
+    s->backend = amp->engine->backend;
+    s->engine->settings.recompute = (amp_recompute_settings){ 0 };
+    return set_scale(s, amp->config->dtype == AMP_FP32 ? 1 : s->engine->scaler.scale, error);
 }
 
 /* With `stirs`, draws biases and scales. Otherwise moves each parameter by up to half of its value: in stock

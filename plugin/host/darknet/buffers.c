@@ -132,7 +132,7 @@ amp_status amp_host_fit_workspace(struct darknet_amp *amp, const network *net, a
 
 void amp_fork_forget_overflow(struct darknet_amp *amp)
 {
-    amp_backend *b = amp_engine_backend(amp->engine);
+    amp_backend *b = amp->engine->backend;
     amp_error error;
     if (amp->memory->workspace)
         amp_host_check(b->zero(b, amp->memory->workspace, amp->memory->workspace_bytes, &error), &error);

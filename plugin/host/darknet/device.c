@@ -8,7 +8,7 @@
 #include "room.h"
 #ifdef GPU
 #include "../../backend/cuda/state.h"
-#include "../../comm/nccl/nccl.h"
+#include "../../comm/comm.h"
 #endif
 
 /* ---- CUDA calls: one that fails ends the program ---- */

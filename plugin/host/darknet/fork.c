@@ -67,10 +67,10 @@ static amp_status download_output(const network *net, const layer *l, amp_backen
 
 amp_status amp_fork_end_forward(struct darknet_amp *amp, struct network *net, amp_error *error)
 {
-    const amp_plan *plan = amp_engine_plan(amp->engine);
+    const amp_plan *plan = amp->engine->active;
     for (int i = 0; i < net->n; i++)
         if (plan->host_reads[i] && !amp_own_pulls_output(&net->layers[i]))
-            AMP_TRY(download_output(net, &net->layers[i], amp_engine_backend(amp->engine), error));
+            AMP_TRY(download_output(net, &net->layers[i], amp->engine->backend, error));
     amp_own_end_forward(net, plan->output_layer);
     return AMP_OK;
 }

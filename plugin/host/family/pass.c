@@ -52,7 +52,7 @@ static amp_status push(const network *net, amp_backend *b, amp_error *error)
 
 amp_status amp_fork_begin_forward(struct darknet_amp *amp, network *net, amp_error *error)
 {
-    return ON_SIDE(amp_host_on_gpu(net), AMP_OK, push(net, amp_engine_backend(amp->engine), error));
+    return ON_SIDE(amp_host_on_gpu(net), AMP_OK, push(net, amp->engine->backend, error));
 }
 
 /* A region layer computes its loss on the CPU, even when the network runs on a GPU. */

@@ -60,7 +60,7 @@ static amp_status make_plan(struct network *net, int roughly, asked *a, amp_erro
 
 static void forget(asked *a)
 {
-    if (a->outline) amp_plan_free(a->outline, amp_engine_backend(amp_fork_state(a->training.net)->engine));
+    if (a->outline) amp_plan_free(a->outline, amp_fork_state(a->training.net)->engine->backend);
 }
 
 /* A machine's free memory is divided among its ranks, which all need the same. So they must look before any
@@ -184,7 +184,7 @@ amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
         forget(&a);
         amp_engine_free_plans(amp->engine);
     }
-    if (status == AMP_OK) amp_engine_set_recompute(amp->engine, &settings);
+    if (status == AMP_OK) amp->engine->settings.recompute = settings;
     return status;
 }
 
@@ -209,7 +209,7 @@ static const double pass_cost = 150;
  * passes. */
 static double cost_of(const asked *a, int subdivisions, double again)
 {
-    const amp_parameters *all = amp_engine_parameters(amp_fork_state(a->training.net)->engine);
+    const amp_parameters *all = &amp_fork_state(a->training.net)->engine->parameters;
     double forward = amp_recompute_cost_of(a->training.plan).forward * a->images, weights = 0;
     for (int i = 0; i < all->param_count; i++) weights += (double)all->params[i].count;
     return forward * (3 + again) + pass_cost * weights * subdivisions;
@@ -222,12 +222,12 @@ static amp_status needs_in(const asked *a, int subdivisions, size_t limit, amp_n
     struct darknet_amp *amp = amp_fork_state(a->training.net);
     int pass = a->images / subdivisions;
     amp_recompute_settings settings = settings_of(amp->config);
-    amp_engine_set_recompute(amp->engine, &settings);
+    amp->engine->settings.recompute = settings;
     AMP_TRY(amp_host_needs(&a->training, pass, needs, error));
     if (settings.on || !limit || amp_needs_sum(needs) <= limit) return AMP_OK;
     settings = (amp_recompute_settings){ .on = 1, .budget = arena_budget(needs, limit) };
     if (!settings.budget) settings.budget = 1;
-    amp_engine_set_recompute(amp->engine, &settings);
+    amp->engine->settings.recompute = settings;
     return amp_host_needs(&a->training, pass, needs, error);
 }
 

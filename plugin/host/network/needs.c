@@ -37,12 +37,12 @@ amp_status amp_host_footprint(struct network *net, int batch, amp_dtype dtype, a
     amp_view v = amp_fork_view(net);
     amp_engine *engine = amp_fork_state(net)->engine;
     amp_plan *plan;
-    AMP_TRY(amp_host_outline(net, batch, dtype, amp_engine_recompute(engine), &plan, error));
+    AMP_TRY(amp_host_outline(net, batch, dtype, &engine->settings.recompute, &plan, error));
     amp_recompute_cost cost = amp_recompute_cost_of(plan);
     *out = (amp_footprint){ .arena = plan->arena.total, .again = cost.again / cost.forward,
                             .input = input_bytes(&v, batch) };
     for (int i = 0; i < plan->count; i++) out->buffers += amp_fork_buffer_bytes(net, i, batch, plan);
-    amp_plan_free(plan, amp_engine_backend(engine));
+    amp_plan_free(plan, engine->backend);
     return AMP_OK;
 }
 
@@ -98,7 +98,7 @@ size_t amp_node_copies(const amp_node *node, const amp_backend *backend, amp_dty
 
 static size_t parameter_bytes(const amp_engine *engine)
 {
-    const amp_parameters *all = amp_engine_parameters(engine);
+    const amp_parameters *all = &engine->parameters;
     size_t params = 0, statistics = 0;
     for (int i = 0; i < all->param_count; i++) params += all->params[i].count;
     for (int i = 0; i < all->statistics_count; i++) statistics += all->statistics[i].count;
@@ -120,7 +120,7 @@ amp_status amp_host_needs(const amp_training *t, int pass, amp_needs *out, amp_e
 {
     amp_view v = amp_fork_view(t->net);
     amp_engine *engine = amp_fork_state(t->net)->engine;
-    const amp_backend *backend = amp_engine_backend(engine);
+    const amp_backend *backend = engine->backend;
     int images = pass > t->images ? pass : t->images;
     double area = amp_largest_area(&v);
     *out = (amp_needs){ .parameters = parameter_bytes(engine),

@@ -9,7 +9,7 @@
 
 void amp_host_products_begin(struct darknet_amp *amp, int layer)
 {
-    const amp_node *node = &amp_engine_plan(amp->engine)->nodes[layer];
+    const amp_node *node = &amp->engine->active->nodes[layer];
     if (!node->desc.lends_products) return;
     amp_this_thread()->layer = node;
     amp_this_thread()->engine = amp->engine;
@@ -22,7 +22,7 @@ static amp_factor factor_of(const float *data, int ld, int transposed)
     const amp_layer_desc *d = &amp_this_thread()->layer->desc;
     amp_factor f = { data, ld, transposed, 0 };
     for (int k = 0; k < d->param_count; k++)
-        if (d->params[k].master == data) f.version = amp_engine_weights_version(amp_this_thread()->engine);
+        if (d->params[k].master == data) f.version = amp_this_thread()->engine->weights_version;
     return f;
 }
 
@@ -32,7 +32,7 @@ int darknet_amp_gemm(int transpose_a, int transpose_b, int m, int n, int k, floa
     const amp_node *layer = amp_this_thread()->layer;
     if (!layer) return 0;
     amp_error error;
-    amp_backend *backend = amp_engine_backend(amp_this_thread()->engine);
+    amp_backend *backend = amp_this_thread()->engine->backend;
     const amp_gemm_desc product = { .m = m, .n = n, .k = k, .alpha = alpha, .beta = beta,
                                     .a = factor_of(a, lda, transpose_a),
                                     .b = factor_of(b, ldb, transpose_b), .c = c, .ldc = ldc,

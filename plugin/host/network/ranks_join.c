@@ -2,7 +2,6 @@
  * networks; or one of several in this program (-gpus), which join each other. */
 #include "ranks_join.h"
 
-#include "../../comm/threads.h"
 #include "../../comm/watchdog.h"
 #include "../program/ranks.h"
 
@@ -10,11 +9,12 @@
 static amp_status join(struct darknet_amp *amp, amp_comm **ours, amp_error *error)
 {
     if (amp_fork_device() >= 0) {
-        AMP_TRY(amp_fork_sum_on_gpu(amp_engine_backend(amp->engine), ours, error));
+        AMP_TRY(amp_fork_sum_on_gpu(amp->engine->backend, ours, error));
         if ((*ours)->rank == 0) fprintf(stderr, "ranks: their GPUs sum with %s\n", (*ours)->name);
     }
     amp->comm = *ours;
-    amp_engine_join(amp->engine, amp->comm, amp->config->wire, AMP_BUCKET);
+    amp_parallel_join(&amp->engine->parallel, amp->comm, amp->config->wire, AMP_BUCKET,
+                      amp->engine->settings.sync_batchnorm);
     return AMP_OK;
 }
 
@@ -35,7 +35,7 @@ void amp_ranks_agree_to_train(struct network *net)
     uint64_t sum;
     const struct darknet_amp *amp = amp_fork_state(net);
     if (!amp_ranks() || !amp) return;
-    const amp_parameters *all = amp_engine_parameters(amp->engine);
+    const amp_parameters *all = &amp->engine->parameters;
     amp_host_check(amp_masters_checksum(all, 0, SIZE_MAX, &sum, &error), &error);
     amp_ranks_phase("comparing what the ranks start from");
     amp_ranks_note("dtype %s\n", amp_dtype_name(amp->config->dtype));
@@ -43,7 +43,7 @@ void amp_ranks_agree_to_train(struct network *net)
     amp_ranks_note("a start at step %ld\n", amp_fork_view(net).batch_number);
     /* without a sidecar they are 0, and so is momentum */
     amp_ranks_note("a sidecar of %lu steps\n", amp->steps);
-    amp_ranks_note("loss scale %a\n", (double)amp_engine_scaler(amp->engine)->scale);
+    amp_ranks_note("loss scale %a\n", (double)amp->engine->scaler.scale);
     amp_ranks_agree();
 }
 
@@ -67,7 +67,7 @@ void amp_ranks_unite(struct network **nets, int count)
  * second number for the next call, whichever network makes it. */
 static amp_status share_masters(const struct darknet_amp *amp, amp_error *error)
 {
-    const amp_parameters *all = amp_engine_parameters(amp->engine);
+    const amp_parameters *all = &amp->engine->parameters;
     amp_backend *b = all->backend;
     snprintf(amp->comm->phase, sizeof amp->comm->phase, "sharing rank 0's weights");
     for (int i = 0; i < all->param_count; i++) {

@@ -10,7 +10,7 @@
 
 static const char *where(struct darknet_amp *amp, const amp_anomaly *a, char text[AMP_ANOMALY_TEXT])
 {
-    const amp_plan *plan = amp_engine_plan(amp->engine);
+    const amp_plan *plan = amp->engine->active;
     return amp_anomaly_text(a, a->layer >= 0 && plan ? plan->nodes[a->layer].desc.type : "", text);
 }
 
@@ -40,7 +40,7 @@ static char *files_of(const amp_view *view, int one)
 void amp_host_note_images(struct darknet_amp *amp, const struct network *net)
 {
     amp_view view = amp_fork_view(net);
-    const amp_anomaly *a = amp_engine_anomaly(amp->engine);
+    const amp_anomaly *a = &amp->engine->anomaly;
     if (!a->found || amp->anomaly_noted) return;
     amp->anomaly_noted = 1;
     amp->anomaly_subdivision = amp->subdivision;
@@ -67,7 +67,7 @@ void amp_host_print_bad_loss(struct darknet_amp *amp, const amp_step_report *rep
     amp->bad_loss_printed = 1;
     fprintf(stderr, "amp: step %zu: the loss of layer %d [%s] is inf or NaN, but its gradients are finite: "
                     "the step is made, but the average loss leaves it out\n", good_steps + 1, bad->layer,
-            amp_engine_plan(amp->engine)->nodes[bad->layer].desc.type);
+            amp->engine->active->nodes[bad->layer].desc.type);
 }
 
 void amp_host_print_skip(struct darknet_amp *amp, const amp_step_report *report, size_t good_steps)
@@ -84,7 +84,7 @@ void amp_host_print_skip(struct darknet_amp *amp, const amp_step_report *report,
 /* Whether inf or NaN begins in forward, in the output of a layer that runs in fp16. */
 static int overflows_fp16(const struct darknet_amp *amp, const amp_anomaly *bad)
 {
-    const amp_plan *plan = amp_engine_plan(amp->engine);
+    const amp_plan *plan = amp->engine->active;
     return bad->is_first && bad->layer >= 0 && plan && plan->nodes[bad->layer].dtype == AMP_FP16 &&
            !strcmp(bad->pass, "forward") && !strcmp(bad->tensor, "output");
 }
@@ -108,7 +108,7 @@ static const char *what_to_try(const struct darknet_amp *amp, const amp_anomaly 
 
 _Noreturn void amp_host_collapse(struct darknet_amp *amp, const amp_step_report *report, size_t good_steps)
 {
-    const amp_scaler *scaler = amp_engine_scaler(amp->engine);
+    const amp_scaler *scaler = &amp->engine->scaler;
     const char *saved = amp->resume->last_file;
     char place[AMP_ANOMALY_TEXT], why[96], advice[ADVICE];
     if (!amp_ranks_prints_for(amp)) amp_ranks_await_end(); /* rank 0 knows what was saved last */

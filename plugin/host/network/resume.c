@@ -135,7 +135,7 @@ static void print_resumed(const struct network *net, const amp_run_state *run, s
     const struct darknet_amp *amp = amp_fork_state(net);
     amp_view view = amp_fork_view(net);
     print_note(net, "amp: resumed from %s: step %zu, loss scale %g, %lu skipped", sidecar,
-               seen / (size_t)(view.batch * view.subdivisions), (double)amp_engine_scaler(amp->engine)->scale,
+               seen / (size_t)(view.batch * view.subdivisions), (double)amp->engine->scaler.scale,
                amp->skipped);
     if (in_loop && same_seed(run)) print_note(net, ", data order continues (-seed %u)\n", darknet_amp_seed());
     else if (in_loop && run->seeded)
@@ -232,7 +232,7 @@ static amp_status begin(struct network *net, const char *weights, const char *si
  * give advice about the training instead. */
 static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
 {
-    const amp_parameters *all = amp_engine_parameters(amp->engine);
+    const amp_parameters *all = &amp->engine->parameters;
     const char *file = amp->resume->phase == AMP_LOADED ? amp->resume->last_file
                                                         : "the weights to start from";
     amp_anomaly bad;

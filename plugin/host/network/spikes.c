@@ -45,7 +45,7 @@ void amp_spikes_end_pass(struct darknet_amp *amp)
 {
     amp_image_losses *l = &amp->image_losses;
     amp_view view = amp_fork_view(amp->net);
-    const amp_plan *plan = amp_engine_plan(amp->engine);
+    const amp_plan *plan = amp->engine->active;
     for (int i = 0; l->pass && plan->loss_count && i < view.batch; i++) {
         double loss = l->pass[i] / plan->loss_count;
         l->images++;
@@ -129,7 +129,7 @@ static void print_images(const amp_image_losses *l)
 /* Ends a training that drops more steps than outliers can explain. */
 static void check_dropped(struct darknet_amp *amp)
 {
-    const amp_spikes *spikes = amp_engine_spikes(amp->engine);
+    const amp_spikes *spikes = &amp->engine->spikes;
     const char *saved = amp->resume->last_file;
     if (!amp_spikes_too_many(spikes)) return;
     if (!amp_ranks_prints_for(amp)) amp_ranks_await_end(); /* rank 0 knows what was saved last */

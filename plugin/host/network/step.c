@@ -17,14 +17,14 @@ static amp_plan_key key_of(const struct darknet_amp *amp, const struct network *
     int image_delta = amp_fork_image_delta(net) != NULL, keeps_state = view->training || image_delta;
     return (amp_plan_key){ .batch = view->batch, .w = view->w, .h = view->h, .keeps_state = keeps_state,
                            .image_delta = image_delta, .frozen = view->training ? amp_fork_frozen(net) : 0,
-                           .folds = !keeps_state && !amp->measures && !amp_engine_trains(amp->engine) };
+                           .folds = !keeps_state && !amp->measures && !amp->engine->trains };
 }
 
 /* Activation checkpointing: prints once what the training's first plan recomputes, and the memory it
  * saves. */
 static amp_status print_recompute(struct darknet_amp *amp, const amp_plan *plan, amp_error *error)
 {
-    const amp_recompute_settings *settings = amp_engine_recompute(amp->engine);
+    const amp_recompute_settings *settings = &amp->engine->settings.recompute;
     amp_plan *whole;
     if (amp->recompute_printed || !plan->key.keeps_state || (!settings->on && !plan->again_count))
         return AMP_OK;
@@ -39,7 +39,7 @@ static amp_status print_recompute(struct darknet_amp *amp, const amp_plan *plan,
         fprintf(stderr, "amp: checkpoint=auto: that is %.1f MB more than fits; use more subdivisions, or a "
                         "smaller width and height\n",
                 (double)(plan->arena.total - settings->budget) / 0x1p20);
-    amp_plan_free(whole, amp_engine_backend(amp->engine));
+    amp_plan_free(whole, amp->engine->backend);
     return AMP_OK;
 }
 
@@ -49,9 +49,9 @@ static amp_status print_recompute(struct darknet_amp *amp, const amp_plan *plan,
 static void notice_weights(struct darknet_amp *amp, const amp_view *view)
 {
     enum { SAMPLES = 16 };
-    const amp_parameters *p = amp_engine_parameters(amp->engine);
+    const amp_parameters *p = &amp->engine->parameters;
     amp_checksum checksum;
-    if (view->on_gpu || amp_engine_trains(amp->engine)) return;
+    if (view->on_gpu || amp->engine->trains) return;
     amp_checksum_start(&checksum);
     for (int i = 0; i < p->param_count + p->statistics_count; i++) {
         int is_master = i < p->param_count;
@@ -103,8 +103,9 @@ static void check_labels(struct darknet_amp *amp, const amp_view *view)
 
 static void print_note(struct darknet_amp *amp)
 {
-    const char *note = amp_engine_note(amp->engine);
-    if (note) fprintf(stderr, "amp: graphs=1: %s\n", note);
+    amp_recording *r = &amp->engine->recording;
+    if (r->line_is_new) fprintf(stderr, "amp: graphs=1: %s\n", r->line);
+    r->line_is_new = 0;
 }
 
 /* Every hook of a step starts with this. */
@@ -148,7 +149,7 @@ void darknet_amp_backward(struct network *net)
     amp_view view = amp_fork_view(net);
     /* `seen` already counts this pass: after the last subdivision it is a whole number of batches. */
     if (amp_fork_counters(net).seen / (size_t)view.batch % (size_t)view.subdivisions == 0)
-        amp_engine_ends_step(amp->engine);
+        amp->engine->parallel.is_last_pass = 1;
     amp_host_check(amp_engine_backward(amp->engine, amp_fork_image_delta(net), &error), &error);
     print_note(amp);
     if (amp->config->debug && view.training) amp_host_note_images(amp, net);
@@ -163,7 +164,7 @@ static void print_summary(struct darknet_amp *amp, const struct network *net)
     amp->summary_printed = 1;
     fprintf(stderr, "amp: summary dtype=%s steps=%lu skipped=%lu scale=%g images_per_second=%.1f "
             "compute_images_per_second=%.1f peak_rss_mb=%.0f\n", amp_dtype_name(amp->config->dtype),
-            amp->steps, amp->skipped, (double)amp_engine_scaler(amp->engine)->scale,
+            amp->steps, amp->skipped, (double)amp->engine->scaler.scale,
             amp_clock_rate(amp->images, amp_clock_seconds() - amp->started),
             amp_clock_rate(amp->images, amp->computed),
             amp_host_peak_resident_mb());
@@ -189,7 +190,7 @@ void darknet_amp_update(struct network *net)
     amp_update_args args = { .learning_rate = amp_fork_rate(net), .momentum = view.momentum,
                              .batch = view.batch * view.subdivisions, .t = amp_fork_counters(net).t + 1,
                              .beta1 = view.beta1, .beta2 = view.beta2, .eps = view.eps };
-    amp_engine_hold(amp->engine, amp_fork_held(net));
+    amp->engine->parameters.held = amp_fork_held(net);
     amp_status status = amp_engine_update(amp->engine, &args, view.decay, &report, &error);
     if (status != AMP_DIVERGED) amp_host_check(status, &error);
     amp->computed += amp_clock_seconds() - began;

@@ -137,7 +137,7 @@ static amp_status check_weights(struct darknet_amp *amp, const struct network *n
 {
     amp_anomaly bad;
     if (amp->resume->phase < AMP_TRAINING
-        || !amp_parameters_bad_master(amp_engine_parameters(amp->engine), &bad))
+        || !amp_parameters_bad_master(&amp->engine->parameters, &bad))
         return AMP_OK;
     return amp_fail(error, AMP_DIVERGED, "%s of layer %d are inf, NaN or beyond 1e19 after step %ld",
                     bad.tensor, bad.layer, amp_fork_view(net).batch_number);
@@ -151,8 +151,7 @@ static amp_status open_file(amp_sidecar_save *save, const char *name, int with_s
                          : amp_safe_file_begin(name, &save->weights, error));
     *out = fopen(save->weights.temporary, "wb");
     if (*out) return AMP_OK;
-    amp_status status = amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", save->weights.temporary,
-                                 strerror(errno));
+    amp_status status = amp_cannot_write(save->weights.temporary, errno, error);
     amp_sidecar_cancel(save);
     return status;
 }
@@ -200,7 +199,7 @@ static amp_status close_stream(FILE *stream, const char *name, amp_error *error)
     int why = ferror(stream) ? errno ? errno : EIO : 0;
     if (fflush(stream) != 0) why = errno;
     if (fclose(stream) != 0 && !why) why = errno;
-    return why ? amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", name, strerror(why)) : AMP_OK;
+    return why ? amp_cannot_write(name, why, error) : AMP_OK;
 }
 
 /* For a file that is not enough to resume from. A sidecar beside it belongs to the file it replaced, and is

@@ -30,7 +30,7 @@ amp_status amp_fork_begin_forward(struct darknet_amp *amp, network *net, amp_err
 {
 #ifdef GPU
     if (net->gpu_index >= 0) {
-        amp_backend *b = amp_engine_backend(amp->engine);
+        amp_backend *b = amp->engine->backend;
         amp_host_pinned *pinned = &amp->memory->pinned;
         int ahead = amp_host_image_ahead(pinned, net);
         size_t bytes = (size_t)net->batch * (size_t)net->inputs * sizeof(float);

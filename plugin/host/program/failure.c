@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "../../comm/launch.h"
+#include "../../comm/comm.h"
 #include "program.h"
 #include "ranks.h"
 

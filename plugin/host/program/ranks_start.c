@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../comm/launch.h"
+#include "../../comm/comm.h"
 #include "../../include/darknet_amp.h"
 #include "../fork.h"
 #include "cfg.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/launch.h"
+#include "comm/comm.h"
 #include "comm/wire.h"
 
 static amp_error error;
