@@ -93,6 +93,11 @@ static inline amp_shape amp_conv_output(const amp_conv_desc *d)
                         (d->x.w + 2 * d->pad - amp_conv_span(d, d->size_w)) / amp_conv_stride_x(d) + 1 };
 }
 
+static inline size_t amp_conv_weight_count(const amp_conv_desc *d)
+{
+    return (size_t)d->k * (d->x.c / d->groups) * d->size_h * d->size_w;
+}
+
 /* The formulas of batch norm, which differ between Darknet's CPU and GPU code and between its forks. v is the
  * variance that a batch is normalized with: Σ(x-mean)²/(N-1) if unbiased, else Σ(x-mean)²/N. The rolling
  * variance always averages Σ(x-mean)²/(N-1). */

@@ -369,22 +369,6 @@ TEST(after_a_failed_run_a_plan_can_be_tuned_again)
 
 /* ---- problems ---- */
 
-/* test_backend_conv tests invalid shapes. */
-TEST(impossible_problems_are_refused)
-{
-    const engine e[] = { { .notes = TC } };
-    amp_conv_problem empty = ordinary, adding = ordinary;
-    empty.conv.x.n = 0;
-    adding.accumulate = 1;
-    PLANS(e);
-    assert_int_equal(amp_conv_plans_get(plans, &empty, &plan, &error), AMP_BAD_NETWORK);
-    assert_non_null(strstr(error.message, "input is empty"));
-    assert_int_equal(amp_conv_plans_get(plans, &adding, &plan, &error), AMP_BAD_NETWORK);
-    assert_non_null(strstr(error.message, "accumulates"));
-    assert_int_equal(f.lists, 0);
-    DONE();
-}
-
 TEST(output_sizes)
 {
     amp_conv_problem p = ordinary;

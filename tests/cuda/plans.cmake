@@ -21,7 +21,9 @@ target_compile_options(test_cuda_plans PRIVATE ${plugin_flags} ${wextra})
 target_compile_definitions(test_cuda_plans PRIVATE _POSIX_C_SOURCE=200809L
     CONV_SHAPES="${CMAKE_CURRENT_SOURCE_DIR}/golden/conv_shapes.txt")
 target_link_libraries(test_cuda_plans PRIVATE cuDNN ${CMOCKA_LIBRARY} ${CMAKE_DL_LIBS})
-target_link_options(test_cuda_plans PRIVATE ${darknet_link_flags})
+target_link_options(test_cuda_plans PRIVATE ${darknet_link_flags} # no_device.h's
+    -Wl,--wrap=cudnnCreate,--wrap=cudnnSetStream,--wrap=cudnnDestroy,--wrap=cudnnBackendSetAttribute
+    -Wl,--wrap=cudnnBackendFinalize,--wrap=cudnnBackendGetAttribute)
 add_test(NAME test_cuda_plans COMMAND test_cuda_plans)
 
 # Engines compiled at run time ask for a driver's library; the toolkit's stub will do, and makes the test the

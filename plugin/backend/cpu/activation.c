@@ -11,11 +11,9 @@ amp_status amp_cpu_activation_forward(amp_backend *backend, const amp_tensor *x,
     AMP_TRY(amp_check_pair("activation", x, y, 1, error));
     if (activation == AMP_LINEAR && x->data == y->data) return AMP_OK;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(count))
-    for (size_t s = 0; s < amp_cpu_stretches(count); s++) {
-        size_t first = s * AMP_CPU_STRETCH;
+    for (size_t first = 0; first < count; first += AMP_CPU_STRETCH)
         rows->activate(x->dtype, activation, amp_cpu_at(x, first), amp_cpu_into(y, first),
-            amp_cpu_stretch_count(count, s));
-    }
+                       amp_cpu_stretch_count(count, first));
     return AMP_OK;
 }
 
@@ -28,10 +26,8 @@ amp_status amp_cpu_activation_backward(amp_backend *backend, const amp_tensor *y
     AMP_TRY(amp_check_pair("activation backward", dy, dx, 1, error));
     if (activation == AMP_LINEAR && dy->data == dx->data && !accumulate) return AMP_OK;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(count))
-    for (size_t s = 0; s < amp_cpu_stretches(count); s++) {
-        size_t first = s * AMP_CPU_STRETCH;
+    for (size_t first = 0; first < count; first += AMP_CPU_STRETCH)
         rows->gradient(dy->dtype, activation, amp_cpu_at(y, first), amp_cpu_at(dy, first),
-                       amp_cpu_into(dx, first), amp_cpu_stretch_count(count, s), accumulate);
-    }
+                       amp_cpu_into(dx, first), amp_cpu_stretch_count(count, first), accumulate);
     return AMP_OK;
 }

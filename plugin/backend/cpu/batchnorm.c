@@ -14,26 +14,26 @@
 
 #include <math.h>
 
-/* The scratch memory of one call, which frees it: fp32 arrays with a number per lane of a period, and the
- * sums in double. */
-enum { MEAN, GAIN, BIAS, A, B, C, LANES };
-
+/* One call's plan and scratch memory. A prediction needs no sums. */
 typedef struct scratch {
-    float *lanes[LANES];
+    amp_cpu_plan plan;
+    amp_cpu_norm lanes;
     amp_cpu_sums sums;
 } scratch;
 
-static scratch scratch_make(const amp_cpu_plan *plan)
+static scratch scratch_make(const amp_tensor *x)
 {
-    scratch s = { .sums = amp_cpu_sums_make(plan) };
-    float *memory = amp_allocated(malloc(LANES * plan->period * sizeof *memory));
-    for (int i = 0; i < LANES; i++) s.lanes[i] = memory + (size_t)i * plan->period;
-    return s;
+    amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
+    size_t p = plan.period;
+    /* aligned like vectors: loads across cache lines take a quarter longer */
+    float *lanes = amp_allocated(aligned_alloc(64, (6 * p * sizeof *lanes + 63) / 64 * 64));
+    return (scratch){ plan, { p, lanes, lanes + p, lanes + 2 * p, lanes + 3 * p, lanes + 4 * p,
+                              lanes + 5 * p }, { NULL } };
 }
 
 static void scratch_free(scratch *s)
 {
-    free(s->lanes[MEAN]);
+    free(s->lanes.mean);
     amp_cpu_sums_free(&s->sums);
 }
 
@@ -42,7 +42,7 @@ amp_status amp_cpu_add_bias(amp_backend *backend, const amp_tensor *y, const flo
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(y), (size_t)y->shape.c);
     AMP_TRY(amp_check_pair("bias", y, y, 1, error));
-    float *lanes = amp_allocated(malloc((plan.period ? plan.period : 1) * sizeof *lanes));
+    float *lanes = amp_allocated(malloc(plan.period * sizeof *lanes));
     amp_cpu_replicate(&plan, bias, lanes);
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
     for (size_t b = 0; b < plan.blocks; b++)
@@ -54,111 +54,106 @@ amp_status amp_cpu_add_bias(amp_backend *backend, const amp_tensor *y, const flo
 
 amp_status amp_cpu_bias_gradient(amp_backend *backend, const amp_tensor *dy, float *db, amp_error *error)
 {
-    const amp_cpu_rows *rows = amp_cpu_rows_best();
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(dy), (size_t)dy->shape.c);
     AMP_TRY(amp_check_pair("bias gradient", dy, dy, 1, error));
     if (plan.rows == 0) return AMP_OK;
-    amp_cpu_sums sums = amp_cpu_sums_make(&plan);
-    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
-    for (size_t b = 0; b < plan.blocks; b++)
-        rows->sum(dy->dtype, amp_cpu_at(dy, amp_cpu_block_first(&plan, b)), amp_cpu_block_count(&plan, b),
-            plan.period, amp_cpu_sums_scratch(&plan, &sums, b), amp_cpu_sums_of(&plan, &sums, b, 0));
-    amp_cpu_sums_fold(&plan, &sums);
-    for (size_t c = 0; c < plan.channels; c++) db[c] += (float)sums.lanes[c];
+    amp_cpu_sums sums = amp_cpu_sum_pixels(&plan, dy, 0);
+    for (size_t c = 0; c < plan.channels; c++) db[c] += (float)sums.first[c];
     amp_cpu_sums_free(&sums);
     return AMP_OK;
 }
 
-/* Fills a period's arrays, lane by lane, for y = (x - mean)·gain + bias, from each channel's mean and
- * variance. */
-static void forward_lanes(const amp_cpu_plan *plan, float *const *lanes, const amp_batchnorm *norm,
-    const float *mean, const float *variance)
+/* Finds the factors of y = (x - mean)·gain + bias from each channel's mean and variance. */
+static void forward_lanes(const scratch *s, const amp_batchnorm *norm, const float *mean,
+                          const float *variance)
 {
-    amp_cpu_replicate(plan, mean, lanes[MEAN]);
-    amp_cpu_replicate(plan, norm->bias, lanes[BIAS]);
-    for (size_t l = 0; l < plan->period; l++) {
-        size_t c = l % plan->channels;
+    amp_cpu_replicate(&s->plan, mean, s->lanes.mean);
+    amp_cpu_replicate(&s->plan, norm->bias, s->lanes.bias);
+    for (size_t l = 0; l < s->plan.period; l++) {
+        size_t c = l % s->plan.channels;
         double spread = amp_batchnorm_spread(&norm->rule, (double)variance[c]);
-        lanes[GAIN][l] = (float)((double)norm->scale[c] / spread);
+        s->lanes.gain[l] = (float)((double)norm->scale[c] / spread);
     }
 }
 
 /* y = act((x - mean)/spread·scale + bias), block by block. */
-static void normalize(const amp_cpu_plan *plan, float *const *lanes, const amp_tensor *x, const amp_tensor *y,
-    const amp_batchnorm *norm, const float *mean, const float *variance)
+static void normalize(const scratch *s, const amp_tensor *x, const amp_tensor *y, const amp_batchnorm *norm,
+                      const float *mean, const float *variance)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
-    forward_lanes(plan, lanes, norm, mean, variance);
+    const amp_cpu_plan *plan = &s->plan;
+    forward_lanes(s, norm, mean, variance);
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan->rows * plan->channels))
     for (size_t i = 0; i < plan->blocks; i++) {
         size_t b = plan->blocks - 1 - i, first = amp_cpu_block_first(plan, b);
         rows->normalize(x->dtype, norm->activation, amp_cpu_at(x, first), amp_cpu_into(y, first),
-            amp_cpu_block_count(plan, b), plan->period, lanes[MEAN], lanes[GAIN], lanes[BIAS]);
+                        amp_cpu_block_count(plan, b), &s->lanes);
     }
 }
 
-static int ranks_of(const amp_batchnorm *norm) { return norm->ranks ? norm->ranks->count : 1; }
+static double count_of(const scratch *s, const amp_batchnorm *norm)
+{
+    return (double)s->plan.rows * (norm->ranks ? norm->ranks->count : 1);
+}
 
-/* Replaces the sums of x - (the first pixel) and of its square by the moments. */
-static void find_moments(const amp_cpu_plan *plan, const scratch *s, const amp_tensor *x)
+/* Sums x - (the first pixel) and its square, and replaces these sums by the moments. */
+static void find_moments(scratch *s, const amp_tensor *x)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
-    float *origin = s->lanes[MEAN];
-    double *sums = s->sums.lanes, *squares = sums + plan->period;
+    const amp_cpu_plan *plan = &s->plan;
+    float *origin = s->lanes.mean;
+    s->sums = amp_cpu_sums_make(plan);
     rows->widen(x->dtype, x->data, origin, plan->channels);
     for (size_t l = plan->channels; l < plan->period; l++) origin[l] = origin[l - plan->channels];
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan->rows * plan->channels))
-    for (size_t b = 0; b < plan->blocks; b++)
+    for (size_t b = 0; b < plan->blocks; b++) {
+        amp_cpu_sums of = amp_cpu_sums_of(plan, &s->sums, b);
         rows->moments(x->dtype, amp_cpu_at(x, amp_cpu_block_first(plan, b)), amp_cpu_block_count(plan, b),
-            plan->period, origin, amp_cpu_sums_scratch(plan, &s->sums, b),
-            amp_cpu_sums_of(plan, &s->sums, b, 0), amp_cpu_sums_of(plan, &s->sums, b, 1));
+                      plan->period, origin, &of);
+    }
     amp_cpu_sums_fold(plan, &s->sums);
     for (size_t c = 0; c < plan->channels; c++) {
-        amp_moments m = amp_moments_of(sums[c], squares[c], (double)origin[c], (double)plan->rows);
-        sums[c] = m.mean;
-        squares[c] = m.squares;
+        amp_moments m = amp_moments_of(s->sums.first[c], s->sums.second[c], (double)origin[c],
+                                       (double)plan->rows);
+        s->sums.first[c] = m.mean;
+        s->sums.second[c] = m.squares;
     }
 }
 
 /* Turns this rank's means and sums of squares into those of all ranks' images. */
-static amp_status join_moments(const amp_cpu_plan *plan, double *means, double *squares,
-    const amp_batchnorm_ranks *ranks, amp_error *error)
+static amp_status join_moments(const scratch *s, const amp_batchnorm_ranks *ranks, amp_error *error)
 {
-    size_t channels = plan->channels, count = AMP_MOMENTS_SHARED * (size_t)ranks->count * channels;
+    size_t channels = s->plan.channels, count = AMP_MOMENTS_SHARED * (size_t)ranks->count * channels;
     float *all = amp_allocated(calloc(count, sizeof *all));
     for (size_t c = 0; c < channels; c++)
-        amp_moments_put(all, ranks->rank, channels, c, (amp_moments){ means[c], squares[c] });
+        amp_moments_put(all, ranks->rank, channels, c, (amp_moments){ s->sums.first[c], s->sums.second[c] });
     amp_status status = ranks->sum(ranks->context, all, count, error);
     for (size_t c = 0; c < channels; c++) {
-        amp_moments m = amp_moments_join(all, ranks->count, channels, c, (double)plan->rows);
-        means[c] = m.mean;
-        squares[c] = m.squares;
+        amp_moments m = amp_moments_join(all, ranks->count, channels, c, (double)s->plan.rows);
+        s->sums.first[c] = m.mean;
+        s->sums.second[c] = m.squares;
     }
     free(all);
     return status;
 }
 
-static amp_status statistics(const amp_cpu_plan *plan, const scratch *s, const amp_tensor *x,
-    const amp_batchnorm *norm, amp_error *error)
+static amp_status statistics(scratch *s, const amp_tensor *x, const amp_batchnorm *norm, amp_error *error)
 {
-    double *means = s->sums.lanes, *squares = means + plan->period;
-    double count = (double)plan->rows * ranks_of(norm);
-    find_moments(plan, s, x);
-    if (norm->ranks) AMP_TRY(join_moments(plan, means, squares, norm->ranks, error));
-    for (size_t c = 0; c < plan->channels; c++)
-        amp_batchnorm_keep(norm, c, (amp_moments){ means[c], squares[c] }, count);
+    find_moments(s, x);
+    if (norm->ranks) AMP_TRY(join_moments(s, norm->ranks, error));
+    for (size_t c = 0; c < s->plan.channels; c++)
+        amp_batchnorm_keep(norm, c, (amp_moments){ s->sums.first[c], s->sums.second[c] }, count_of(s, norm));
     return AMP_OK;
 }
 
 amp_status amp_cpu_batchnorm_forward_train(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
     const amp_batchnorm *norm, amp_error *error)
 {
-    amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
     AMP_TRY(amp_check_pair("batch norm", x, y, 1, error));
-    if (plan.rows == 0) return AMP_OK;
-    scratch s = scratch_make(&plan);
-    amp_status status = statistics(&plan, &s, x, norm, error);
-    if (status == AMP_OK) normalize(&plan, s.lanes, x, y, norm, norm->mean, norm->variance);
+    if (amp_shape_count(x->shape) == 0) return AMP_OK;
+    scratch s = scratch_make(x);
+    amp_status status = statistics(&s, x, norm, error);
+    if (status == AMP_OK) normalize(&s, x, y, norm, norm->mean, norm->variance);
     scratch_free(&s);
     return status;
 }
@@ -166,22 +161,21 @@ amp_status amp_cpu_batchnorm_forward_train(amp_backend *backend, const amp_tenso
 amp_status amp_cpu_batchnorm_forward_infer(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
     const amp_batchnorm *norm, amp_error *error)
 {
-    amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
     AMP_TRY(amp_check_pair("batch norm", x, y, 1, error));
-    float *memory = amp_allocated(malloc(3 * plan.period * sizeof *memory));
-    float *lanes[] = { memory, memory + plan.period, memory + 2 * plan.period };
-    normalize(&plan, lanes, x, y, norm, norm->rolling_mean, norm->rolling_variance);
-    free(memory);
+    if (amp_shape_count(x->shape) == 0) return AMP_OK;
+    scratch s = scratch_make(x);
+    normalize(&s, x, y, norm, norm->rolling_mean, norm->rolling_variance);
+    scratch_free(&s);
     return AMP_OK;
 }
 
-/* Adds this rank's part to dbias and dscale. Then turns sums and products, which have a number per channel,
- * into those of all ranks' images. */
-static amp_status sum_deltas(const amp_cpu_plan *plan, double *sums, double *products,
-    const amp_batchnorm *norm, amp_error *error)
+/* Adds this rank's part to dbias and dscale. Then turns the sums, which have a number per channel, into those
+ * of all ranks' images. */
+static amp_status sum_deltas(const scratch *s, const amp_batchnorm *norm, amp_error *error)
 {
     const amp_batchnorm_ranks *ranks = norm->ranks;
-    size_t channels = plan->channels;
+    double *sums = s->sums.first, *products = s->sums.second;
+    size_t channels = s->plan.channels;
     for (size_t c = 0; c < channels; c++) amp_batchnorm_add_gradients(norm, c, sums[c], products[c]);
     if (!ranks) return AMP_OK;
     float *all = amp_allocated(malloc(2 * channels * sizeof *all));
@@ -198,35 +192,30 @@ static amp_status sum_deltas(const amp_cpu_plan *plan, double *sums, double *pro
     return status;
 }
 
-static amp_status backward_lanes(const amp_cpu_plan *plan, const scratch *s, const amp_batchnorm *norm,
-    amp_error *error)
+static amp_status backward_lanes(const scratch *s, const amp_batchnorm *norm, amp_error *error)
 {
-    float *const *lanes = s->lanes;
-    double *sums = s->sums.lanes, *products = sums + plan->period;
-    double count = (double)plan->rows * ranks_of(norm);
-    amp_cpu_sums_fold(plan, &s->sums);
-    AMP_TRY(sum_deltas(plan, sums, products, norm, error));
-    for (size_t c = 0; c < plan->channels; c++) {
-        amp_batchnorm_line line = amp_batchnorm_line_of(norm, c, sums[c], products[c], count);
-        lanes[A][c] = line.a;
-        lanes[B][c] = line.b;
-        lanes[C][c] = line.c;
+    const amp_cpu_norm *lanes = &s->lanes;
+    AMP_TRY(sum_deltas(s, norm, error));
+    for (size_t l = 0; l < s->plan.period; l++) {
+        size_t c = l % s->plan.channels;
+        amp_batchnorm_line line = amp_batchnorm_line_of(norm, c, s->sums.first[c], s->sums.second[c],
+                                                        count_of(s, norm));
+        lanes->a[l] = line.a, lanes->b[l] = line.b, lanes->c[l] = line.c;
     }
-    for (size_t l = plan->channels; l < plan->period; l++)
-        for (int i = A; i <= C; i++) lanes[i][l] = lanes[i][l - plan->channels];
     return AMP_OK;
 }
 
-static void write_delta(const amp_cpu_plan *plan, const scratch *s, const amp_tensor *x, const amp_tensor *y,
-    const amp_tensor *dy, const amp_tensor *dx, amp_activation activation)
+static void write_delta(const scratch *s, const amp_tensor *x, const amp_tensor *y, const amp_tensor *dy,
+                        const amp_tensor *dx, amp_activation activation)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
+    const amp_cpu_plan *plan = &s->plan;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan->rows * plan->channels))
     for (size_t i = 0; i < plan->blocks; i++) {
         size_t b = plan->blocks - 1 - i, first = amp_cpu_block_first(plan, b);
         rows->normalize_delta(x->dtype, activation, amp_cpu_at(x, first), amp_cpu_at(y, first),
-            amp_cpu_at(dy, first), amp_cpu_into(dx, first), amp_cpu_block_count(plan, b), plan->period,
-            s->lanes[MEAN], s->lanes[GAIN], s->lanes[BIAS], s->lanes[A], s->lanes[B], s->lanes[C]);
+                              amp_cpu_at(dy, first), amp_cpu_into(dx, first), amp_cpu_block_count(plan, b),
+                              &s->lanes);
     }
 }
 
@@ -234,25 +223,26 @@ amp_status amp_cpu_batchnorm_backward(amp_backend *backend, const amp_tensor *x,
     const amp_tensor *dy, const amp_tensor *dx, const amp_batchnorm *norm, amp_error *error)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
-    amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
     AMP_TRY(amp_check_pair("batch norm backward", x, y, 1, error));
     AMP_TRY(amp_check_pair("batch norm backward", x, dy, 1, error));
     AMP_TRY(amp_check_pair("batch norm backward", x, dx, 1, error));
-    if (plan.rows == 0) return AMP_OK;
-    scratch s = scratch_make(&plan);
+    if (amp_shape_count(x->shape) == 0) return AMP_OK;
+    scratch s = scratch_make(x);
+    const amp_cpu_plan *plan = &s.plan;
+    s.sums = amp_cpu_sums_make(plan);
     if (amp_cpu_repeats_forward(norm->activation, x->dtype))
-        forward_lanes(&plan, s.lanes, norm, norm->mean, norm->variance);
-    else amp_cpu_replicate(&plan, norm->mean, s.lanes[MEAN]);
-    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
-    for (size_t b = 0; b < plan.blocks; b++) {
-        size_t first = amp_cpu_block_first(&plan, b);
+        forward_lanes(&s, norm, norm->mean, norm->variance);
+    else amp_cpu_replicate(plan, norm->mean, s.lanes.mean);
+    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan->rows * plan->channels))
+    for (size_t b = 0; b < plan->blocks; b++) {
+        size_t first = amp_cpu_block_first(plan, b);
+        amp_cpu_sums of = amp_cpu_sums_of(plan, &s.sums, b);
         rows->delta_sums(x->dtype, norm->activation, amp_cpu_at(x, first), amp_cpu_at(y, first),
-            amp_cpu_at(dy, first), amp_cpu_block_count(&plan, b), plan.period, s.lanes[MEAN], s.lanes[GAIN],
-            s.lanes[BIAS], amp_cpu_sums_scratch(&plan, &s.sums, b), amp_cpu_sums_of(&plan, &s.sums, b, 0),
-            amp_cpu_sums_of(&plan, &s.sums, b, 1));
+                         amp_cpu_at(dy, first), amp_cpu_block_count(plan, b), &s.lanes, &of);
     }
-    amp_status status = backward_lanes(&plan, &s, norm, error);
-    if (status == AMP_OK) write_delta(&plan, &s, x, y, dy, dx, norm->activation);
+    amp_cpu_sums_fold(plan, &s.sums);
+    amp_status status = backward_lanes(&s, norm, error);
+    if (status == AMP_OK) write_delta(&s, x, y, dy, dx, norm->activation);
     scratch_free(&s);
     return status;
 }

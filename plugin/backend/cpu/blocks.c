@@ -41,33 +41,43 @@ void amp_cpu_replicate(const amp_cpu_plan *plan, const float *per_channel, float
 amp_cpu_sums amp_cpu_sums_make(const amp_cpu_plan *plan)
 {
     size_t lanes = plan->blocks * plan->period;
-    return (amp_cpu_sums){ .lanes = amp_allocated(calloc(2 * lanes, sizeof(double))),
-                           .scratch = amp_allocated(malloc(3 * lanes * sizeof(float))) };
+    double *sums = amp_allocated(calloc(2 * lanes, sizeof *sums));
+    return (amp_cpu_sums){ sums, sums + plan->period, amp_allocated(malloc(3 * lanes * sizeof(float))) };
 }
 
 void amp_cpu_sums_free(amp_cpu_sums *sums)
 {
-    free(sums->lanes);
+    free(sums->first);
     free(sums->scratch);
 }
 
-double *amp_cpu_sums_of(const amp_cpu_plan *plan, const amp_cpu_sums *sums, size_t block, int which)
+amp_cpu_sums amp_cpu_sums_of(const amp_cpu_plan *plan, const amp_cpu_sums *sums, size_t block)
 {
-    return sums->lanes + (2 * block + (size_t)which) * plan->period;
-}
-
-float *amp_cpu_sums_scratch(const amp_cpu_plan *plan, const amp_cpu_sums *sums, size_t block)
-{
-    return sums->scratch + 3 * block * plan->period;
+    size_t before = block * plan->period;
+    return (amp_cpu_sums){ sums->first + 2 * before, sums->second + 2 * before, sums->scratch + 3 * before };
 }
 
 void amp_cpu_sums_fold(const amp_cpu_plan *plan, const amp_cpu_sums *sums)
 {
     size_t both = 2 * plan->period;
     for (size_t b = 1; b < plan->blocks; b++)
-        for (size_t l = 0; l < both; l++) sums->lanes[l] += sums->lanes[b * both + l];
-    for (int which = 0; which < 2; which++) {
-        double *lanes = amp_cpu_sums_of(plan, sums, 0, which);
-        for (size_t l = plan->channels; l < plan->period; l++) lanes[l % plan->channels] += lanes[l];
+        for (size_t l = 0; l < both; l++) sums->first[l] += sums->first[b * both + l];
+    for (size_t l = plan->channels; l < plan->period; l++) {
+        sums->first[l % plan->channels] += sums->first[l];
+        sums->second[l % plan->channels] += sums->second[l];
     }
+}
+
+amp_cpu_sums amp_cpu_sum_pixels(const amp_cpu_plan *plan, const amp_tensor *x, size_t start)
+{
+    const amp_cpu_rows *rows = amp_cpu_rows_best();
+    amp_cpu_sums sums = amp_cpu_sums_make(plan);
+    #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan->rows * plan->channels))
+    for (size_t b = 0; b < plan->blocks; b++) {
+        amp_cpu_sums of = amp_cpu_sums_of(plan, &sums, b);
+        rows->sum(x->dtype, amp_cpu_at(x, start + amp_cpu_block_first(plan, b)),
+                  amp_cpu_block_count(plan, b), plan->period, &of);
+    }
+    amp_cpu_sums_fold(plan, &sums);
+    return sums;
 }

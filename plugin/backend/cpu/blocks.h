@@ -30,35 +30,31 @@ static inline size_t amp_cpu_block_count(const amp_cpu_plan *p, size_t b)
 /* Fills `period` entries with value[l % channels]. */
 void amp_cpu_replicate(const amp_cpu_plan *, const float *per_channel, float *per_lane);
 
-/* Memory for a reduction of two sums per lane over the blocks: zeroed doubles, and fp32 scratch for each
- * block. */
-typedef struct amp_cpu_sums {
-    double *lanes;  /* [blocks][2][period] */
-    float *scratch; /* [blocks][3][period] */
-} amp_cpu_sums;
-
+/* Memory for a reduction of two sums per lane over the blocks: zeroed sums, and scratch, for each block. make
+ * returns those of block 0. */
 amp_cpu_sums amp_cpu_sums_make(const amp_cpu_plan *);
 void amp_cpu_sums_free(amp_cpu_sums *);
-double *amp_cpu_sums_of(const amp_cpu_plan *, const amp_cpu_sums *, size_t block, int which);
-float *amp_cpu_sums_scratch(const amp_cpu_plan *, const amp_cpu_sums *, size_t block);
+amp_cpu_sums amp_cpu_sums_of(const amp_cpu_plan *, const amp_cpu_sums *, size_t block);
 /* Adds up all blocks and lanes in a fixed order: entry c of block 0 becomes channel c's sum. The plan has at
  * least one block. */
 void amp_cpu_sums_fold(const amp_cpu_plan *, const amp_cpu_sums *);
+
+/* Sums the pixels of the plan, from element `start` of x on; the caller frees the folded sums. */
+amp_cpu_sums amp_cpu_sum_pixels(const amp_cpu_plan *, const amp_tensor *x, size_t start);
 
 /* Whether this many elements justify waking a second thread. */
 static inline int amp_cpu_worth_threads(size_t elements) { return elements >= 32768; }
 
 /* Elementwise loops are divided into stretches: elements per stretch, the number of stretches, and the
- * elements in stretch s. */
+ * elements in the stretch that begins at element `first`. */
 enum { AMP_CPU_STRETCH = 16384 };
 static inline size_t amp_cpu_stretches(size_t count)
 {
     return (count + AMP_CPU_STRETCH - 1) / AMP_CPU_STRETCH;
 }
-static inline size_t amp_cpu_stretch_count(size_t count, size_t s)
+static inline size_t amp_cpu_stretch_count(size_t count, size_t first)
 {
-    size_t left = count - s * AMP_CPU_STRETCH;
-    return left < AMP_CPU_STRETCH ? left : AMP_CPU_STRETCH;
+    return count - first < AMP_CPU_STRETCH ? count - first : AMP_CPU_STRETCH;
 }
 
 /* The address of element i. */

@@ -58,21 +58,8 @@ static ptrdiff_t map_pixel(const size_map *m, ptrdiff_t other_line, int j)
     return other_line * m->other_w + (ptrdiff_t)(j / m->step) * m->other_step;
 }
 
-/* One pixel of a shortcut: y = act(alpha·x + beta·from) in the first `both` of c channels, act(x) in the
- * others. */
-static void join_pixel(const amp_cpu_rows *rows, const amp_tensor *x, const void *from, const amp_tensor *y,
-                       size_t pixel, size_t both, float alpha, float beta, amp_activation activation)
-{
-    size_t c = (size_t)x->shape.c, first = pixel * c;
-    if (both)
-        rows->blend(x->dtype, activation, amp_cpu_at(x, first), from, amp_cpu_into(y, first), both, alpha,
-                    beta);
-    if (both < c)
-        rows->activate(x->dtype, activation, amp_cpu_at(x, first + both), amp_cpu_into(y, first + both),
-                       c - both);
-}
-
-/* A shortcut between tensors of different shapes, line by line of y. */
+/* A shortcut between tensors of different shapes, line by line of y: y = act(alpha·x + beta·from) where
+ * pixels correspond, in the channels that both have; act(x) elsewhere. */
 static void join_sizes(const amp_tensor *x, const amp_tensor *from, const amp_tensor *y,
                        const amp_shortcut_grid *g, float alpha, float beta, amp_activation activation)
 {
@@ -80,15 +67,18 @@ static void join_sizes(const amp_tensor *x, const amp_tensor *from, const amp_te
     const size_map m = { x->shape.w, g->x_step, g->h, g->w, from->shape.h, from->shape.w, g->from_step };
     size_t h = (size_t)x->shape.h, lines = (size_t)x->shape.n * h, c = (size_t)x->shape.c,
         from_c = (size_t)from->shape.c;
-    size_t both = c < from_c ? c : from_c;
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(amp_shape_count(x->shape)))
     for (size_t line = 0; line < lines; line++) {
         ptrdiff_t other_line = map_line(&m, line, h);
         for (int j = 0; j < m.w; j++) {
             ptrdiff_t p = map_pixel(&m, other_line, j);
-            const void *other = p < 0 ? NULL : amp_cpu_at(from, (size_t)p * from_c);
-            join_pixel(rows, x, other, y, line * (size_t)m.w + (size_t)j, other ? both : 0, alpha, beta,
-                       activation);
+            size_t first = (line * (size_t)m.w + (size_t)j) * c, both = p < 0 ? 0 : c < from_c ? c : from_c;
+            if (both)
+                rows->blend(x->dtype, activation, amp_cpu_at(x, first), amp_cpu_at(from, (size_t)p * from_c),
+                            amp_cpu_into(y, first), both, alpha, beta);
+            if (both < c)
+                rows->activate(x->dtype, activation, amp_cpu_at(x, first + both),
+                               amp_cpu_into(y, first + both), c - both);
         }
     }
 }
@@ -106,11 +96,9 @@ amp_status amp_cpu_shortcut_forward(amp_backend *backend, const amp_tensor *x, c
         return AMP_OK;
     }
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(count))
-    for (size_t s = 0; s < amp_cpu_stretches(count); s++) {
-        size_t first = s * AMP_CPU_STRETCH;
+    for (size_t first = 0; first < count; first += AMP_CPU_STRETCH)
         rows->blend(x->dtype, activation, amp_cpu_at(x, first), amp_cpu_at(from, first),
-                    amp_cpu_into(y, first), amp_cpu_stretch_count(count, s), alpha, beta);
-    }
+                    amp_cpu_into(y, first), amp_cpu_stretch_count(count, first), alpha, beta);
     return AMP_OK;
 }
 
@@ -165,7 +153,7 @@ amp_status amp_cpu_gather(amp_backend *backend, const amp_tensor *x, const amp_t
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(images * image))
     for (size_t u = 0; u < images * stretches; u++) {
         uint32_t gathered[AMP_CPU_STRETCH];
-        size_t s = u % stretches, first = s * AMP_CPU_STRETCH, count = amp_cpu_stretch_count(image, s);
+        size_t first = u % stretches * AMP_CPU_STRETCH, count = amp_cpu_stretch_count(image, first);
         void *to = amp_cpu_into(y, u / stretches * image + first);
         gather_words(amp_dtype_size(x->dtype), amp_cpu_at(x, u / stretches * amp_shape_image(x->shape)),
                      accumulate ? gathered : to, map + first, count);
@@ -181,10 +169,8 @@ amp_status amp_cpu_dropout(amp_backend *backend, const amp_tensor *x, const amp_
     size_t count = amp_shape_count(x->shape);
     AMP_TRY(amp_check_pair("dropout", x, y, 1, error));
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(count))
-    for (size_t s = 0; s < amp_cpu_stretches(count); s++) {
-        size_t first = s * AMP_CPU_STRETCH;
+    for (size_t first = 0; first < count; first += AMP_CPU_STRETCH)
         rows->mask(x->dtype, amp_cpu_at(x, first), amp_cpu_into(y, first), keep + first,
-            amp_cpu_stretch_count(count, s), scale, accumulate);
-    }
+                   amp_cpu_stretch_count(count, first), scale, accumulate);
     return AMP_OK;
 }

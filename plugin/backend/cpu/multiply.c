@@ -53,18 +53,18 @@ static void sum_image(const amp_tensor *a, const amp_tensor *b, size_t start, fl
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     amp_cpu_plan plan = amp_cpu_plan_make((size_t)a->shape.h * a->shape.w, (size_t)a->shape.c);
     amp_cpu_sums sums = amp_cpu_sums_make(&plan);
-    float *mean = amp_allocated(calloc(plan.period, sizeof *mean));
+    /* batch norm's sums of d·(x - mean), with mean 0 */
+    amp_cpu_norm zero = { .period = plan.period, .mean = amp_allocated(calloc(plan.period, sizeof(float))) };
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
-    for (size_t k = 0; k < plan.blocks; k++) { /* batch norm's sums of d·(x - mean), with mean 0 */
+    for (size_t k = 0; k < plan.blocks; k++) {
         size_t first = start + amp_cpu_block_first(&plan, k);
+        amp_cpu_sums of = amp_cpu_sums_of(&plan, &sums, k);
         rows->delta_sums(a->dtype, AMP_LINEAR, amp_cpu_at(a, first), amp_cpu_at(a, first),
-                         amp_cpu_at(b, first), amp_cpu_block_count(&plan, k), plan.period, mean, NULL, NULL,
-                         amp_cpu_sums_scratch(&plan, &sums, k), amp_cpu_sums_of(&plan, &sums, k, 0),
-                         amp_cpu_sums_of(&plan, &sums, k, 1));
+                         amp_cpu_at(b, first), amp_cpu_block_count(&plan, k), &zero, &of);
     }
     amp_cpu_sums_fold(&plan, &sums);
-    for (size_t c = 0; c < plan.channels; c++) total[c] = (float)sums.lanes[plan.period + c];
-    free(mean);
+    for (size_t c = 0; c < plan.channels; c++) total[c] = (float)sums.second[c];
+    free(zero.mean);
     amp_cpu_sums_free(&sums);
 }
 

@@ -28,32 +28,28 @@ typedef struct amp_problem {
     const char *avoid[2];      /* skip implementations with this in their name; NULL: none */
 } amp_problem;
 
-static inline dnnl_status_t amp_md_create(amp_md *out, int ndims, const dnnl_dims_t dims,
-                                          dnnl_data_type_t type, dnnl_format_tag_t tag)
+/* In the layout of a tag, or with these strides if they are not NULL. */
+static inline dnnl_status_t amp_md_create_strided(amp_md *out, int ndims, const dnnl_dims_t dims,
+                                                  dnnl_data_type_t type, dnnl_format_tag_t tag,
+                                                  const dnnl_dim_t *strides)
 {
 #if DNNL_VERSION_MAJOR >= 3
-    return dnnl_memory_desc_create_with_tag(out, ndims, dims, type, tag);
+    return strides ? dnnl_memory_desc_create_with_strides(out, ndims, dims, type, strides)
+        : dnnl_memory_desc_create_with_tag(out, ndims, dims, type, tag);
 #else
     *out = malloc(sizeof **out);
     if (!*out) return dnnl_out_of_memory;
-    dnnl_status_t status = dnnl_memory_desc_init_by_tag(*out, ndims, dims, type, tag);
+    dnnl_status_t status = strides ? dnnl_memory_desc_init_by_strides(*out, ndims, dims, type, strides)
+        : dnnl_memory_desc_init_by_tag(*out, ndims, dims, type, tag);
     if (status != dnnl_success) { free(*out); *out = NULL; }
     return status;
 #endif
 }
 
-static inline dnnl_status_t amp_md_create_strided(amp_md *out, int ndims, const dnnl_dims_t dims,
-                                                  dnnl_data_type_t type, const dnnl_dims_t strides)
+static inline dnnl_status_t amp_md_create(amp_md *out, int ndims, const dnnl_dims_t dims,
+                                          dnnl_data_type_t type, dnnl_format_tag_t tag)
 {
-#if DNNL_VERSION_MAJOR >= 3
-    return dnnl_memory_desc_create_with_strides(out, ndims, dims, type, strides);
-#else
-    *out = malloc(sizeof **out);
-    if (!*out) return dnnl_out_of_memory;
-    dnnl_status_t status = dnnl_memory_desc_init_by_strides(*out, ndims, dims, type, strides);
-    if (status != dnnl_success) { free(*out); *out = NULL; }
-    return status;
-#endif
+    return amp_md_create_strided(out, ndims, dims, type, tag, NULL);
 }
 
 static inline void amp_md_destroy(amp_md md)

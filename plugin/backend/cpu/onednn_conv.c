@@ -34,8 +34,7 @@ static amp_status load_copy(amp_onednn *library, amp_conv *conv, amp_pass *pass,
 static amp_status load_by_library(amp_onednn *library, amp_conv *conv, const float *weights, int forward,
                                   int backward, amp_error *error)
 {
-    const amp_conv_desc *d = &conv->desc;
-    size_t count = (size_t)d->k * (d->x.c / d->groups) * d->size_h * d->size_w;
+    size_t count = amp_conv_weight_count(&conv->desc);
     int narrow = conv->compute != AMP_FP32;
     size_t sizes[3] = { conv->load_forward.scratchpad, conv->load_backward.scratchpad,
                         narrow ? count * amp_dtype_size(conv->compute) : 0 };
@@ -156,10 +155,13 @@ static amp_status run_slices(amp_onednn *library, const amp_conv *conv, amp_pass
     return amp_onednn_conv_outcome(conv, what, status, error);
 }
 
-static amp_status need_weights(const amp_conv *conv, const void *weights, const char *what, amp_error *error)
+/* Whether a pass can run: it was built, and the weights that it reads are loaded. */
+static amp_status check(const amp_conv *conv, const char *what, int built, const void *weights,
+                        amp_error *error)
 {
-    if (weights) return AMP_OK;
-    return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, what, "its weights were not loaded", error);
+    if (built && weights) return AMP_OK;
+    return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, what, built ? "its weights were not loaded"
+                                : "it was created without training or wants_dx", error);
 }
 
 static amp_status convolve(amp_onednn *library, const amp_winograd *winograd, amp_winograd_task task,
@@ -178,10 +180,8 @@ amp_status amp_cpu_conv_forward(amp_backend *backend, amp_conv *conv, const void
     amp_onednn *library = amp_cpu_library(backend);
     amp_pass *pass = &conv->forward;
     const amp_winograd *winograd = &conv->winograd[AMP_WINOGRAD_FORWARD];
-    if (!pass->primitive && !winograd->rows)
-        return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "forward",
-                                    "it was created without wants_dx", error);
-    AMP_TRY(need_weights(conv, winograd->rows ? conv->plain : conv->forward_weights, "forward", error));
+    AMP_TRY(check(conv, "forward", pass->primitive || winograd->rows,
+                  winograd->rows ? conv->plain : conv->forward_weights, error));
     if (winograd->rows)
         return convolve(library, winograd, (amp_winograd_task){ .x = x, .filters = conv->plain, .bias = bias,
             .y = y, .leaky = conv->desc.leaky }, error);
@@ -196,14 +196,11 @@ amp_status amp_cpu_conv_backward_data(amp_backend *backend, amp_conv *conv, cons
     amp_onednn *library = amp_cpu_library(backend);
     amp_pass *pass = accumulate ? &conv->backward_data_adding : &conv->backward_data;
     const amp_winograd *winograd = &conv->winograd[AMP_WINOGRAD_DATA];
-    if (!conv->backward_data_pd && !winograd->rows)
-        return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "backward by data",
-                                    "it was created without wants_dx", error);
+    AMP_TRY(check(conv, "backward by data", conv->backward_data_pd || winograd->rows,
+                  winograd->rows ? conv->plain : conv->backward_weights_copy, error));
     if (accumulate && conv->desc.transposed)
         return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "backward by data",
                                     "a deconvolution does not add to its output", error);
-    AMP_TRY(need_weights(conv, winograd->rows ? conv->plain : conv->backward_weights_copy, "backward by data",
-                         error));
     if (winograd->rows)
         return convolve(library, winograd, (amp_winograd_task){ .x = dy, .filters = conv->plain, .y = dx,
             .accumulate = accumulate }, error);
@@ -237,9 +234,7 @@ amp_status amp_cpu_conv_backward_weights(amp_backend *backend, amp_conv *conv, c
     amp_pass *pass = &conv->backward_weights;
     int widen = conv->compute != conv->desc.dtype, images = conv->slice;
     const amp_winograd *winograd = &conv->winograd[AMP_WINOGRAD_WEIGHTS];
-    if (!pass->primitive && !winograd->rows)
-        return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "backward by weights",
-                                    "it was created without training", error);
+    AMP_TRY(check(conv, "backward by weights", pass->primitive || winograd->rows, dw, error));
     if (winograd->rows) {
         size_t bytes = amp_winograd_scratch(winograd);
         void *room;

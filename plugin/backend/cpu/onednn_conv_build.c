@@ -314,16 +314,14 @@ static void destroy_passes(amp_conv *conv)
 static int choose_winograd(amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
-    int wanted[AMP_WINOGRAD_PASSES] = { amp_conv_wants_forward(d), amp_conv_wants_backward_data(d),
-                                        d->training };
     int all = 1;
     for (int pass = 0; pass < AMP_WINOGRAD_PASSES; pass++) {
         conv->winograd[pass] = amp_winograd_make(d, (amp_winograd_pass)pass, conv->compute);
-        all &= conv->winograd[pass].rows || !wanted[pass];
+        all &= conv->winograd[pass].rows || !amp_winograd_wanted(d, (amp_winograd_pass)pass);
     }
     if (!d->masters_stay
         && (conv->winograd[AMP_WINOGRAD_FORWARD].rows || conv->winograd[AMP_WINOGRAD_DATA].rows))
-        conv->plain_bytes = (size_t)d->k * (d->x.c / d->groups) * d->size_h * d->size_w * sizeof(float);
+        conv->plain_bytes = amp_conv_weight_count(d) * sizeof(float);
     return all;
 }
 

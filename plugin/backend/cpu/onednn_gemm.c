@@ -56,7 +56,7 @@ static dnnl_status_t describe_factor(const amp_factor *f, int rows, int columns,
 {
     const dnnl_dims_t dims = { rows, columns };
     const dnnl_dims_t strides = { f->transposed ? 1 : f->ld, f->transposed ? f->ld : 1 };
-    return amp_md_create_strided(out, 2, dims, type, strides);
+    return amp_md_create_strided(out, 2, dims, type, dnnl_format_tag_undef, strides);
 }
 
 /* Fills *matmul with the product of this shape, but without a primitive if the library would use its slow

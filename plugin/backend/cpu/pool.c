@@ -52,23 +52,16 @@ amp_status amp_cpu_maxpool_backward(amp_backend *backend, const amp_tensor *dy, 
 amp_status amp_cpu_avgpool_forward(amp_backend *backend, const amp_tensor *x, const amp_tensor *y,
                                    amp_error *error)
 {
-    const amp_cpu_rows *rows = amp_cpu_rows_best();
     size_t pixels = (size_t)x->shape.h * x->shape.w, channels = (size_t)x->shape.c;
     amp_cpu_plan plan = amp_cpu_plan_make(pixels, channels);
     AMP_TRY(amp_check_avgpool(x, y, error));
     if (pixels == 0) return AMP_OK;
     float *average = amp_allocated(malloc(channels * sizeof *average));
     for (int image = 0; image < x->shape.n; image++) {
-        amp_cpu_sums sums = amp_cpu_sums_make(&plan);
-        size_t start = (size_t)image * amp_shape_image(x->shape);
-        #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(pixels * channels))
-        for (size_t b = 0; b < plan.blocks; b++)
-            rows->sum(x->dtype, amp_cpu_at(x, start + amp_cpu_block_first(&plan, b)),
-                      amp_cpu_block_count(&plan, b), plan.period, amp_cpu_sums_scratch(&plan, &sums, b),
-                      amp_cpu_sums_of(&plan, &sums, b, 0));
-        amp_cpu_sums_fold(&plan, &sums);
-        for (size_t c = 0; c < channels; c++) average[c] = (float)(sums.lanes[c] / (double)pixels);
-        rows->narrow(y->dtype, average, amp_cpu_into(y, (size_t)image * channels), channels, 0);
+        amp_cpu_sums sums = amp_cpu_sum_pixels(&plan, x, (size_t)image * amp_shape_image(x->shape));
+        for (size_t c = 0; c < channels; c++) average[c] = (float)(sums.first[c] / (double)pixels);
+        amp_cpu_cast_flat(AMP_FP32, average, y->dtype, amp_cpu_into(y, (size_t)image * channels), channels,
+                          0);
         amp_cpu_sums_free(&sums);
     }
     free(average);

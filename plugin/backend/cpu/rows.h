@@ -3,7 +3,7 @@
  *
  * With the table, one binary runs at full width on AVX-512 and still starts on a machine that has only SSE2:
  * rows_base.c, rows_avx2.c and rows_avx512.c include the same source with different compiler flags, and
- * amp_cpu_rows() chooses by what the processor reports. Only those three files may contain instructions
+ * amp_cpu_rows_best() chooses by what the processor reports. Only those three files may contain instructions
  * beyond the baseline, so no other file includes rows_impl.h.
  *
  * Terms:
@@ -37,6 +37,18 @@ static inline int amp_cpu_repeats_forward(amp_activation a, amp_dtype dtype)
     return amp_gradient_wants_input(a) || (dtype == AMP_FP32 && (a == AMP_LEAKY || a == AMP_RELU));
 }
 
+/* Batch norm's factors, for each lane of a period. */
+typedef struct amp_cpu_norm {
+    size_t period;
+    float *mean, *gain, *bias, *a, *b, *c;
+} amp_cpu_norm;
+
+/* Up to two sums for each lane of a period, and scratch of 3·period floats. */
+typedef struct amp_cpu_sums {
+    double *first, *second;
+    float *scratch;
+} amp_cpu_sums;
+
 /* The numbers of one parameter's update. */
 typedef struct amp_cpu_rule {
     float unscale, unscale_rest;    /* the gradient is multiplied by both (unscale.h) */
@@ -50,6 +62,10 @@ typedef struct amp_cpu_rule {
 
 /* Pixels of output in a tile of a Winograd convolution: 4 x 4, except for the last tiles. */
 typedef struct amp_cpu_tile_size { int rows, columns; } amp_cpu_tile_size;
+
+/* V, M or D of Winograd convolutions (winograd.h), or its part from a tile on. Strides, in floats: between
+ * the 36 planes, and between groups of 16 channels. */
+typedef struct amp_cpu_matrix { float *data; size_t plane, line; } amp_cpu_matrix;
 
 /* How a tile of a Winograd convolution ends: y = leaky(sum + bias), with leaky's slope or 1; or y += sum. */
 typedef struct amp_cpu_tile_end {
@@ -88,26 +104,22 @@ typedef struct amp_cpu_rows {
     /* Call after zip and lines: makes what this thread has written visible to other threads. */
     void (*end_copies)(void);
 
-    /* sums[l] += Σ x over the span's elements in lane l. scratch: period floats. */
-    void (*sum)(amp_dtype, const void *x, size_t count, size_t period, float *scratch, double *sums);
-    /* With u = x - origin[l]: sums[l] += Σ u, squares[l] += Σ u². Without cancellation for any origin:
-     * each chunk is summed around its own first pixel and moved to the origin in double. scratch: 3·period
-     * floats. */
+    /* to.first[l] += Σ x over the span's elements in lane l. */
+    void (*sum)(amp_dtype, const void *x, size_t count, size_t period, const amp_cpu_sums *to);
+    /* With u = x - origin[l]: to.first[l] += Σ u, to.second[l] += Σ u². Without cancellation for any origin:
+     * each chunk is summed around its own first pixel and moved to the origin in double. */
     void (*moments)(amp_dtype, const void *x, size_t count, size_t period, const float *origin,
-                    float *scratch, double *sums, double *squares);
+                    const amp_cpu_sums *to);
     /* y = act((x - mean[l])·gain[l] + bias[l]). */
-    void (*normalize)(amp_dtype, amp_activation, const void *x, void *y, size_t count, size_t period,
-                      const float *mean, const float *gain, const float *bias);
-    /* With d = dy·act'(y): sums[l] += Σ d, products[l] += Σ d·(x - mean[l]). scratch: 2·period floats. If
-     * amp_cpu_repeats_forward, act' is taken at (x - mean[l])·gain[l] + bias[l] and y is not read; otherwise
-     * gain and bias are not read. */
+    void (*normalize)(amp_dtype, amp_activation, const void *x, void *y, size_t count, const amp_cpu_norm *);
+    /* With d = dy·act'(y): to.first[l] += Σ d, to.second[l] += Σ d·(x - mean[l]). If amp_cpu_repeats_forward,
+     * act' is taken at (x - mean[l])·gain[l] + bias[l] and y is not read; otherwise gain and bias are not
+     * read. */
     void (*delta_sums)(amp_dtype, amp_activation, const void *x, const void *y, const void *dy, size_t count,
-        size_t period, const float *mean, const float *gain, const float *bias, float *scratch, double *sums,
-        double *products);
+                       const amp_cpu_norm *, const amp_cpu_sums *to);
     /* dx = a[l]·d + b[l]·(x - mean[l]) + c[l]; dx may be dy. */
     void (*normalize_delta)(amp_dtype, amp_activation, const void *x, const void *y, const void *dy, void *dx,
-        size_t count, size_t period, const float *mean, const float *gain, const float *bias, const float *a,
-        const float *b, const float *c);
+                            size_t count, const amp_cpu_norm *);
 
     /* y = act(x); dx (+)= dy·act'(y), or act'(x) with x passed as y if amp_gradient_wants_input. Both may be
      * in place. */
@@ -143,25 +155,24 @@ typedef struct amp_cpu_rows {
     double (*squares)(const float *grad, size_t count, int *found_inf);
 
     /* Winograd convolutions: winograd.h explains the matrices V, U, M, D and their layouts. Channels, and
-     * width, the filters of a panel, are multiples of 16. plane: stride between the 36 planes; line: stride
-     * between groups of 16 channels; both in floats. NULL and 0 in the baseline.
+     * width, the filters of a panel, are multiples of 16. plane and line: as in amp_cpu_matrix. NULL and 0 in
+     * the baseline.
      *
-     * Computes V of one tile from its 36 pixels, and D from its 16, for the channels of one of `groups`.
-     * Returns 1 if there is an inf or a NaN, or a number so large that later results may overflow. */
-    int (*winograd_input)(amp_dtype, const void *const *pixels, amp_cpu_tile_size, size_t channels,
-                          size_t groups, float *to, size_t plane, size_t line);
-    int (*winograd_delta)(amp_dtype, const void *const *pixels, amp_cpu_tile_size, size_t channels,
-                          size_t groups, float *to, size_t plane, size_t line);
+     * Computes V of one tile from its 36 pixels (side 6), or D from its 16 (side 4), for the channels of one
+     * of `groups`. Returns 1 if there is an inf or a NaN, or a number so large that later results may
+     * overflow. */
+    int (*winograd_transform)(amp_dtype, int side, const void *const *pixels, amp_cpu_tile_size,
+                              size_t channels, size_t groups, amp_cpu_matrix to);
     /* Whether `count` pixels contain no inf and no NaN. */
     int (*winograd_is_finite)(amp_dtype, const void *const *pixels, size_t count, size_t channels);
     /* The 16 pixels of one tile, for some channels, from M. */
-    void (*winograd_output)(amp_dtype, const float *from, size_t plane, size_t line, size_t channels,
-                            void *const *pixels, amp_cpu_tile_size, const amp_cpu_tile_end *);
+    void (*winograd_output)(amp_dtype, amp_cpu_matrix from, size_t channels, void *const *pixels,
+                            amp_cpu_tile_size, const amp_cpu_tile_end *);
     /* The same by the direct sum, from the tile's 36 pixels of `in` channels; first: the first filter. */
     void (*winograd_direct)(amp_dtype, const void *const *pixels, size_t in, const amp_cpu_filters *,
                             size_t first, size_t channels, void *const *to, const amp_cpu_tile_end *);
     /* U of the panel that begins at filter `first`, for the channels [channel, channel + channels): all
-     * multiples of 16. Returns the same as winograd_input. */
+     * multiples of 16. Returns the same as winograd_transform. */
     int (*winograd_filters)(const amp_cpu_filters *, size_t first, size_t width, size_t channel,
                             size_t channels, float *to, size_t plane);
     /* In one plane: m (+)= v·u for a panel of U, summed over blocks of 16 channels; and out[16][width] (+)=

@@ -96,11 +96,6 @@ AMP_INLINE void vput(void *p, size_t i, int n, vf v, int accumulate, amp_dtype d
     vstore(p, i, n, v, dtype);
 }
 
-AMP_INLINE const void *at(const void *p, size_t i, amp_dtype dtype)
-{
-    return (const char *)p + i * amp_dtype_size(dtype);
-}
-
 AMP_INLINE void *into(void *p, size_t i, amp_dtype dtype) { return (char *)p + i * amp_dtype_size(dtype); }
 
 static void widen(amp_dtype dtype, const void *src, float *dst, size_t count)

@@ -7,188 +7,152 @@
 
 enum { CHUNK = 64 }; /* periods summed in fp32 before the flush to double */
 
-AMP_INLINE void sum_body(const void *x, size_t count, size_t period, float *acc, double *sums,
-                         amp_dtype dtype)
+/* `groups` periods from element `first` on; at a span's end one group of fewer lanes, and then none. */
+typedef struct chunk { size_t first, groups, lanes; } chunk;
+
+AMP_INLINE chunk chunk_at(size_t first, size_t count, size_t period)
 {
-    while (count > 0) {
-        size_t groups = count / period < CHUNK ? count / period : CHUNK,
-            lanes = groups ? period : count, g = 0;
-        if (!groups) groups = 1;
-        memset(acc, 0, lanes * sizeof *acc);
-        for (; g + 4 <= groups; g += 4)
-            AMP_LANES(lanes, {
-                size_t p = g * period + i;
-                vf low = vload(x, p, n, dtype) + vload(x, p + period, n, dtype);
-                vf high = vload(x, p + 2 * period, n, dtype) + vload(x, p + 3 * period, n, dtype);
-                vput(acc, i, n, low + high, 1, AMP_FP32);
-            });
-        for (; g < groups; g++)
-            AMP_LANES(lanes, vput(acc, i, n, vload(x, g * period + i, n, dtype), 1, AMP_FP32));
-        for (size_t l = 0; l < lanes; l++) sums[l] += (double)acc[l];
-        x = at(x, groups * lanes, dtype);
-        count -= groups * lanes;
-    }
+    size_t left = count - first, groups = left / period < CHUNK ? left / period : CHUNK;
+    return groups ? (chunk){ first, groups, period } : (chunk){ first, 1, left };
 }
 
-static void sum(amp_dtype dtype, const void *x, size_t count, size_t period, float *scratch, double *sums)
+#define FOR_CHUNKS(k, count, period) \
+    for (chunk k = chunk_at(0, count, period); k.lanes; \
+         k = chunk_at(k.first + k.groups * k.lanes, count, period))
+
+static void sum(amp_dtype dtype, const void *x, size_t count, size_t period, const amp_cpu_sums *to)
 {
-    AMP_BY_DTYPE(dtype, sum_body(x, count, period, scratch, sums, dt));
+    float *acc = to->scratch;
+    double *sums = to->first;
+    FOR_CHUNKS(k, count, period) {
+        size_t g = 0;
+        memset(acc, 0, k.lanes * sizeof *acc);
+        for (; g + 4 <= k.groups; g += 4)
+            AMP_BY_DTYPE(dtype, AMP_LANES(k.lanes, {
+                size_t p = k.first + g * period + i;
+                vf low = vload(x, p, n, dt) + vload(x, p + period, n, dt);
+                vf high = vload(x, p + 2 * period, n, dt) + vload(x, p + 3 * period, n, dt);
+                vput(acc, i, n, low + high, 1, AMP_FP32);
+            }));
+        for (; g < k.groups; g++)
+            AMP_BY_DTYPE(dtype, AMP_LANES(k.lanes,
+                vput(acc, i, n, vload(x, k.first + g * period + i, n, dt), 1, AMP_FP32)));
+        for (size_t l = 0; l < k.lanes; l++) sums[l] += (double)acc[l];
+    }
 }
 
 /* Sums of x and of x². Each chunk takes its first group as pivot and sums u = x - pivot: u is small if the
  * spread is small, so that Σu² stays accurate where Σx² would lose all digits. The sums are then moved,
  * in double, to the origin that all chunks share. With n groups and s = pivot - origin:
  *   Σ(x-origin) = Σu + n·s, Σ(x-origin)² = Σu² + 2s·Σu + n·s² */
-AMP_INLINE void moments_body(const void *x, size_t count, size_t period, const float *origin, float *scratch,
-    double *sums, double *squares, amp_dtype dtype)
+static void moments(amp_dtype dtype, const void *x, size_t count, size_t period, const float *origin,
+                    const amp_cpu_sums *to)
 {
-    float *pivot = scratch, *first = scratch + period, *second = scratch + 2 * period;
-    while (count > 0) {
-        size_t groups = count / period < CHUNK ? count / period : CHUNK,
-            lanes = groups ? period : count, g = 0;
-        if (!groups) groups = 1;
-        AMP_LANES(lanes, vstore(pivot, i, n, vload(x, i, n, dtype), AMP_FP32));
-        memset(first, 0, lanes * sizeof *first);
-        memset(second, 0, lanes * sizeof *second);
-        for (; g + 4 <= groups; g += 4)
-            AMP_LANES(lanes, {
-                size_t p = g * period + i;
+    float *pivot = to->scratch, *first = pivot + period, *second = first + period;
+    double *sums = to->first, *squared = to->second;
+    FOR_CHUNKS(k, count, period) {
+        size_t g = 0;
+        AMP_BY_DTYPE(dtype, AMP_LANES(k.lanes,
+            vstore(pivot, i, n, vload(x, k.first + i, n, dt), AMP_FP32)));
+        memset(first, 0, k.lanes * sizeof *first);
+        memset(second, 0, k.lanes * sizeof *second);
+        for (; g + 4 <= k.groups; g += 4)
+            AMP_BY_DTYPE(dtype, AMP_LANES(k.lanes, {
+                size_t p = k.first + g * period + i;
                 vf zero = vload(pivot, i, n, AMP_FP32);
-                vf u0 = vload(x, p, n, dtype) - zero;
-                vf u1 = vload(x, p + period, n, dtype) - zero;
-                vf u2 = vload(x, p + 2 * period, n, dtype) - zero;
-                vf u3 = vload(x, p + 3 * period, n, dtype) - zero;
+                vf u0 = vload(x, p, n, dt) - zero;
+                vf u1 = vload(x, p + period, n, dt) - zero;
+                vf u2 = vload(x, p + 2 * period, n, dt) - zero;
+                vf u3 = vload(x, p + 3 * period, n, dt) - zero;
                 vput(first, i, n, (u0 + u1) + (u2 + u3), 1, AMP_FP32);
                 vput(second, i, n, (u0 * u0 + u1 * u1) + (u2 * u2 + u3 * u3), 1, AMP_FP32);
-            });
-        for (; g < groups; g++)
-            AMP_LANES(lanes, {
-                vf u = vload(x, g * period + i, n, dtype) - vload(pivot, i, n, AMP_FP32);
+            }));
+        for (; g < k.groups; g++)
+            AMP_BY_DTYPE(dtype, AMP_LANES(k.lanes, {
+                vf u = vload(x, k.first + g * period + i, n, dt) - vload(pivot, i, n, AMP_FP32);
                 vput(first, i, n, u, 1, AMP_FP32);
                 vput(second, i, n, u * u, 1, AMP_FP32);
-            });
-        for (size_t l = 0; l < lanes; l++) {
-            double s = (double)pivot[l] - (double)origin[l], total = (double)groups * s;
+            }));
+        for (size_t l = 0; l < k.lanes; l++) {
+            double s = (double)pivot[l] - (double)origin[l], total = (double)k.groups * s;
             sums[l] += (double)first[l] + total;
-            squares[l] += (double)second[l] + s * (2 * (double)first[l] + total);
+            squared[l] += (double)second[l] + s * (2 * (double)first[l] + total);
         }
-        x = at(x, groups * lanes, dtype);
-        count -= groups * lanes;
     }
 }
 
-static void moments(amp_dtype dtype, const void *x, size_t count, size_t period, const float *origin,
-    float *scratch, double *sums, double *squares)
-{
-    AMP_BY_DTYPE(dtype, moments_body(x, count, period, origin, scratch, sums, squares, dt));
-}
-
-AMP_INLINE void normalize_body(const void *x, void *y, size_t count, size_t period, const float *mean,
-    const float *gain, const float *bias, amp_activation act, amp_dtype dtype)
-{
-    while (count > 0) {
-        size_t lanes = count < period ? count : period;
-        AMP_LANES(lanes, {
-            vf centred = vload(x, i, n, dtype) - vload(mean, i, n, AMP_FP32);
-            vf v = centred * vload(gain, i, n, AMP_FP32) + vload(bias, i, n, AMP_FP32);
-            vstore(y, i, n, vactivate(v, act), dtype);
-        });
-        x = at(x, lanes, dtype);
-        y = into(y, lanes, dtype);
-        count -= lanes;
-    }
-}
+/* Runs `step` for the lanes of each period of a span: lanes i..i+n-1, which are the elements from p on. */
+#define EACH_PERIOD(count, period, dtype, step) \
+    AMP_BY_DTYPE(dtype, for (size_t first = 0; first < (count); first += (period)) { \
+        const size_t lanes = (count) - first < (period) ? (count) - first : (period); \
+        AMP_LANES(lanes, { const size_t p = first + i; step; }); \
+    })
 
 static void normalize(amp_dtype dtype, amp_activation activation, const void *x, void *y, size_t count,
-    size_t period, const float *mean, const float *gain, const float *bias)
+                      const amp_cpu_norm *norm)
 {
-    AMP_BY_ACTIVATION(activation,
-        AMP_BY_DTYPE(dtype, normalize_body(x, y, count, period, mean, gain, bias, act, dt)));
+    const amp_cpu_norm m = *norm;
+    AMP_BY_ACTIVATION(activation, EACH_PERIOD(count, m.period, dtype, {
+        vf centred = vload(x, p, n, dt) - vload(m.mean, i, n, AMP_FP32);
+        vf v = centred * vload(m.gain, i, n, AMP_FP32) + vload(m.bias, i, n, AMP_FP32);
+        vstore(y, p, n, vactivate(v, act), dt);
+    }));
 }
 
 /* d = dy·act' of one vector at element p, lane i, where x - mean is `centred`. */
 AMP_INLINE vf delta_at(const void *y, const void *dy, size_t p, size_t i, int n, vf centred,
-    const float *gain, const float *bias, amp_activation act, amp_dtype dtype)
+                       const amp_cpu_norm *m, amp_activation act, amp_dtype dtype)
 {
     vf v;
     if (amp_cpu_repeats_forward(act, dtype))
-        v = centred * vload(gain, i, n, AMP_FP32) + vload(bias, i, n, AMP_FP32);
+        v = centred * vload(m->gain, i, n, AMP_FP32) + vload(m->bias, i, n, AMP_FP32);
     else v = vload(y, p, n, dtype);
     return vload(dy, p, n, dtype) * vgradient(v, act);
 }
 
-AMP_INLINE void delta_sums_body(const void *x, const void *y, const void *dy, size_t count, size_t period,
-    const float *mean, const float *gain, const float *bias, float *scratch, double *sums, double *products,
-    amp_activation act, amp_dtype dtype)
+static void delta_sums(amp_dtype dtype, amp_activation activation, const void *x, const void *y,
+                       const void *dy, size_t count, const amp_cpu_norm *norm, const amp_cpu_sums *to)
 {
-    float *first = scratch, *second = scratch + period;
-    while (count > 0) {
-        size_t groups = count / period < CHUNK ? count / period : CHUNK,
-            lanes = groups ? period : count, g = 0;
-        if (!groups) groups = 1;
-        memset(first, 0, lanes * sizeof *first);
-        memset(second, 0, lanes * sizeof *second);
-        for (; g + 2 <= groups; g += 2)
-            AMP_LANES(lanes, {
-                size_t p = g * period + i;
-                vf centre = vload(mean, i, n, AMP_FP32);
-                vf u0 = vload(x, p, n, dtype) - centre;
-                vf u1 = vload(x, p + period, n, dtype) - centre;
-                vf d0 = delta_at(y, dy, p, i, n, u0, gain, bias, act, dtype);
-                vf d1 = delta_at(y, dy, p + period, i, n, u1, gain, bias, act, dtype);
+    const amp_cpu_norm m = *norm;
+    float *first = to->scratch, *second = first + m.period;
+    double *sums = to->first, *products = to->second;
+    FOR_CHUNKS(k, count, m.period) {
+        size_t g = 0;
+        memset(first, 0, k.lanes * sizeof *first);
+        memset(second, 0, k.lanes * sizeof *second);
+        for (; g + 2 <= k.groups; g += 2)
+            AMP_BY_ACTIVATION(activation, AMP_BY_DTYPE(dtype, AMP_LANES(k.lanes, {
+                size_t p = k.first + g * m.period + i;
+                vf centre = vload(m.mean, i, n, AMP_FP32);
+                vf u0 = vload(x, p, n, dt) - centre;
+                vf u1 = vload(x, p + m.period, n, dt) - centre;
+                vf d0 = delta_at(y, dy, p, i, n, u0, &m, act, dt);
+                vf d1 = delta_at(y, dy, p + m.period, i, n, u1, &m, act, dt);
                 vput(first, i, n, d0 + d1, 1, AMP_FP32);
                 vput(second, i, n, d0 * u0 + d1 * u1, 1, AMP_FP32);
-            });
-        for (; g < groups; g++)
-            AMP_LANES(lanes, {
-                size_t p = g * period + i;
-                vf u = vload(x, p, n, dtype) - vload(mean, i, n, AMP_FP32);
-                vf d = delta_at(y, dy, p, i, n, u, gain, bias, act, dtype);
+            })));
+        for (; g < k.groups; g++)
+            AMP_BY_ACTIVATION(activation, AMP_BY_DTYPE(dtype, AMP_LANES(k.lanes, {
+                size_t p = k.first + g * m.period + i;
+                vf u = vload(x, p, n, dt) - vload(m.mean, i, n, AMP_FP32);
+                vf d = delta_at(y, dy, p, i, n, u, &m, act, dt);
                 vput(first, i, n, d, 1, AMP_FP32);
                 vput(second, i, n, d * u, 1, AMP_FP32);
-            });
-        for (size_t l = 0; l < lanes; l++) {
+            })));
+        for (size_t l = 0; l < k.lanes; l++) {
             sums[l] += (double)first[l];
             products[l] += (double)second[l];
         }
-        x = at(x, groups * lanes, dtype);
-        y = at(y, groups * lanes, dtype);
-        dy = at(dy, groups * lanes, dtype);
-        count -= groups * lanes;
-    }
-}
-
-static void delta_sums(amp_dtype dtype, amp_activation activation, const void *x, const void *y,
-    const void *dy, size_t count, size_t period, const float *mean, const float *gain, const float *bias,
-    float *scratch, double *sums, double *products)
-{
-    AMP_BY_ACTIVATION(activation, AMP_BY_DTYPE(dtype,
-        delta_sums_body(x, y, dy, count, period, mean, gain, bias, scratch, sums, products, act, dt)));
-}
-
-AMP_INLINE void normalize_delta_body(const void *x, const void *y, const void *dy, void *dx, size_t count,
-    size_t period, const float *mean, const float *gain, const float *bias, const float *a, const float *b,
-    const float *c, amp_activation act, amp_dtype dtype)
-{
-    while (count > 0) {
-        size_t lanes = count < period ? count : period;
-        AMP_LANES(lanes, {
-            vf centred = vload(x, i, n, dtype) - vload(mean, i, n, AMP_FP32);
-            vf along = delta_at(y, dy, i, i, n, centred, gain, bias, act, dtype) * vload(a, i, n, AMP_FP32);
-            vstore(dx, i, n, along + (centred * vload(b, i, n, AMP_FP32) + vload(c, i, n, AMP_FP32)), dtype);
-        });
-        x = at(x, lanes, dtype);
-        y = at(y, lanes, dtype);
-        dy = at(dy, lanes, dtype);
-        dx = into(dx, lanes, dtype);
-        count -= lanes;
     }
 }
 
 static void normalize_delta(amp_dtype dtype, amp_activation activation, const void *x, const void *y,
-    const void *dy, void *dx, size_t count, size_t period, const float *mean, const float *gain,
-    const float *bias, const float *a, const float *b, const float *c)
+                            const void *dy, void *dx, size_t count, const amp_cpu_norm *norm)
 {
-    AMP_BY_ACTIVATION(activation, AMP_BY_DTYPE(dtype,
-        normalize_delta_body(x, y, dy, dx, count, period, mean, gain, bias, a, b, c, act, dt)));
+    const amp_cpu_norm m = *norm;
+    AMP_BY_ACTIVATION(activation, EACH_PERIOD(count, m.period, dtype, {
+        vf centred = vload(x, p, n, dt) - vload(m.mean, i, n, AMP_FP32);
+        vf along = delta_at(y, dy, p, i, n, centred, &m, act, dt) * vload(m.a, i, n, AMP_FP32);
+        vstore(dx, p, n, along + (centred * vload(m.b, i, n, AMP_FP32) + vload(m.c, i, n, AMP_FP32)), dt);
+    }));
 }

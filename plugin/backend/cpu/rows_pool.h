@@ -111,38 +111,24 @@ static void maxpool_delta(amp_dtype dtype, const amp_cpu_pool *p, const void *dy
     else AMP_BY_DTYPE(dtype, maxpool_delta_overlapping(p, dy, choice, r, dx_row, accumulate, dt));
 }
 
-AMP_INLINE void upsample_body(const void *x_row, void *y_row, int w, int c, int stride, float factor,
-                              amp_dtype dtype)
-{
-    size_t lanes = (size_t)c;
-    for (int s = 0; s < w; s++)
-        AMP_LANES(lanes, {
-            vf v = vset(factor) * vload(x_row, (size_t)s * lanes + i, n, dtype);
-            for (int m = 0; m < stride; m++) vstore(y_row, ((size_t)s * stride + m) * lanes + i, n, v, dtype);
-        });
-}
-
 static void upsample(amp_dtype dtype, const void *x_row, void *y_row, int w, int c, int stride, float factor)
 {
-    AMP_BY_DTYPE(dtype, upsample_body(x_row, y_row, w, c, stride, factor, dt));
-}
-
-AMP_INLINE void upsample_delta_body(const void *dy_rows, void *dx_row, int w, int c, int stride, float factor,
-    int accumulate, amp_dtype dtype)
-{
-    size_t lanes = (size_t)c, row = (size_t)w * stride * lanes;
-    for (int s = 0; s < w; s++)
-        AMP_LANES(lanes, {
-            vf total = vset(0);
-            for (int r = 0; r < stride; r++)
-                for (int m = 0; m < stride; m++)
-                    total = total + vload(dy_rows, r * row + ((size_t)s * stride + m) * lanes + i, n, dtype);
-            vput(dx_row, (size_t)s * lanes + i, n, vset(factor) * total, accumulate, dtype);
-        });
+    size_t lanes = (size_t)c;
+    AMP_BY_DTYPE(dtype, for (int s = 0; s < w; s++) AMP_LANES(lanes, {
+        vf v = vset(factor) * vload(x_row, (size_t)s * lanes + i, n, dt);
+        for (int m = 0; m < stride; m++) vstore(y_row, ((size_t)s * stride + m) * lanes + i, n, v, dt);
+    }));
 }
 
 static void upsample_delta(amp_dtype dtype, const void *dy_rows, void *dx_row, int w, int c, int stride,
                            float factor, int accumulate)
 {
-    AMP_BY_DTYPE(dtype, upsample_delta_body(dy_rows, dx_row, w, c, stride, factor, accumulate, dt));
+    size_t lanes = (size_t)c, row = (size_t)w * stride * lanes;
+    AMP_BY_DTYPE(dtype, for (int s = 0; s < w; s++) AMP_LANES(lanes, {
+        vf total = vset(0);
+        for (int r = 0; r < stride; r++)
+            for (int m = 0; m < stride; m++)
+                total = total + vload(dy_rows, r * row + ((size_t)s * stride + m) * lanes + i, n, dt);
+        vput(dx_row, (size_t)s * lanes + i, n, vset(factor) * total, accumulate, dt);
+    }));
 }

@@ -9,7 +9,7 @@
 
 #else
 
-#define AMP_ROWS_WINOGRAD ROW(winograd_input) ROW(winograd_delta) ROW(winograd_output) ROW(winograd_direct) \
+#define AMP_ROWS_WINOGRAD ROW(winograd_transform) ROW(winograd_output) ROW(winograd_direct) \
     ROW(winograd_is_finite) ROW(winograd_filters) ROW(winograd_products) ROW(winograd_sums) \
     ROW(winograd_gradient) ROW(winograd_direct_gradient) .winograd_panel = PANEL,
 
@@ -176,12 +176,12 @@ AMP_INLINE void read_ahead(const void *pixel, size_t c, size_t further, amp_dtyp
 
 /* Multiplies a square of side x side pixels by a matrix from both sides, which gives 6 x 6. */
 AMP_INLINE int transform_tile(const void *const *pixels, const int side, amp_dtype dtype, size_t channels,
-                              size_t groups, float *to, size_t plane, size_t line)
+                              size_t groups, amp_cpu_matrix to)
 {
     vf squares = vset(0);
     for (size_t c = 0; c < channels; c += VL) {
         vf d[SIDE], u[PLANES];
-        float *out = to + c / LINE * line + c % LINE;
+        float *out = to.data + c / LINE * to.line + c % LINE;
         UNROLL for (int j = 0; j < side; j++) {
             vf sum = vset(0);
             UNROLL for (int i = 0; i < side; i++) {
@@ -195,7 +195,7 @@ AMP_INLINE int transform_tile(const void *const *pixels, const int side, amp_dty
         UNROLL for (int i = 0; i < SIDE; i++) {
             planes_of(side, TILE, u + i * side, d, 1);
             UNROLL for (int j = 0; j < SIDE; j++)
-                vstore(out + (size_t)(i * SIDE + j) * plane, 0, VL, d[j], AMP_FP32);
+                vstore(out + (size_t)(i * SIDE + j) * to.plane, 0, VL, d[j], AMP_FP32);
         }
     }
     return vlarge(squares);
@@ -203,12 +203,12 @@ AMP_INLINE int transform_tile(const void *const *pixels, const int side, amp_dty
 
 /* The same for a tile with fewer than 4 x 4 pixels of output; its unused planes are not written. */
 AMP_INLINE int transform_narrow(const void *const *pixels, amp_cpu_tile_size size, const int side,
-                                amp_dtype dtype, size_t channels, float *to, size_t plane, size_t line)
+                                amp_dtype dtype, size_t channels, amp_cpu_matrix to)
 {
     vf squares = vset(0);
     for (size_t c = 0; c < channels; c += VL) {
         vf d[SIDE], u[PLANES];
-        float *out = to + c / LINE * line + c % LINE;
+        float *out = to.data + c / LINE * to.line + c % LINE;
         for (int j = 0; j < pixels_of(side, size.columns); j++) {
             for (int i = 0; i < pixels_of(side, size.rows); i++) {
                 d[i] = vload(pixels[i * side + j], c, VL, dtype);
@@ -221,30 +221,27 @@ AMP_INLINE int transform_narrow(const void *const *pixels, amp_cpu_tile_size siz
             planes_of(side, size.columns, u + i * side, d, 1);
             for (int q = 0; q < size.columns + 2; q++) {
                 int j = plane_of(q, size.columns);
-                vstore(out + (size_t)(i * SIDE + j) * plane, 0, VL, d[j], AMP_FP32);
+                vstore(out + (size_t)(i * SIDE + j) * to.plane, 0, VL, d[j], AMP_FP32);
             }
         }
     }
     return vlarge(squares);
 }
 
+AMP_INLINE int is_narrow(amp_cpu_tile_size size) { return size.rows < TILE || size.columns < TILE; }
+
 #define TRANSFORM(side) \
-    int large = 0, narrow_tile = size.rows < TILE || size.columns < TILE; \
-    if (narrow_tile) \
-        AMP_BY_DTYPE(dtype, large = transform_narrow(pixels, size, side, dt, channels, to, plane, line)); \
-    else AMP_BY_DTYPE(dtype, large = transform_tile(pixels, side, dt, channels, groups, to, plane, line)); \
-    return large
+    if (is_narrow(size)) \
+        AMP_BY_DTYPE(dtype, large = transform_narrow(pixels, size, side, dt, channels, to)); \
+    else AMP_BY_DTYPE(dtype, large = transform_tile(pixels, side, dt, channels, groups, to))
 
-static int winograd_input(amp_dtype dtype, const void *const *pixels, amp_cpu_tile_size size, size_t channels,
-                          size_t groups, float *to, size_t plane, size_t line)
+static int winograd_transform(amp_dtype dtype, int side, const void *const *pixels, amp_cpu_tile_size size,
+                              size_t channels, size_t groups, amp_cpu_matrix to)
 {
-    TRANSFORM(SIDE);
-}
-
-static int winograd_delta(amp_dtype dtype, const void *const *pixels, amp_cpu_tile_size size, size_t channels,
-                          size_t groups, float *to, size_t plane, size_t line)
-{
-    TRANSFORM(TILE);
+    int large = 0;
+    if (side == SIDE) { TRANSFORM(SIDE); }
+    else { TRANSFORM(TILE); }
+    return large;
 }
 
 AMP_INLINE void put_pixel(void *pixel, size_t c, vf sum, vf bias, const amp_cpu_tile_end *end,
@@ -254,15 +251,15 @@ AMP_INLINE void put_pixel(void *pixel, size_t c, vf sum, vf bias, const amp_cpu_
     vstore(pixel, c, VL, accumulate ? y : vmax(y, y * vset(end->slope)), dtype);
 }
 
-AMP_INLINE void output_tile(const float *from, size_t plane, size_t line, size_t channels, amp_dtype dtype,
-                            void *const *pixels, const amp_cpu_tile_end *end, const int accumulate)
+AMP_INLINE void output_tile(amp_cpu_matrix from, size_t channels, amp_dtype dtype, void *const *pixels,
+                            const amp_cpu_tile_end *end, const int accumulate)
 {
     for (size_t c = 0; c < channels; c += VL) {
         vf d[SIDE], u[TILE * SIDE], bias = accumulate ? vset(0) : vload(end->bias, c, VL, AMP_FP32);
-        const float *in = from + c / LINE * line + c % LINE;
+        const float *in = from.data + c / LINE * from.line + c % LINE;
         UNROLL for (int j = 0; j < SIDE; j++) {
             UNROLL for (int i = 0; i < SIDE; i++)
-                d[i] = vload(in + (size_t)(i * SIDE + j) * plane, 0, VL, AMP_FP32);
+                d[i] = vload(in + (size_t)(i * SIDE + j) * from.plane, 0, VL, AMP_FP32);
             times_at(d, 1, u + j, SIDE);
         }
         UNROLL for (int i = 0; i < TILE; i++) {
@@ -273,18 +270,17 @@ AMP_INLINE void output_tile(const float *from, size_t plane, size_t line, size_t
     }
 }
 
-AMP_INLINE void output_narrow(const float *from, size_t plane, size_t line, size_t channels, amp_dtype dtype,
-                              void *const *pixels, amp_cpu_tile_size size, const amp_cpu_tile_end *end,
-                              const int accumulate)
+AMP_INLINE void output_narrow(amp_cpu_matrix from, size_t channels, amp_dtype dtype, void *const *pixels,
+                              amp_cpu_tile_size size, const amp_cpu_tile_end *end, const int accumulate)
 {
     for (size_t c = 0; c < channels; c += VL) {
         vf d[SIDE], u[SIDE * TILE], bias = accumulate ? vset(0) : vload(end->bias, c, VL, AMP_FP32);
-        const float *in = from + c / LINE * line + c % LINE;
+        const float *in = from.data + c / LINE * from.line + c % LINE;
         for (int p = 0; p < size.rows + 2; p++) {
             int i = plane_of(p, size.rows);
             for (int q = 0; q < size.columns + 2; q++) {
                 int j = plane_of(q, size.columns);
-                d[j] = vload(in + (size_t)(i * SIDE + j) * plane, 0, VL, AMP_FP32);
+                d[j] = vload(in + (size_t)(i * SIDE + j) * from.plane, 0, VL, AMP_FP32);
             }
             pixels_from(size.columns, d, 1, u + i * TILE);
         }
@@ -297,14 +293,13 @@ AMP_INLINE void output_narrow(const float *from, size_t plane, size_t line, size
 }
 
 #define OUTPUT(accumulate) \
-    if (narrow_tile) \
-        AMP_BY_DTYPE(dtype, output_narrow(from, plane, line, channels, dt, pixels, size, end, accumulate)); \
-    else AMP_BY_DTYPE(dtype, output_tile(from, plane, line, channels, dt, pixels, end, accumulate))
+    if (is_narrow(size)) \
+        AMP_BY_DTYPE(dtype, output_narrow(from, channels, dt, pixels, size, end, accumulate)); \
+    else AMP_BY_DTYPE(dtype, output_tile(from, channels, dt, pixels, end, accumulate))
 
-static void winograd_output(amp_dtype dtype, const float *from, size_t plane, size_t line, size_t channels,
-                            void *const *pixels, amp_cpu_tile_size size, const amp_cpu_tile_end *end)
+static void winograd_output(amp_dtype dtype, amp_cpu_matrix from, size_t channels, void *const *pixels,
+                            amp_cpu_tile_size size, const amp_cpu_tile_end *end)
 {
-    int narrow_tile = size.rows < TILE || size.columns < TILE;
     if (end->accumulate) { OUTPUT(1); }
     else { OUTPUT(0); }
 }

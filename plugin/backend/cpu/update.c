@@ -45,10 +45,10 @@ amp_status amp_cpu_check_gradients(amp_backend *backend, const amp_param *params
         #pragma omp for schedule(static)
         for (size_t s = 0; s < stretches; s++) {
             seek(&c, s);
-            size_t local = s - c.passed;
+            size_t first = (s - c.passed) * AMP_CPU_STRETCH;
             int here = 0;
-            sums[s] = rows->squares(c.param->grad + local * AMP_CPU_STRETCH,
-                amp_cpu_stretch_count(c.param->count, local), &here);
+            sums[s] = rows->squares(c.param->grad + first, amp_cpu_stretch_count(c.param->count, first),
+                                    &here);
             found = found || here;
         }
     }
@@ -89,11 +89,11 @@ static amp_cpu_rule rule_of(const amp_param *p, const amp_update_args *a, const 
                            .correction2 = 1.f - powf(a->beta2, (float)a->t), .eps = a->eps };
 }
 
-/* Updates stretch number `local` of one parameter. */
-static void update_stretch(const amp_cpu_rows *rows, const amp_param *p, size_t local,
+/* Updates the stretch of one parameter that begins at element `first`. */
+static void update_stretch(const amp_cpu_rows *rows, const amp_param *p, size_t first,
                            const amp_update_args *a, const amp_unscale *unscale)
 {
-    size_t first = local * AMP_CPU_STRETCH, n = amp_cpu_stretch_count(p->count, local);
+    size_t n = amp_cpu_stretch_count(p->count, first);
     amp_cpu_rule rule = rule_of(p, a, unscale);
     if (a->adam) rows->adam(p->master + first, p->grad + first, p->m + first, p->v + first, n, &rule);
     else rows->sgd(p->master + first, p->grad + first, p->momentum + first, n, &rule);
@@ -109,7 +109,7 @@ static void update(const amp_step_end *end, const amp_unscale *unscale)
         #pragma omp for schedule(static)
         for (size_t s = 0; s < stretches; s++) {
             seek(&c, s);
-            update_stretch(rows, c.param, s - c.passed, &end->update, unscale);
+            update_stretch(rows, c.param, (s - c.passed) * AMP_CPU_STRETCH, &end->update, unscale);
         }
     }
 }

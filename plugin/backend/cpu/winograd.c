@@ -15,20 +15,31 @@ enum {
     APART = 80 /* padding between planes, in floats */
 };
 
+typedef amp_cpu_matrix matrix;
+
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 /* ---- scratch ---- */
 
-/* V, M or D (winograd.h) of `tiles` tiles at a time. */
-typedef struct matrix { float *data; size_t plane, line; } matrix;
-
 static size_t matrix_plane(size_t tiles, size_t channels) { return tiles * channels + APART; }
 
+/* A matrix of `tiles` tiles. */
 static matrix matrix_at(float **next, size_t tiles, size_t channels)
 {
     matrix m = { *next, matrix_plane(tiles, channels), tiles * LINE };
     *next += PLANES * m.plane;
     return m;
+}
+
+static matrix from_tile(const matrix *m, size_t t)
+{
+    return (matrix){ m->data + t * LINE, m->plane, m->line };
+}
+
+/* One plane, from this channel and tile on. */
+static float *plane_at(const matrix *m, size_t plane, size_t channel, size_t tile)
+{
+    return m->data + plane * m->plane + channel / LINE * m->line + tile * LINE;
 }
 
 /* Floats of scratch for each thread, and shared by all threads. */
@@ -135,8 +146,8 @@ static void input_tiles(const job *j, size_t first, size_t end, const matrix *v,
     for (size_t t = first; t < end; t++, at++) {
         place p = place_of(w, t);
         find_pixels(w, j->task->x, w->in, p, 1, SIDE, j->zeros, pixels);
-        int is_large = w->rows->winograd_input(w->dtype, pixels, p.size, w->in, w->groups,
-                                               v->data + at * LINE, v->plane, v->line);
+        int is_large = w->rows->winograd_transform(w->dtype, SIDE, pixels, p.size, w->in, w->groups,
+                                                   from_tile(v, at));
         if (is_large && w->pass == AMP_WINOGRAD_DATA)
             is_large = w->rows->winograd_is_finite(w->dtype, pixels, PLANES, w->in);
         large[at] = (unsigned char)is_large;
@@ -158,8 +169,7 @@ static void output_tiles(const job *j, const matrix *m, size_t first, size_t cou
         place p = place_of(w, first + t);
         find_pixels(w, y, w->out, p, 0, TILE, nowhere, to);
         if (!large[t] && !large_filters) {
-            w->rows->winograd_output(w->dtype, m->data + t * LINE, m->plane, m->line, some,
-                                     (void *const *)to, p.size, &end);
+            w->rows->winograd_output(w->dtype, from_tile(m, t), some, (void *const *)to, p.size, &end);
             continue;
         }
         find_pixels(w, task->x, w->in, p, 1, SIDE, j->zeros, pixels);
@@ -189,10 +199,9 @@ static void multiply(const amp_winograd *w, const matrix *v, size_t i, size_t so
     for (size_t p = 0; p < PLANES; p++) {
         range r = range_of(w, p, first, end);
         for (size_t o = 0; o < some_out; o += panel)
-            w->rows->winograd_products(v->data + p * v->plane + i / LINE * v->line + r.from * LINE, v->line,
-                                       some_in / LINE, u + p * u_plane + o * some_in,
-                                       least(panel, some_out - o), m->data + p * m->plane
-                                       + o / LINE * m->line + r.from * LINE, m->line, r.count, i > 0);
+            w->rows->winograd_products(plane_at(v, p, i, r.from), v->line, some_in / LINE,
+                                       u + p * u_plane + o * some_in, least(panel, some_out - o),
+                                       plane_at(m, p, o, r.from), m->line, r.count, i > 0);
     }
 }
 
@@ -286,6 +295,14 @@ typedef struct gradient_job {
     float *dw;
 } gradient_job;
 
+/* Computes V and D of a tile; returns whether it is large. */
+static int transform_pair(const amp_winograd *w, const void *const *x, const void *const *dy,
+                          amp_cpu_tile_size size, matrix v, matrix d)
+{
+    int large = w->rows->winograd_transform(w->dtype, SIDE, x, size, w->in, w->groups, v);
+    return large | w->rows->winograd_transform(w->dtype, TILE, dy, size, w->out, w->groups, d);
+}
+
 /* Computes V and D of the tiles [first, end), and stores them from position `at` on; zeros for large
  * tiles. */
 static void factor_tiles(const gradient_job *j, size_t first, size_t end, const matrix *v, const matrix *d,
@@ -294,20 +311,16 @@ static void factor_tiles(const gradient_job *j, size_t first, size_t end, const 
     const amp_winograd *w = j->w;
     const void *x[SIDE * SIDE], *dy[TILE * TILE];
     for (size_t t = first; t < end; t++, at++) {
-        float *to_v = v->data + at * LINE, *to_d = d->data + at * LINE;
         place p = place_of(w, t);
         find_pixels(w, j->x, w->in, p, 1, SIDE, j->zeros, x);
         find_pixels(w, j->dy, w->out, p, 0, TILE, j->zeros, dy);
-        int large = w->rows->winograd_input(w->dtype, x, p.size, w->in, w->groups, to_v, v->plane, v->line);
-        large |= w->rows->winograd_delta(w->dtype, dy, p.size, w->out, w->groups, to_d, d->plane, d->line);
-        large = large && w->rows->winograd_is_finite(w->dtype, x, SIDE * SIDE, w->in)
+        j->large[t] = transform_pair(w, x, dy, p.size, from_tile(v, at), from_tile(d, at))
+            && w->rows->winograd_is_finite(w->dtype, x, SIDE * SIDE, w->in)
             && w->rows->winograd_is_finite(w->dtype, dy, TILE * TILE, w->out);
-        j->large[t] = (unsigned char)large;
-        if (!large) continue;
+        if (!j->large[t]) continue;
         for (int i = 0; i < SIDE * SIDE; i++) x[i] = j->zeros;
         for (int i = 0; i < TILE * TILE; i++) dy[i] = j->zeros;
-        w->rows->winograd_input(w->dtype, x, p.size, w->in, w->groups, to_v, v->plane, v->line);
-        w->rows->winograd_delta(w->dtype, dy, p.size, w->out, w->groups, to_d, d->plane, d->line);
+        transform_pair(w, x, dy, p.size, from_tile(v, at), from_tile(d, at));
     }
 }
 
@@ -370,8 +383,7 @@ static void sum_part(const gradient_job *j, size_t part, float *sums, size_t pla
             for (size_t o = 0; o < w->out; o += panel)
                 for (size_t c = 0; c < w->in; c += LINE) {
                     size_t width = least(panel, w->out - o);
-                    w->rows->winograd_sums(v.data + p * v.plane + c / LINE * v.line + r.from * LINE,
-                                           d.data + p * d.plane + o / LINE * d.line + r.from * LINE, d.line,
+                    w->rows->winograd_sums(plane_at(&v, p, c, r.from), plane_at(&d, p, o, r.from), d.line,
                                            r.count, width, sums + p * plane + o * w->in + c * width,
                                            first > begin);
                 }
@@ -411,8 +423,7 @@ static void gradient_by_rectangles(const gradient_job *j, float *shared, float *
             rectangle r = rectangle_of(w, i);
             for (size_t p = 0; p < PLANES; p++) {
                 range t = range_of(w, p, first, first + count);
-                w->rows->winograd_sums(v.data + p * v.plane + r.channel / LINE * v.line + t.from * LINE,
-                                       d.data + p * d.plane + r.filter / LINE * d.line + t.from * LINE,
+                w->rows->winograd_sums(plane_at(&v, p, r.channel, t.from), plane_at(&d, p, r.filter, t.from),
                                        d.line, t.count, r.width, sums + p * plane, 0);
             }
             add_rectangle(j, r, sums, plane, 1, 0);

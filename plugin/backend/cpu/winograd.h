@@ -104,6 +104,9 @@ typedef struct amp_winograd {
                                     sum; 0: the gradient of each block is added to dw */
 } amp_winograd;
 
+/* Whether the convolution needs this pass. */
+int amp_winograd_wanted(const amp_conv_desc *, amp_winograd_pass);
+
 /* Decides by rule whether a pass of this convolution uses Winograd, and how it is cut (winograd_rule.c).
  * compute: the dtype in which the library would compute it. */
 amp_winograd amp_winograd_make(const amp_conv_desc *, amp_winograd_pass, amp_dtype compute);

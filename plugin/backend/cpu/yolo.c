@@ -98,18 +98,6 @@ static void one_box(const amp_yolo_desc *d, amp_yolo_labels l, int w, int h, int
 
 /* ---- one row ---- */
 
-/* Adds delta, times the loss scale, to dx; `wide` is scratch. */
-static void put_row(const head *g, size_t first, size_t count, float *delta, float *wide)
-{
-    void *dx = amp_cpu_into(g->dx, first);
-    for (size_t i = 0; i < count; i++) delta[i] *= g->scale;
-    if (g->accumulate) {
-        g->rows->widen(g->dx->dtype, dx, wide, count);
-        for (size_t i = 0; i < count; i++) delta[i] += wide[i];
-    }
-    g->rows->narrow(g->dx->dtype, delta, dx, count, 0);
-}
-
 /* The loss of row r, counted over the rows of all images. scratch: twice the floats of a row. */
 static void one_row(const head *g, size_t r, float *scratch, amp_yolo_result *sums)
 {
@@ -127,7 +115,9 @@ static void one_row(const head *g, size_t r, float *scratch, amp_yolo_result *su
         one_box(g->d, l, s.w, s.h, box, x + q * size, delta + q * size, sums);
     }
     if (!amp_all_finite(x, count)) sums->cost = (double)NAN;
-    if (g->dx) put_row(g, r * count, count, delta, x);
+    if (!g->dx) return;
+    for (size_t i = 0; i < count; i++) delta[i] *= g->scale;
+    g->rows->narrow(g->dx->dtype, delta, amp_cpu_into(g->dx, r * count), count, g->accumulate);
 }
 
 static void add(amp_yolo_result *sum, const amp_yolo_result *one)

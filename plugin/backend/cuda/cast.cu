@@ -119,7 +119,7 @@ amp_status amp_cuda_add_bias(amp_backend *backend, const amp_tensor *y, const fl
     AMP_TRY(amp_check_pair("bias", y, y, 1, error));
     size_t rows = amp_pixels(y), channels = (size_t)y->shape.c;
     if (!rows || !channels) return AMP_OK;
-    int wide = amp_aligned(bias) && (rows == 1 ? amp_aligned(y->data) : amp_cuda_wide(y));
+    int wide = amp_aligned(bias) && amp_wide_rows(y->data, rows, channels, y->dtype);
     AMP_LAUNCH_PLANE(backend, y->dtype, wide, rows, channels, add_bias, (T *)y->data, bias, rows, channels);
     return AMP_OK;
 }

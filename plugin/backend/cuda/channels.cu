@@ -8,12 +8,6 @@
 #include "../check.h"
 #include "device.cuh"
 
-/* Whether rows that start at p, `step` elements apart, can be moved in 16-byte groups. */
-static int wide_rows(const void *p, size_t rows, size_t step, amp_dtype dtype)
-{
-    return amp_aligned(p) && (rows <= 1 || step * amp_dtype_size(dtype) % 16 == 0);
-}
-
 /* ---- channels ---- */
 
 /* Copies rows of `columns` words. */
@@ -84,8 +78,8 @@ amp_status amp_cuda_channels(amp_backend *backend, const amp_tensor *src, int sr
     if (!m.rows || !m.columns) return AMP_OK;
     if (m.src_step == m.columns && m.dst_step == m.columns) m.columns *= m.rows, m.rows = 1;
     if (alpha == 1 && !accumulate) return run_copy(backend, &m, element, error);
-    int wide = wide_rows(m.src, m.rows, m.src_step, src->dtype) &&
-        wide_rows(m.dst, m.rows, m.dst_step, dst->dtype);
+    int wide = amp_wide_rows(m.src, m.rows, m.src_step, src->dtype) &&
+        amp_wide_rows(m.dst, m.rows, m.dst_step, dst->dtype);
     AMP_LAUNCH_PLANE(backend, src->dtype, wide, m.rows, m.columns, move_scaled, (const T *)m.src, m.src_step,
                      (T *)m.dst, m.dst_step, m.rows, m.columns, alpha, accumulate);
     return AMP_OK;
@@ -217,8 +211,8 @@ static amp_status shortcut_equal(amp_backend *backend, const amp_tensor *x, cons
     size_t c = (size_t)x->shape.c, from_c = (size_t)from->shape.c;
     size_t rows = amp_pixels(x), columns = c, from_step = from_c, both = c < from_c ? c : from_c;
     if (c == from_c) both = from_step = columns *= rows, rows = 1;
-    int wide = wide_rows(x->data, rows, c, x->dtype) && wide_rows(y->data, rows, c, y->dtype) &&
-        wide_rows(from->data, rows, from_c, from->dtype);
+    int wide = amp_wide_rows(x->data, rows, c, x->dtype) && amp_wide_rows(y->data, rows, c, y->dtype) &&
+        amp_wide_rows(from->data, rows, from_c, from->dtype);
     AMP_CUDA_BY_DTYPE(x->dtype, AMP_CUDA_BY_GROUP(wide, {
         amp_plane plane = amp_cuda_plane(backend, rows, amp_divide_up(columns, N));
         AMP_CUDA_BY_ACTIVATION(activation,

@@ -156,12 +156,10 @@ static int wanted(const amp_conv_desc *d, int pass)
     }
 }
 
-static size_t weight_count(const amp_conv_desc *d)
+static size_t weight_bytes(const amp_conv_desc *d)
 {
-    return (size_t)d->k * (d->x.c / d->groups) * d->size_h * d->size_w;
+    return amp_conv_weight_count(d) * amp_dtype_size(d->dtype);
 }
-
-static size_t weight_bytes(const amp_conv_desc *d) { return weight_count(d) * amp_dtype_size(d->dtype); }
 
 /* Whether the window covers the whole input, so that it has only one position. */
 static int is_connected(const amp_conv_desc *d)
@@ -184,9 +182,8 @@ static amp_status make_plans(amp_backend *backend, amp_conv *conv, amp_error *er
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     const size_t element = amp_dtype_size(conv->desc.dtype);
-    const tensor_bytes bytes = { amp_shape_count(conv->desc.x) * element,
-                                        weight_count(&conv->desc) * element,
-                                        amp_shape_count(conv->y) * element };
+    const tensor_bytes bytes = { amp_shape_count(conv->desc.x) * element, weight_bytes(&conv->desc),
+                                 amp_shape_count(conv->y) * element };
     for (int pass = 0; pass < PASSES; pass++) {
         if (!wanted(&conv->desc, pass)) continue;
         amp_conv_problem problem = problem_of(&conv->desc, pass, cuda->settings.deterministic);
@@ -202,8 +199,7 @@ static amp_status make_plans(amp_backend *backend, amp_conv *conv, amp_error *er
 amp_status amp_cuda_conv_create(amp_backend *backend, const amp_conv_desc *desc, amp_conv **out,
                                 amp_error *error)
 {
-    amp_conv_problem forward = problem_of(desc, FORWARD, 0);
-    AMP_TRY(amp_conv_problem_check(&forward, error));
+    AMP_TRY(amp_check_conv(desc, "forward", error));
     amp_conv *conv = amp_allocated(calloc(1, sizeof *conv));
     conv->desc = *desc;
     conv->y = amp_conv_output(desc);
@@ -335,7 +331,8 @@ amp_status amp_cuda_conv_backward_weights(amp_backend *backend, amp_conv *conv, 
     const int direct = conv->connected && same_order; /* 1: cuBLAS adds to dw itself */
     void *krsc = dw;
     AMP_TRY(check(conv, BACKWARD_WEIGHTS, error));
-    if (!direct) AMP_TRY(amp_cuda_scratch(backend, weight_count(d) * amp_dtype_size(dtype), &krsc, error));
+    if (!direct)
+        AMP_TRY(amp_cuda_scratch(backend, amp_conv_weight_count(d) * amp_dtype_size(dtype), &krsc, error));
     if (conv->connected) /* dw (+)= dyᵀ·x, in fp32 for every dtype */
         AMP_TRY(amp_cuda_product(backend, d->k, conv->inputs, d->x.n, 1,
                                  (amp_cuda_matrix){ dy, d->dtype, d->k, 1 },
@@ -357,7 +354,7 @@ void amp_cuda_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_c
     const amp_conv_desc *d = &conv->desc;
     *out = (amp_conv_facts){ .computes = d->dtype, .padded_in = d->x.c / d->groups,
                              .padded_out = d->k / d->groups, .weight_bytes = weight_bytes(d),
-                             .fp32_weight_bytes = weight_count(d) * sizeof(float),
+                             .fp32_weight_bytes = amp_conv_weight_count(d) * sizeof(float),
                              .workspace_bytes = largest_workspace(conv) };
     const amp_conv_plan *forward = conv->plans[d->transposed ? BACKWARD_DATA : FORWARD];
     if (conv->connected) {

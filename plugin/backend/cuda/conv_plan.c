@@ -28,13 +28,6 @@ void amp_conv_problem_text(const amp_conv_problem *p, char text[AMP_CONV_PROBLEM
     if (p->deterministic) strcat(text, ", deterministic");
 }
 
-amp_status amp_conv_problem_check(const amp_conv_problem *p, amp_error *error)
-{
-    AMP_TRY(amp_check_conv(&p->conv, pass_name(p), error));
-    if (!p->accumulate || p->pass == AMP_CONV_BACKWARD_DATA) return AMP_OK;
-    return amp_fail(error, AMP_BAD_NETWORK, "convolution %s: only backward data accumulates", pass_name(p));
-}
-
 /* ---- candidates ---- */
 
 typedef enum fitness { FIT, DOWN_CONVERTS, TF32, NONDETERMINISTIC, OVER_CAP, FITNESSES } fitness;
@@ -198,7 +191,6 @@ amp_status amp_conv_plans_get(amp_conv_plans *plans, const amp_conv_problem *pro
                               amp_error *error)
 {
     amp_error why = { .status = AMP_OK };
-    AMP_TRY(amp_conv_problem_check(problem, error));
     for (int i = 0; i < plans->count; i++) {
         if (!same(&plans->list[i]->problem, problem)) continue;
         *out = plans->list[i];

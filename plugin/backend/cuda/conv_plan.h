@@ -17,9 +17,10 @@
 typedef enum amp_conv_pass { AMP_CONV_FORWARD, AMP_CONV_BACKWARD_DATA,
                              AMP_CONV_BACKWARD_FILTER } amp_conv_pass;
 
-/* One pass of a convolution of x (n,h,w,c) by w (k, size_h, size_w, c/groups) to y (n, out_h, out_w, k). All
- * have one dtype and are densely packed; sums are in fp32. forward writes y; backward data writes dx, or adds
- * to it; backward filter writes dw (scaled: amp_cudnn_downscale). The struct is its own cache key. */
+/* One pass of a convolution that amp_check_conv has accepted: of x (n,h,w,c) by w (k, size_h, size_w,
+ * c/groups) to y (n, out_h, out_w, k). All have one dtype and are densely packed; sums are in fp32. forward
+ * writes y; backward data writes dx, or adds to it; backward filter writes dw (scaled: amp_cudnn_downscale).
+ * The struct is its own cache key. */
 typedef struct amp_conv_problem {
     amp_conv_desc conv; /* its shapes and dtype; training, wants_dx, transposed, leaky, direct and
                            masters_stay are 0 */
@@ -27,9 +28,6 @@ typedef struct amp_conv_problem {
     int accumulate;     /* 1, backward data only: dx += */
     int deterministic;  /* 1: the same bits in every run */
 } amp_conv_problem;
-
-/* AMP_BAD_NETWORK if no convolution can have these numbers. */
-amp_status amp_conv_problem_check(const amp_conv_problem *problem, amp_error *error);
 
 /* For messages: "convolution forward of 64x3x416x416 (n,c,h,w) to 32 filters of 3x3, ..., deterministic". */
 enum { AMP_CONV_PROBLEM_TEXT = AMP_CONV_TEXT + 16 };

@@ -15,13 +15,11 @@
 #include <cudnn_backend.h>
 
 #define CONFIG_KNOWS_WORKSPACE (CUDNN_VERSION >= 90200) /* in older versions only a built plan knows it */
-#define KNOWS_DEVICE_PROPERTIES (CUDNN_VERSION >= 90800)
 
 typedef cudnnBackendDescriptor_t descriptor;
 
 struct amp_cudnn {
-    cudnnHandle_t handle;  /* NULL without a device */
-    descriptor properties; /* describes the device that is missing; else NULL */
+    cudnnHandle_t handle;
     amp_cudnn_settings settings;
 };
 
@@ -227,7 +225,7 @@ static void conv_graph_fill(chain *chain, const amp_cudnn *library, const amp_co
     g->operation = operation(chain, p, g);
     g->graph = CREATE(chain, OPERATIONGRAPH_DESCRIPTOR);
     SET(chain, g->graph, OPERATIONGRAPH_OPS, BACKEND_DESCRIPTOR, 1, &g->operation);
-    if (library->handle) SET(chain, g->graph, OPERATIONGRAPH_HANDLE, HANDLE, 1, &library->handle);
+    SET(chain, g->graph, OPERATIONGRAPH_HANDLE, HANDLE, 1, &library->handle);
     finalize(chain, g->graph, "operation graph");
 }
 
@@ -263,8 +261,8 @@ static void describe_config(chain *chain, amp_conv_candidate *c)
 
 /* Appends the engines that one heuristic lists for the graph. There may be none (status NOT_SUPPORTED, or an
  * empty list); if no heuristic lists any, the caller reports that. */
-static void append_candidates(chain *outer, const amp_cudnn *library, descriptor graph,
-                              cudnnBackendHeurMode_t mode, amp_conv_candidates *out)
+static void append_candidates(chain *outer, descriptor graph, cudnnBackendHeurMode_t mode,
+                              amp_conv_candidates *out)
 {
     if (!ok(outer)) return;
     chain inner = { CUDNN_STATUS_SUCCESS };
@@ -273,10 +271,6 @@ static void append_candidates(chain *outer, const amp_cudnn *library, descriptor
     descriptor heuristic = CREATE(&inner, ENGINEHEUR_DESCRIPTOR);
     SET(&inner, heuristic, ENGINEHEUR_OPERATION_GRAPH, BACKEND_DESCRIPTOR, 1, &graph);
     SET(&inner, heuristic, ENGINEHEUR_MODE, HEUR_MODE, 1, &mode);
-#if KNOWS_DEVICE_PROPERTIES
-    if (library->properties)
-        SET(&inner, heuristic, ENGINEHEUR_DEVICEPROP, BACKEND_DESCRIPTOR, 1, &library->properties);
-#endif
     finalize(&inner, heuristic, "engine heuristics");
     int64_t count = GET(&inner, heuristic, ENGINEHEUR_RESULTS, BACKEND_DESCRIPTOR, 0, NULL);
     if (count > room) count = room;
@@ -318,8 +312,8 @@ static amp_status list_candidates(void *self, const amp_conv_problem *problem, a
     conv_graph *g = out->graph = amp_allocated(calloc(1, sizeof *g));
     out->list = amp_allocated(calloc(AMP_CONV_CANDIDATES, sizeof *out->list));
     conv_graph_fill(&chain, self, problem, g);
-    append_candidates(&chain, self, g->graph, CUDNN_HEUR_MODE_A, out);
-    append_candidates(&chain, self, g->graph, CUDNN_HEUR_MODE_FALLBACK, out);
+    append_candidates(&chain, g->graph, CUDNN_HEUR_MODE_A, out);
+    append_candidates(&chain, g->graph, CUDNN_HEUR_MODE_FALLBACK, out);
     for (int i = 0; i < out->count; i++) describe_config(&chain, &out->list[i]);
     if (ok(&chain)) return AMP_OK;
     drop_candidates(self, out);
@@ -335,12 +329,6 @@ static amp_status engine_outcome(const chain *chain, const amp_conv_candidate *c
     return outcome(chain, engine, error);
 }
 
-/* Without a device, a plan that is compiled at run time fails only in its last step, which loads the code. */
-static int only_lacks_device(const amp_cudnn *library, const chain *chain)
-{
-    return !library->handle && strstr(chain->text, "cuLibraryLoadData") != NULL;
-}
-
 static amp_status build_plan(void *self, amp_conv_candidate *c, amp_error *error)
 {
     amp_cudnn *library = self;
@@ -348,16 +336,8 @@ static amp_status build_plan(void *self, amp_conv_candidate *c, amp_error *error
     int64_t workspace = 0;
     descriptor plan = CREATE(&chain, EXECUTION_PLAN_DESCRIPTOR), config = c->config;
     SET(&chain, plan, EXECUTION_PLAN_ENGINE_CONFIG, BACKEND_DESCRIPTOR, 1, &config);
-    if (library->handle) SET(&chain, plan, EXECUTION_PLAN_HANDLE, HANDLE, 1, &library->handle);
-#if KNOWS_DEVICE_PROPERTIES
-    if (library->properties)
-        SET(&chain, plan, EXECUTION_PLAN_DEVICEPROP, BACKEND_DESCRIPTOR, 1, &library->properties);
-#endif
+    SET(&chain, plan, EXECUTION_PLAN_HANDLE, HANDLE, 1, &library->handle);
     finalize(&chain, plan, "execution plan");
-    if (!ok(&chain) && only_lacks_device(library, &chain)) {
-        c->plan = plan; /* its workspace stays what the config says */
-        return AMP_OK;
-    }
     GET(&chain, plan, EXECUTION_PLAN_WORKSPACE_SIZE, INT64, 1, &workspace);
     if (ok(&chain)) {
         c->plan = plan;
@@ -401,8 +381,6 @@ static descriptor describe_buffers(chain *chain, amp_cudnn_pack *pack, const amp
 amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const amp_conv_buffers *buffers,
                             amp_error *error)
 {
-    if (!library->handle)
-        return amp_fail(error, AMP_UNSUPPORTED, "cuDNN: a plan made without a device cannot run");
     if (!plan->current.plan)
         return amp_fail(error, AMP_UNSUPPORTED, "cuDNN: all plans of this convolution have failed");
     void *workspace = NULL;
@@ -453,55 +431,25 @@ static void keep_compiler_loaded(void)
     dlopen(name, RTLD_LAZY | RTLD_NODELETE);
 }
 
-static amp_status begin_create(amp_cudnn **out, amp_error *error)
+amp_status amp_cudnn_create(void *stream, const amp_cudnn_settings *settings, amp_cudnn **out,
+                            amp_error *error)
 {
+    chain chain = { CUDNN_STATUS_SUCCESS };
     AMP_TRY(check_version(error));
-    *out = amp_allocated(calloc(1, sizeof **out));
+    amp_cudnn *library = amp_allocated(calloc(1, sizeof *library));
+    library->settings = *settings;
     keep_compiler_loaded();
-    return AMP_OK;
-}
-
-/* *out: the library, if its chain of calls succeeded; otherwise destroys the library. */
-static amp_status finish_create(amp_cudnn *library, const chain *chain, amp_cudnn **out, amp_error *error)
-{
-    amp_status status = outcome(chain, "", error);
+    if (after(&chain, cudnnCreate(&library->handle), "cudnnCreate", ""))
+        after(&chain, cudnnSetStream(library->handle, stream), "cudnnSetStream", "");
+    amp_status status = outcome(&chain, "", error);
     if (status == AMP_OK) *out = library;
     else amp_cudnn_destroy(library);
     return status;
 }
 
-amp_status amp_cudnn_create(void *stream, const amp_cudnn_settings *settings, amp_cudnn **out,
-                            amp_error *error)
-{
-    chain chain = { CUDNN_STATUS_SUCCESS };
-    amp_cudnn *library = NULL;
-    AMP_TRY(begin_create(&library, error));
-    library->settings = *settings;
-    if (after(&chain, cudnnCreate(&library->handle), "cudnnCreate", ""))
-        after(&chain, cudnnSetStream(library->handle, stream), "cudnnSetStream", "");
-    return finish_create(library, &chain, out, error);
-}
-
-amp_status amp_cudnn_create_without_device(const char *properties, amp_cudnn **out, amp_error *error)
-{
-#if KNOWS_DEVICE_PROPERTIES
-    chain chain = { CUDNN_STATUS_SUCCESS };
-    amp_cudnn *library = NULL;
-    AMP_TRY(begin_create(&library, error));
-    library->properties = CREATE(&chain, DEVICEPROP_DESCRIPTOR);
-    SET(&chain, library->properties, DEVICEPROP_JSON_REPRESENTATION, CHAR, (int64_t)strlen(properties) + 1,
-        properties);
-    finalize(&chain, library->properties, "device properties");
-    return finish_create(library, &chain, out, error);
-#else
-    return amp_fail(error, AMP_UNSUPPORTED, "cuDNN before 9.8 makes no plans without a device");
-#endif
-}
-
 void amp_cudnn_destroy(amp_cudnn *library)
 {
     if (!library) return;
-    destroy(library->properties);
     if (library->handle) cudnnDestroy(library->handle); /* nothing can be done about a failure here */
     free(library);
 }

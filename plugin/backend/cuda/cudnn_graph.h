@@ -33,10 +33,6 @@ typedef struct amp_cudnn_settings {
 amp_status amp_cudnn_create(void *stream, const amp_cudnn_settings *settings, amp_cudnn **out,
                             amp_error *error);
 
-/* *out: a library without a device. It builds plans for the device that `properties` describes (cuDNN's
- * device properties as JSON text; not kept), but cannot run them. A plan compiled at run time, which cannot
- * be loaded without a device, counts as built. AMP_UNSUPPORTED before cuDNN 9.8. */
-amp_status amp_cudnn_create_without_device(const char *properties, amp_cudnn **out, amp_error *error);
 /* Destroy the plans first. The stream must be idle. */
 void amp_cudnn_destroy(amp_cudnn *library);
 

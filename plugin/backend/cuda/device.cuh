@@ -114,6 +114,12 @@ template <int N> __device__ __forceinline__ int amp_present(size_t first, size_t
 /* Whether p is a multiple of `to` bytes. */
 static inline int amp_aligned(const void *p, size_t to = 16) { return (uintptr_t)p % to == 0; }
 
+/* Whether rows that start at p, `step` elements apart, can be moved in 16-byte groups. */
+static inline bool amp_wide_rows(const void *p, size_t rows, size_t step, amp_dtype dtype)
+{
+    return amp_aligned(p) && (rows <= 1 || step * amp_dtype_size(dtype) % 16 == 0);
+}
+
 /* Whether each pixel starts at a multiple of 16 bytes. */
 static inline bool amp_cuda_wide(const amp_tensor *t)
 {

@@ -25,20 +25,14 @@ __global__ void gather(const T *x, T *y, const int32_t *map, size_t images, size
     }
 }
 
-static int wide_images(const amp_tensor *t)
-{
-    size_t bytes = amp_shape_image(t->shape) * amp_dtype_size(t->dtype);
-    return amp_aligned(t->data) && (t->shape.n <= 1 || bytes % 16 == 0);
-}
-
 amp_status amp_cuda_gather(amp_backend *backend, const amp_tensor *x, const amp_tensor *y, const int32_t *map,
                            int accumulate, amp_error *error)
 {
     AMP_TRY(amp_check_pair("gather", x, y, 0, error));
     if (!amp_shape_count(y->shape)) return AMP_OK;
     size_t images = (size_t)y->shape.n, image = amp_shape_image(y->shape);
-    AMP_LAUNCH_PLANE(backend, x->dtype, wide_images(y) && amp_aligned(map), images, image, gather,
-                     (const T *)x->data, (T *)y->data, map, images, amp_shape_image(x->shape), image,
-                     accumulate);
+    int wide = amp_wide_rows(y->data, images, image, y->dtype) && amp_aligned(map);
+    AMP_LAUNCH_PLANE(backend, x->dtype, wide, images, image, gather, (const T *)x->data, (T *)y->data, map,
+                     images, amp_shape_image(x->shape), image, accumulate);
     return AMP_OK;
 }

@@ -56,16 +56,53 @@ bool is_left_out(int operation)
 
 template <int N> struct of {};
 
-double bytes_of(const amp_tensor *t) { return t && t->data ? (double)amp_tensor_bytes(t) : 0; }
-
+/* What an argument adds: by default nothing. */
 template <class T> void add(amp_cuda_work *, const T &) {}
+
+/* A tensor is read or written once. */
 void add(amp_cuda_work *w, const amp_tensor *t)
 {
-    w->bytes += bytes_of(t);
+    if (t && t->data) w->bytes += (double)amp_tensor_bytes(t);
     if (t) w->half |= t->dtype != AMP_FP32;
 }
 
-/* By default, each tensor is read or written once. */
+/* The size of a copy. */
+void add(amp_cuda_work *w, size_t bytes) { w->bytes += (double)bytes; }
+
+/* An amp_conv begins with its description (conv.c). */
+const amp_conv_desc *desc_of(const amp_conv *conv) { return (const amp_conv_desc *)conv; }
+
+void add_conv(amp_cuda_work *w, const amp_conv_desc *d, size_t bytes_of_weight)
+{
+    const amp_shape y = amp_conv_output(d);
+    const size_t weights = amp_conv_weight_count(d);
+    w->half = d->dtype != AMP_FP32;
+    add(w, (amp_shape_count(d->x) + amp_shape_count(y)) * amp_dtype_size(d->dtype)
+        + weights * bytes_of_weight);
+    w->products += 2 * (double)weights * y.n * y.h * y.w;
+}
+
+/* Forward, and backward by data. */
+void add(amp_cuda_work *w, amp_conv *conv)
+{
+    add_conv(w, desc_of(conv), amp_dtype_size(desc_of(conv)->dtype));
+}
+
+void add(amp_cuda_work *w, const amp_gemm_desc *d)
+{
+    w->half = d->dtype != AMP_FP32;
+    w->products += 2. * d->m * d->n * d->k;
+    w->bytes += sizeof(float) * ((double)d->m * d->k + (double)d->k * d->n + (double)d->m * d->n);
+}
+
+/* The gradient is read for the check and for the update, and cleared; the master and the momentum, or Adam's
+ * two moments, are read and written. */
+void add(amp_cuda_work *w, const amp_step_end *end)
+{
+    for (int i = 0; i < end->param_count; i++)
+        add(w, end->params[i].count * sizeof(float) * (end->update.adam ? 9 : 7));
+}
+
 template <int N, class... A> void measure(of<N>, amp_cuda_work *w, A... a)
 {
     int each[] = { (add(w, a), 0)... };
@@ -87,90 +124,32 @@ void measure(of<OF_batchnorm_backward>, amp_cuda_work *w, const amp_tensor *x, c
     add(w, x), add(w, x), add(w, dy), add(w, dy), add(w, dx);
 }
 
-/* An amp_conv begins with its description (conv.c). */
-void measure_conv(amp_cuda_work *w, const amp_conv *conv, double bytes_of_weight)
-{
-    const amp_conv_desc *d = (const amp_conv_desc *)conv;
-    const amp_shape y = amp_conv_output(d);
-    const double weights = (double)d->k * (d->x.c / d->groups) * d->size_h * d->size_w;
-    w->half = d->dtype != AMP_FP32;
-    w->bytes += (double)(amp_shape_count(d->x) + amp_shape_count(y)) * (double)amp_dtype_size(d->dtype)
-        + weights * bytes_of_weight;
-    w->products += 2 * weights * y.n * y.h * y.w;
-}
-
-void measure(of<OF_conv_forward>, amp_cuda_work *w, amp_conv *conv, const void *, const float *, void *,
-             amp_error *)
-{
-    measure_conv(w, conv, (double)amp_dtype_size(((const amp_conv_desc *)conv)->dtype));
-}
-
-void measure(of<OF_conv_backward_data>, amp_cuda_work *w, amp_conv *conv, const void *, void *, int,
-             amp_error *)
-{
-    measure_conv(w, conv, (double)amp_dtype_size(((const amp_conv_desc *)conv)->dtype));
-}
-
 /* The sum of gradients is fp32, and is read and written. */
 void measure(of<OF_conv_backward_weights>, amp_cuda_work *w, amp_conv *conv, const void *, const void *,
              float *, amp_error *)
 {
-    measure_conv(w, conv, 2 * sizeof(float));
+    add_conv(w, desc_of(conv), 2 * sizeof(float));
 }
 
 void measure(of<OF_conv_load_weights>, amp_cuda_work *w, const amp_conv_weights *all, int count, int *,
              amp_error *)
 {
     for (int i = 0; i < count; i++) {
-        const amp_conv_desc *d = (const amp_conv_desc *)all[i].conv;
+        const amp_conv_desc *d = desc_of(all[i].conv);
         w->half |= d->dtype != AMP_FP32;
-        w->bytes += (double)d->k * (d->x.c / d->groups) * d->size_h * d->size_w
-            * (double)(sizeof(float) + amp_dtype_size(d->dtype));
+        add(w, amp_conv_weight_count(d) * (sizeof(float) + amp_dtype_size(d->dtype)));
     }
 }
 
-void measure(of<OF_gemm>, amp_cuda_work *w, const amp_gemm_desc *d, amp_error *)
-{
-    w->half = d->dtype != AMP_FP32;
-    w->products += 2. * d->m * d->n * d->k;
-    w->bytes += sizeof(float) * ((double)d->m * d->k + (double)d->k * d->n + (double)d->m * d->n);
-}
-
-void measure_copy(amp_cuda_work *w, size_t bytes) { w->bytes += (double)bytes; }
-void measure(of<OF_zero>, amp_cuda_work *w, void *, size_t n, amp_error *) { measure_copy(w, n); }
-void measure(of<OF_download>, amp_cuda_work *w, void *, const void *, size_t n, amp_error *)
-{
-    measure_copy(w, n);
-}
-void measure(of<OF_download_later>, amp_cuda_work *w, const void *, size_t n, void **, amp_error *)
-{
-    measure_copy(w, n);
-}
-void measure(of<OF_upload_later>, amp_cuda_work *w, void *, const void *, size_t n, amp_error *)
-{
-    measure_copy(w, n);
-}
-void measure(of<OF_upload_ahead>, amp_cuda_work *w, void *, const void *, size_t n, amp_error *)
-{
-    measure_copy(w, n);
-}
 void measure(of<OF_scale>, amp_cuda_work *w, float *, size_t n, float, amp_error *)
 {
-    measure_copy(w, 2 * n * sizeof(float));
+    add(w, 2 * n * sizeof(float));
 }
 
 void measure(of<OF_check_gradients>, amp_cuda_work *w, const amp_param *params, int count, float, int *,
              double *, amp_error *)
 {
-    for (int i = 0; i < count; i++) measure_copy(w, params[i].count * sizeof(float));
-}
-
-/* The gradient is read for the check and for the update, and cleared; the master and the momentum, or Adam's
- * two moments, are read and written. */
-void measure(of<OF_finish_step>, amp_cuda_work *w, const amp_step_end *end, amp_step_outcome *, amp_error *)
-{
-    for (int i = 0; i < end->param_count; i++)
-        measure_copy(w, end->params[i].count * sizeof(float) * (end->update.adam ? 9 : 7));
+    for (int i = 0; i < count; i++) add(w, params[i].count * sizeof(float));
 }
 
 /* ---- events ---- */

@@ -240,37 +240,23 @@ static void describe_array(array_row *row, size_t count)
     row->work.units = count;
     row->work.share = CHUNK;
     row->wide = amp_aligned(row->master) && amp_aligned(row->grad) && amp_aligned(row->momentum)
-        && amp_aligned(row->m) &&
-        amp_aligned(row->v);
-}
-
-static void describe_params(array_row *rows, const amp_param *params, int count)
-{
-    for (int i = 0; i < count; i++) {
-        const amp_param *p = &params[i];
-        array_row *r = &rows[i];
-        r->master = p->master, r->grad = p->grad, r->momentum = p->momentum, r->m = p->m, r->v = p->v;
-        r->decay = p->decay, r->rate_scale = p->rate_scale, r->clip = p->clip;
-        describe_array(r, p->count);
-    }
-}
-
-static void describe_statistics(array_row *rows, const amp_statistics *statistics, int count)
-{
-    for (int i = 0; i < count; i++) {
-        rows[i].grad = statistics[i].array, rows[i].master = statistics[i].committed;
-        rows[i].is_statistic = 1;
-        describe_array(&rows[i], statistics[i].count);
-    }
+        && amp_aligned(row->m) && amp_aligned(row->v);
 }
 
 static amp_status list(amp_backend *backend, amp_cuda_table *t, const amp_param *params, int param_count,
     const amp_statistics *statistics, int statistics_count, amp_error *error)
 {
     int count = param_count + statistics_count;
-    array_row *rows = (array_row *)amp_cuda_table_rows(sizeof *rows, count);
-    describe_params(rows, params, param_count);
-    describe_statistics(rows + param_count, statistics, statistics_count);
+    array_row *rows = (array_row *)amp_cuda_table_rows(sizeof *rows, count), *r = rows;
+    for (const amp_param *p = params; p < params + param_count; p++, r++) {
+        r->master = p->master, r->grad = p->grad, r->momentum = p->momentum, r->m = p->m, r->v = p->v;
+        r->decay = p->decay, r->rate_scale = p->rate_scale, r->clip = p->clip;
+        describe_array(r, p->count);
+    }
+    for (const amp_statistics *s = statistics; s < statistics + statistics_count; s++, r++) {
+        r->grad = s->array, r->master = s->committed, r->is_statistic = 1;
+        describe_array(r, s->count);
+    }
     return amp_cuda_table_set(backend, t, rows, sizeof *rows, count, error);
 }
 
