@@ -133,9 +133,3 @@ size_t amp_host_program_bytes(void)
     size_t files = number_in("/proc/self/status", "RssFile:") * 1024, least = 16 << 20;
     return files * 5 / 4 > least ? files * 5 / 4 : least;
 }
-
-double amp_host_memory_mb(const struct network *net)
-{
-    double on_gpu = amp_fork_gpu_memory_in_use_mb(net);
-    return on_gpu >= 0 ? on_gpu : amp_host_peak_resident_mb();
-}
