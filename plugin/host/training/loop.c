@@ -316,7 +316,7 @@ int amp_training_takes_batch(amp_error *error)
     amp_view view = amp_fork_view(training.nets[0]);
     long step = view.batch_number;
     if (outcome == AMP_OK) { /* the step that begins now may be the last */
-        if (view.max_batches > 0 && step + 1 >= view.max_batches) amp_loading_hold();
+        if (view.max_batches > 0 && step + 1 >= view.max_batches) amp_loading_decide(-1);
         return 0;
     }
     if (step > training.first_iteration && save_backup(name)) {
