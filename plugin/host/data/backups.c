@@ -81,8 +81,8 @@ amp_status amp_backups_take(const amp_data_file *data, const char *cfg, amp_erro
 
 /* ---- one training per name ---- */
 
-enum { TRIES = 20, MILLISECONDS = 100, /* a program that is killed takes a moment to end */
-       HOLDER = 400 };
+enum { TRIES = 20, MILLISECONDS = 100 }; /* a program that is killed takes a moment to end */
+enum { HOLDER = 400 };
 
 static void read_holder(const char *name, char holder[HOLDER])
 {
