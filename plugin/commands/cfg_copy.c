@@ -104,7 +104,7 @@ amp_status amp_cfg_copy_in_memory(const char *from, const amp_cfg_change *change
     amp_error cause;
     const edits e = { .changes = changes, .count = count };
     AMP_TRY(copy_in_memory(from, &e, name, error));
-    if (amp_host_check_cfg(name, CFG_FOR_ANYTHING, &cause) == AMP_OK) return AMP_OK;
+    if (amp_host_check_cfg(name, CFG_FOR_ANYTHING, NULL, &cause) == AMP_OK) return AMP_OK;
     const char *what = strchr(cause.message + strlen(name), ' '); /* skips the copy's file name and line
                                                                      number */
     return amp_fail(error, AMP_BAD_CONFIG, "%.300s with %s:%s", from, options, what ? what : "");
@@ -123,7 +123,7 @@ amp_status amp_cfg_look(const char *cfg, const char *dtype, cfg_use use, amp_cfg
     cfg_document *document;
     *facts = (amp_cfg_facts){ .batch = 0 };
     AMP_TRY(amp_host_is_on(cfg, dtype, &facts->under_amp, error));
-    AMP_TRY(amp_host_look_at_cfg(cfg, use, &facts->summary, error));
+    AMP_TRY(amp_host_check_cfg(cfg, use, &facts->summary, error));
     AMP_TRY(amp_cfg_document(cfg, &document, error));
     facts->batch = (int)cfg_net_number(document, "batch", 1);
     facts->subdivisions = (int)cfg_net_number(document, "subdivisions", 1);

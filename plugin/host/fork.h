@@ -1,15 +1,10 @@
-/* The interface to a Darknet: everything the plugin needs from the fork it is compiled into.
+/* The interface to a Darknet: everything the plugin needs from the fork it is compiled into. darknet/ beside
+ * this header implements it for all forks, and calls the fork's own folder through darknet/own.h. All other
+ * rooms see a network only through this header: as an opaque pointer that is valid during one hook, and as
+ * plain numbers.
  *
- * Several Darknets are maintained, and they differ in their structs, passes and files. darknet/ beside this
- * header implements these functions for all of them; for what differs it calls the fork's own folder
- * (pjreddie/, alexeyab/ or hank_ai/) through darknet/own.h. Only these folders include Darknet's headers, and
- * one build contains one fork. All other rooms, among them host/program, host/data, host/network and
- * host/training, see a network only through this header: as an opaque pointer that is valid during one hook,
- * and as plain numbers.
- *
- * `struct network` and `struct layer` are the fork's own. A fork may pass its network by value, so no pointer
- * to it may be kept after a hook returns. What AMP keeps for a network is in its struct darknet_amp
- * (network/state.h). */
+ * A fork may pass its network by value, so no pointer to it may be kept after a hook returns. What AMP keeps
+ * for a network is in its struct darknet_amp (network/state.h). */
 #pragma once
 
 #include <stddef.h>
@@ -41,6 +36,7 @@ typedef struct amp_view {
     int largest_w, largest_h;        /* the largest size it will be resized to; without random=1 w and h */
     int on_gpu;
     int time_steps;                  /* of a recurrent network; else 0 */
+    int draws_rate;                  /* whether amp_fork_rate draws it from rand() at each call */
     long max_batches, batch_number;  /* steps until training ends (0: never), and steps so far */
     long burn_in;                    /* steps during which the learning rate rises from 0 */
     float momentum, decay, beta1, beta2, eps;
@@ -67,10 +63,8 @@ static inline int amp_fork_is_over(const struct network *net)
 /* AMP's state for the network; NULL if it runs without AMP. */
 struct darknet_amp *amp_fork_state(const struct network *);
 
-/* rate: the learning rate of the current step. draws_rate: whether Darknet draws it from rand() at each
- * call. */
+/* The learning rate of the current step. */
 float amp_fork_rate(const struct network *);
-int amp_fork_draws_rate(const struct network *);
 
 /* A training's counters: images of steps that were taken, and updates of Adam's moments. */
 typedef struct amp_counters { size_t seen; int t; } amp_counters;

@@ -27,6 +27,11 @@ static inline float train_datum_by_pointer(network *net)
     return loss;
 }
 
+static inline float *predict_by_pointer(network *net, float *image)
+{
+    return network_predict(AMP_NET(net), image);
+}
+
 static inline void resize_by_pointer(network *net, int w, int h)
 {
     resize_network(net, w, h);
@@ -40,7 +45,7 @@ static inline void resize_by_pointer(network *net, int w, int h)
 #define backward_network amp_own_backward
 #define update_network amp_own_update
 #define train_network_datum train_datum_by_pointer
-#define network_predict amp_own_predict
+#define network_predict predict_by_pointer
 #define free_network amp_own_free
 #define get_current_rate amp_fork_rate
 #define get_current_batch(net) get_current_batch(*(net))

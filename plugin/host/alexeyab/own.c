@@ -1,10 +1,6 @@
 /* What only AlexeyAB's Darknet has: see ../darknet/own.h. */
 #include "../darknet/room.h"
 
-#include "../fork_commands.h"
-#include "tree.h"
-#include "utils.h"
-
 const char amp_fork_name[] = "AlexeyAB's; patches for its commit 59596d78";
 const char amp_fork_log_option[] = "-log";
 

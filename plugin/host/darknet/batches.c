@@ -1,7 +1,5 @@
 /* Loads batches with Darknet's own loaders, set up as train_detector and train_classifier do. Checks first
  * what would make those two crash on a NULL pointer or end the program with status 0. */
-#include "../fork_commands.h"
-
 #include "../data/data_check.h"
 #include "../program/failure.h"
 #include "data.h"

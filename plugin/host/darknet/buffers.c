@@ -2,7 +2,6 @@
  * engine's callbacks, which run Darknet's own layers. */
 #include "room.h"
 
-#include "device.h"
 #include "utils.h"
 
 static size_t elements(const network *net, const layer *l) { return (size_t)l->outputs * net->batch; }
@@ -18,7 +17,7 @@ void amp_host_note_buffers(struct darknet_amp *amp, network *net)
                                                       *amp_host_delta_of(l, on_gpu) ? made : 0,
                                                       l->output ? made : 0 };
     }
-    amp_host_free_workspace(net);
+    amp_host_free_array(&net->workspace, on_gpu);
 }
 
 void amp_host_trim(const network *net, layer *l)
@@ -259,4 +258,31 @@ amp_host amp_fork_callbacks(struct darknet_amp *amp)
                        .output = output_of, .delta = delta_of, .forward = run_forward,
                        .backward = run_backward, .labels = labels_of, .found = found, .loss = loss_of,
                        .random_uniform = random_uniform };
+}
+
+/* ---- memory for the code that runs instead of a fork's own layers: its gaps.h ---- */
+
+float *amp_gap_scratch(size_t count)
+{
+    float *memory = calloc(count ? count : 1, sizeof *memory);
+    if (!memory)
+        darknet_amp_refuse("amp: no memory for %zu MB in a layer of Darknet's own",
+                           count * sizeof *memory >> 20);
+    return memory;
+}
+
+void amp_gap_own_buffer(float **buffer, size_t count)
+{
+    if (!*buffer) *buffer = amp_gap_scratch(count);
+}
+
+layer amp_gap_at_step(const layer *inner, int step)
+{
+    layer l = *inner;
+    size_t offset = (size_t)step * (size_t)l.outputs * (size_t)l.batch;
+    l.output += offset;
+    l.delta += offset;
+    if (l.x) l.x += offset;
+    if (l.x_norm) l.x_norm += offset;
+    return l;
 }

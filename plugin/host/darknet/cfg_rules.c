@@ -445,35 +445,37 @@ void cfg_rule_rnn(cfg_walk *walk)
 void cfg_rule_gru(cfg_walk *walk) { recurrent(walk, 3, 3); }
 void cfg_rule_lstm(cfg_walk *walk) { recurrent(walk, 4, 4); }
 
+/* window: the numbers of a filter per channel. */
+static void recurrent_image(cfg_walk *walk, double w, double h, double hidden, double output, double window,
+                            double groups)
+{
+    check_norm_of_step(walk, w * h);
+    set_image(walk, w, h, output);
+    cfg_walk_count(walk, window * hidden * fmax(fmax(hidden, output), walk->in->c), "weights");
+    walk->out->weights = window / groups * hidden * (walk->in->c + hidden + output)
+        + with_norm(walk, 2 * hidden + output);
+}
+
 /* Its parser swaps width and height, so they are swapped in its output too. */
 void cfg_rule_crnn(cfg_walk *walk)
 {
-    double hidden = number(walk, "hidden_filters"), output = number(walk, "output_filters");
-    double area = walk->in->w * walk->in->h;
-    check_norm_of_step(walk, area);
-    set_image(walk, walk->in->h, walk->in->w, output);
-    cfg_walk_count(walk, 9 * hidden * fmax(fmax(hidden, output), walk->in->c), "weights");
+    double hidden = number(walk, "hidden_filters"), area = walk->in->w * walk->in->h;
+    recurrent_image(walk, walk->in->h, walk->in->w, hidden, number(walk, "output_filters"), 9, 1);
     cfg_walk_count(walk, 9 * area * fmax(hidden, walk->in->c), "numbers in the matrix of im2col");
     cfg_walk_count(walk, hidden * area * walk->batch / walk->time_steps * (walk->time_steps + 1),
                 "numbers of its state");
-    walk->out->weights = 9 * hidden * (walk->in->c + hidden + output) + with_norm(walk, 2 * hidden + output);
 }
 
 /* For forks whose crnn has size= and groups=. It does not swap width and height. */
 void cfg_rule_crnn_of_any_size(cfg_walk *walk)
 {
-    double hidden = number(walk, "hidden"), output = number(walk, "output"), size = number(walk, "size");
-    double pad = padding_of(walk);
-    double stride = number(walk, "stride"), area = size * size, groups = fmax(number(walk, "groups"), 1);
+    double size = number(walk, "size"), stride = number(walk, "stride"), pad = padding_of(walk);
     double w = trunc((walk->in->w + 2 * pad - size) / stride) + 1;
     double h = trunc((walk->in->h + 2 * pad - size) / stride) + 1;
     if (w != walk->in->w || h != walk->in->h)
         fail(walk, "size", "its state must be as large as the image; use size=3 with pad=1");
-    check_norm_of_step(walk, w * h);
-    set_image(walk, walk->in->w, walk->in->h, output);
-    cfg_walk_count(walk, area * hidden * fmax(fmax(hidden, output), walk->in->c), "weights");
-    walk->out->weights = area / groups * hidden * (walk->in->c + hidden + output)
-        + with_norm(walk, 2 * hidden + output);
+    recurrent_image(walk, walk->in->w, walk->in->h, number(walk, "hidden"), number(walk, "output"),
+                    size * size, fmax(number(walk, "groups"), 1));
 }
 
 void cfg_rule_implicit(cfg_walk *walk)

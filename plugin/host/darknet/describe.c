@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "device.h"
-
 /* ---- parameters and statistics ---- */
 
 static void add_param(amp_layer_desc *d, const char *name, float *master, float **slot, size_t count,
@@ -66,7 +64,29 @@ static void mark_unsaved(amp_layer_desc *d, const layer *l, const amp_host_array
     for (int k = 0; k < d->statistics_count; k++) d->statistics[k].unsaved |= l->dontsave != 0;
 }
 
-/* ---- shapes and links ---- */
+/* ---- which layers a layer reads, and where its labels come from: see room.h ---- */
+
+int amp_host_producer(const network *net, int index, int consumer)
+{
+    while (index >= 0 && index + 1 < consumer && net->layers[index + 1].type == DROPOUT) index++;
+    return index;
+}
+
+int amp_host_truth_layer(const network *net, int index)
+{
+    int truth = -1;
+    for (int k = 0; k < index; k++) if (net->layers[k].truth) truth = k;
+    return truth;
+}
+
+const float *amp_host_labels(const network *net, int index)
+{
+    int truth = amp_host_truth_layer(net, index), on_gpu = amp_host_on_gpu(net);
+    if (truth >= 0) return *amp_host_output_of(&net->layers[truth], on_gpu);
+    return net->truth ? ON_SIDE(on_gpu, net->truth, AMP_OWN_ON_GPU(net->truth_gpu)) : NULL;
+}
+
+/* ---- shapes ---- */
 
 static amp_shape image_shape(int n, int c, int h, int w, int count)
 {
@@ -91,13 +111,14 @@ static const amp_shape *shape_of(const amp_network_desc *out, int producer)
     return producer < 0 ? &out->image : &out->layers[producer].output;
 }
 
-static int equal_sizes(amp_shape a, amp_shape b) { return a.h == b.h && a.w == b.w; }
-
 /* AMP computes a route only if its inputs have the same width and height. */
 static int routes_equal_sizes(const amp_network_desc *out, const amp_layer_desc *d)
 {
-    for (int k = 1; k < d->input_count; k++)
-        if (!equal_sizes(*shape_of(out, d->inputs[0]), *shape_of(out, d->inputs[k]))) return 0;
+    const amp_shape *first = shape_of(out, d->inputs[0]);
+    for (int k = 1; k < d->input_count; k++) {
+        const amp_shape *other = shape_of(out, d->inputs[k]);
+        if (first->h != other->h || first->w != other->w) return 0;
+    }
     return 1;
 }
 
@@ -123,7 +144,8 @@ static void describe_yolo(const network *net, int i, amp_layer_desc *d)
     const layer *l = &net->layers[i];
     amp_yolo_desc *yolo = amp_allocated(malloc(sizeof *yolo));
     d->yolo = yolo;
-    int truths = amp_host_truths(net, i), numbers = amp_own_label_numbers(l), boxes = truths / numbers;
+    int truth = amp_host_truth_layer(net, i), truths = truth < 0 ? net->truths : net->layers[truth].outputs;
+    int numbers = amp_own_label_numbers(l), boxes = truths / numbers;
     *yolo = (amp_yolo_desc){ AMP_YOLO_AS_PJREDDIE, .classes = l->classes, .n = l->n, .total = l->total,
                              .net_w = net->w, .net_h = net->h, .ignore_thresh = l->ignore_thresh,
                              .truth_thresh = l->truth_thresh, .truths = truths,

@@ -1,8 +1,6 @@
 /* The arrays of Darknet's structs, on the CPU and on a GPU: see device.h. */
 #include "device.h"
 
-#include "../fork_commands.h"
-
 #include <string.h>
 
 #include "room.h"
@@ -11,9 +9,10 @@
 #include "../../comm/comm.h"
 #endif
 
-/* ---- CUDA calls: one that fails ends the program ---- */
+/* ---- which device, and its memory ---- */
 
 #ifdef GPU
+/* A CUDA call: one that fails ends the program. */
 #define MUST(call) do { \
         amp_error error_; \
         cudaError_t status_ = (call); \
@@ -22,15 +21,12 @@
         darknet_amp_refuse("%s", error_.message); \
     } while (0)
 
-/* Does not call cuda_set_device, which writes a global variable of Darknet's: threads of several networks run
- * this at the same time. */
-static int use_gpu(int gpu)
-{
-    MUST(cudaSetDevice(gpu));
-    return 1;
-}
+int amp_host_on_gpu(const network *net) { return net->gpu_index >= 0; }
+int amp_fork_device(void) { return AMP_OWN_GPU; }
+amp_dtype amp_fork_default_dtype(void) { return AMP_FP16; }
+amp_status amp_fork_find_gpu(int number, amp_error *error) { return amp_cuda_find(number, error); }
 
-static int choose_gpu(int number)
+int amp_fork_choose_gpu(int number)
 {
     int count;
     if (cudaGetDeviceCount(&count) != cudaSuccess || number >= count) return 0;
@@ -40,7 +36,7 @@ static int choose_gpu(int number)
 
 /* CUDA numbers the GPUs that this variable lists from 0. If it lists only one, the launcher has chosen
  * already, as Slurm does. */
-static int take_gpu(int number)
+int amp_fork_take_gpu(int number)
 {
     static const char variable[] = "CUDA_VISIBLE_DEVICES";
     const char *all = getenv(variable);
@@ -57,7 +53,7 @@ static int take_gpu(int number)
     return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
 }
 
-static amp_status sum_by_nccl(amp_backend *backend, amp_comm **comm, amp_error *error)
+amp_status amp_fork_sum_on_gpu(amp_backend *backend, amp_comm **comm, amp_error *error)
 {
     amp_comm *gpus;
     AMP_TRY(amp_comm_nccl(*comm, backend, &gpus, error)); /* on failure *comm remains, and ends all ranks */
@@ -65,25 +61,39 @@ static amp_status sum_by_nccl(amp_backend *backend, amp_comm **comm, amp_error *
     return AMP_OK;
 }
 
-static int wait_for_gpu(void)
+/* Does not call cuda_set_device, which writes a global variable of Darknet's: threads of several networks run
+ * this at the same time. */
+void amp_fork_use_device(const network *net)
 {
-    MUST(cudaDeviceSynchronize());
-    return 1;
+    if (net->gpu_index >= 0) MUST(cudaSetDevice(net->gpu_index));
+}
+
+void amp_host_wait(const network *net)
+{
+    if (net->gpu_index >= 0) MUST(cudaDeviceSynchronize());
 }
 
 /* Also makes the GPU the calling thread's current one. */
-static size_t gpu_available(int gpu, size_t *all)
+static size_t available(int gpu, size_t *all)
 {
-    size_t available = 0;
-    use_gpu(gpu);
-    MUST(cudaMemGetInfo(&available, all));
-    return available;
+    size_t bytes = 0;
+    MUST(cudaSetDevice(gpu));
+    MUST(cudaMemGetInfo(&bytes, all));
+    return bytes;
 }
 
-static double gpu_in_use_mb(int gpu)
+size_t amp_fork_free_gpu_memory(size_t *all)
 {
-    size_t all = 0, available = gpu_available(gpu, &all);
-    return (double)(all - available) / (1 << 20);
+    *all = 0;
+    return AMP_OWN_GPU >= 0 ? available(AMP_OWN_GPU, all) : 0;
+}
+
+double amp_fork_gpu_memory_in_use_mb(const network *net)
+{
+    size_t all = 0;
+    if (net->gpu_index < 0) return -1;
+    size_t bytes = available(net->gpu_index, &all);
+    return (double)(all - bytes) / (1 << 20);
 }
 
 static float *gpu_allocate(size_t count)
@@ -97,61 +107,23 @@ static float *gpu_allocate(size_t count)
     return memory;
 }
 
-static int gpu_free_array(void *memory)
-{
-    MUST(cudaFree(memory)); /* waits for queued work */
-    return 1;
-}
+static void gpu_free(void *memory) { MUST(cudaFree(memory)); } /* waits for queued work */
+
+#else
+int amp_host_on_gpu(const network *net) { return 0; }
+int amp_fork_device(void) { return -1; }
+amp_dtype amp_fork_default_dtype(void) { return AMP_BF16; }
+amp_status amp_fork_find_gpu(int number, amp_error *error) { return AMP_OK; }
+int amp_fork_choose_gpu(int number) { return 0; }
+int amp_fork_take_gpu(int number) { return 1; }
+amp_status amp_fork_sum_on_gpu(amp_backend *backend, amp_comm **comm, amp_error *error) { return AMP_OK; }
+void amp_fork_use_device(const network *net) {}
+void amp_host_wait(const network *net) {}
+size_t amp_fork_free_gpu_memory(size_t *all) { return *all = 0; }
+double amp_fork_gpu_memory_in_use_mb(const network *net) { return -1; }
 #endif
 
-static int cpu_free_array(void *memory)
-{
-    free(memory);
-    return 0;
-}
-
-/* ---- which device ---- */
-
-int amp_fork_device(void) { return ON_SIDE(1, -1, AMP_OWN_GPU); }
-
-amp_status amp_fork_find_gpu(int number, amp_error *error)
-{
-    return ON_SIDE(1, AMP_OK, amp_cuda_find(number, error));
-}
-
-int amp_fork_choose_gpu(int number) { return ON_SIDE(1, 0, choose_gpu(number)); }
-
-int amp_fork_take_gpu(int number) { return ON_SIDE(1, 1, take_gpu(number)); }
-
-amp_status amp_fork_sum_on_gpu(amp_backend *backend, amp_comm **comm, amp_error *error)
-{
-    return ON_SIDE(1, AMP_OK, sum_by_nccl(backend, comm, error));
-}
-
-int amp_host_on_gpu(const network *net) { return ON_SIDE(1, 0, net->gpu_index >= 0); }
-
-amp_dtype amp_fork_default_dtype(void) { return ON_SIDE(1, AMP_BF16, AMP_FP16); }
-
-void amp_fork_use_device(const network *net)
-{
-    (void)ON_SIDE(amp_host_on_gpu(net), 0, use_gpu(net->gpu_index));
-}
-
-void amp_host_wait(const network *net) { (void)ON_SIDE(amp_host_on_gpu(net), 0, wait_for_gpu()); }
-
-size_t amp_fork_free_gpu_memory(size_t *all)
-{
-    *all = 0;
-    return ON_SIDE(amp_fork_device() >= 0, 0, gpu_available(AMP_OWN_GPU, all));
-}
-
-double amp_fork_gpu_memory_in_use_mb(const network *net)
-{
-    return ON_SIDE(amp_host_on_gpu(net), -1, gpu_in_use_mb(net->gpu_index));
-}
-
 /* ---- arrays ---- */
-
 #define ARRAY(field) ON_SIDE(on_gpu, l->field, l->field##_gpu)
 #define PLACE(field) ON_SIDE(on_gpu, &l->field, &l->field##_gpu)
 
@@ -174,7 +146,6 @@ amp_host_arrays amp_host_arrays_of(layer *l, int on_gpu)
 }
 
 float **amp_host_output_of(layer *l, int on_gpu) { return PLACE(output); }
-
 float **amp_host_delta_of(layer *l, int on_gpu) { return PLACE(delta); }
 
 /* ---- memory that Darknet may free or reallocate: from calloc, on a GPU from cudaMalloc ---- */
@@ -186,7 +157,7 @@ float *amp_host_allocate_array(size_t count, int on_gpu)
 
 void amp_host_free_array(float **buffer, int on_gpu)
 {
-    (void)ON_SIDE(on_gpu, cpu_free_array(*buffer), gpu_free_array(*buffer));
+    ON_SIDE(on_gpu, free(*buffer), gpu_free(*buffer));
     *buffer = NULL;
 }
 
@@ -211,11 +182,11 @@ void amp_host_free_moments(layer *l, int on_gpu)
 
 static void free_indexes(layer *l, int on_gpu)
 {
-    cpu_free_array(l->indexes);
+    free(l->indexes);
     l->indexes = NULL;
 #ifdef GPU
     if (!on_gpu || !l->indexes_gpu) return;
-    gpu_free_array(l->indexes_gpu);
+    gpu_free(l->indexes_gpu);
     l->indexes_gpu = NULL;
 #endif
 }
@@ -231,5 +202,3 @@ void amp_host_free_internals(layer *l, int on_gpu)
     if (l->type == MAXPOOL) free_indexes(l, on_gpu);
     amp_own_free_internals(l, on_gpu);
 }
-
-void amp_host_free_workspace(network *net) { amp_host_free_array(&net->workspace, amp_host_on_gpu(net)); }

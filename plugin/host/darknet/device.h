@@ -43,5 +43,3 @@ void amp_host_free_array(float **buffer, int on_gpu);
  * moments: Adam's. */
 void amp_host_free_internals(layer *l, int on_gpu);
 void amp_host_free_moments(layer *l, int on_gpu);
-/* Frees net->workspace, which may be NULL. */
-void amp_host_free_workspace(network *net);

@@ -1,9 +1,6 @@
 /* Measures a network on images, one at a time, as `detector test` and `classifier valid` do: see
  * fork_commands.h. */
-#include "../fork_commands.h"
-
 #include "../data/data_files.h"
-#include "../data/image_file.h"
 #include "room.h"
 #include "image.h"
 #include "tree.h"
@@ -20,10 +17,8 @@ int amp_fork_box_classes(const struct network *net)
 
 int amp_fork_recurrent_layer(const struct network *net)
 {
-    for (int i = 0; i < net->n; i++) {
-        LAYER_TYPE type = net->layers[i].type;
-        if (type == RNN || type == GRU || type == LSTM || type == CRNN) return i;
-    }
+    amp_own_part parts[AMP_OWN_MOST_PARTS];
+    for (int i = 0; i < net->n; i++) if (amp_host_parts(&net->layers[i], parts)) return i;
     return -1;
 }
 
@@ -35,10 +30,10 @@ void amp_fork_set_batch(struct network *net, int batch) { set_batch_network(net,
  * the program. w and h are 0, except in forks whose load_image resizes differently from resize_image. */
 static image load(const char *path, int w, int h, int channels, const char **why)
 {
-    amp_image_file_measures(1);
+    amp_this_thread()->measures = 1;
     image im = load_image((char *)path, w, h, channels);
+    amp_this_thread()->measures = 0;
     *why = amp_image_file_failure(path);
-    amp_image_file_measures(0);
     return im;
 }
 

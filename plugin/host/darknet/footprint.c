@@ -1,11 +1,8 @@
 /* Counts the bytes and operations of Darknet's layers: see fork.h and fork_commands.h. Stock allocates its
  * buffers in each make_*_layer function; test_plan_command.c compares these formulas with what is really
  * allocated. */
-#include "../fork_commands.h"
-
 #include <limits.h>
 
-#include "device.h"
 #include "room.h"
 
 int amp_fork_largest_batch(const network *net)

@@ -2,7 +2,6 @@
  * functions. */
 #include "../fork.h"
 
-#include "device.h"
 #include "network.h"
 #include "parser.h"
 #include "room.h"
@@ -23,6 +22,7 @@ amp_view amp_fork_view(const struct network *net)
                        .size_step = changes ? amp_own_size_step(net) : 0, .largest_w = largest_w,
                        .largest_h = largest_h,
                        .on_gpu = amp_host_on_gpu(net), .time_steps = net->time_steps,
+                       .draws_rate = net->policy == RANDOM,
                        .max_batches = net->max_batches, .burn_in = net->burn_in,
                        .batch_number = images_of_step ? (long)(*net->seen / images_of_step) : 0,
                        .momentum = net->momentum, .decay = net->decay, .beta1 = net->B1, .beta2 = net->B2,
@@ -44,42 +44,34 @@ size_t amp_fork_random_numbers(const struct network *net)
 
 /* ---- a pass ---- */
 
-#ifdef GPU
-static float *image_on_gpu(const network *net)
-{
-    const amp_host_pinned *pinned = &net->amp->memory->pinned;
-    return pinned->in_second ? pinned->second : AMP_OWN_ON_GPU(net->input_gpu);
-}
-#endif
-
 float *amp_fork_image(const struct network *net)
 {
-    return ON_SIDE(amp_host_on_gpu(net), net->input, image_on_gpu(net));
-}
-
-/* Copies a layer's output from the GPU to l->output. */
-static amp_status download_output(const network *net, const layer *l, amp_backend *b, amp_error *error)
-{
-    return ON_SIDE(amp_host_on_gpu(net), AMP_OK,
-                   b->download(b, l->output, l->output_gpu,
-                               (size_t)l->outputs * (size_t)net->batch * sizeof(float), error));
+#ifdef GPU
+    const amp_host_pinned *pinned = &net->amp->memory->pinned;
+    if (net->gpu_index >= 0) return pinned->in_second ? pinned->second : AMP_OWN_ON_GPU(net->input_gpu);
+#endif
+    return net->input;
 }
 
 amp_status amp_fork_end_forward(struct darknet_amp *amp, struct network *net, amp_error *error)
 {
     const amp_plan *plan = amp->engine->active;
-    for (int i = 0; i < net->n; i++)
-        if (plan->host_reads[i] && !amp_own_pulls_output(&net->layers[i]))
-            AMP_TRY(download_output(net, &net->layers[i], amp->engine->backend, error));
+#ifdef GPU
+    amp_backend *b = amp->engine->backend;
+    for (int i = 0; i < net->n && net->gpu_index >= 0; i++) {
+        const layer *l = &net->layers[i];
+        size_t bytes = (size_t)l->outputs * (size_t)net->batch * sizeof(float);
+        if (plan->host_reads[i] && !amp_own_pulls_output(l))
+            AMP_TRY(b->download(b, l->output, l->output_gpu, bytes, error));
+    }
+#endif
     amp_own_end_forward(net, plan->output_layer);
     return AMP_OK;
 }
 
 /* ---- Darknet's own functions ---- */
 
-float *amp_own_predict(network *net, float *image) { return network_predict(AMP_NET(net), image); }
 float amp_fork_rate(const struct network *net) { return get_current_rate(AMP_NET(net)); }
-int amp_fork_draws_rate(const struct network *net) { return net->policy == RANDOM; }
 void amp_fork_save_weights(struct network *net, const char *file)
 {
     save_weights(AMP_NET(net), (char *)file);

@@ -6,7 +6,6 @@
 
 #include "../../tensor/half.h"
 #include "../network/ranks_join.h"
-#include "device.h"
 #include "tree.h"
 
 /* ---- softmax ---- */
@@ -34,23 +33,14 @@ static double log_probability(const layer *l, const float *x, int i)
     return (x[i] - largest) / t - log(sum);
 }
 
-int amp_host_complete_softmax(layer *l, const float *input)
-{
-    double sum = 0;
-    for (int i = 0; i < l->batch * l->inputs; i++) {
-        if (!amp_is_finite(l->loss[i]))
-            l->loss[i] = (float)-log_probability(l, input + i / l->inputs * l->inputs, i % l->inputs);
-        sum += l->loss[i];
-    }
-    *l->cost = (float)sum;
-    return amp_is_finite(*l->cost);
-}
-
+/* A softmax's loss is -log p of each true class. If p underflowed to 0, Darknet's loss is inf: computes it
+ * from the softmax's input, and adds up the cost again. */
 static void complete_softmax(struct darknet_amp *amp, int index, const float *input)
 {
     layer *l = &amp->net->layers[index];
     size_t count = (size_t)l->batch * (size_t)l->inputs;
     float *copy = NULL;
+    double sum = 0;
     amp_error error;
     if (l->type != SOFTMAX || amp_is_finite(*l->cost)) return;
     if (amp_host_on_gpu(amp->net)) {
@@ -59,9 +49,14 @@ static void complete_softmax(struct darknet_amp *amp, int index, const float *in
         amp_host_check(b->download(b, copy, input, count * sizeof *copy, &error), &error);
         input = copy;
     }
-    int is_complete = amp_host_complete_softmax(l, input);
+    for (int i = 0; i < l->batch * l->inputs; i++) {
+        if (!amp_is_finite(l->loss[i]))
+            l->loss[i] = (float)-log_probability(l, input + i / l->inputs * l->inputs, i % l->inputs);
+        sum += l->loss[i];
+    }
+    *l->cost = (float)sum;
     free(copy);
-    if (!is_complete || amp->softmax_printed || !amp_ranks_prints_for(amp)) return;
+    if (!amp_is_finite(*l->cost) || amp->softmax_printed || !amp_ranks_prints_for(amp)) return;
     amp->softmax_printed = 1;
     fprintf(stderr, "amp: layer %d [softmax]: the probability of an image's class is 0 in fp32, and "
             "Darknet's loss inf: AMP's is computed from the layer's input; this line is printed once\n",

@@ -1,8 +1,6 @@
 /* Makes a network for a command, and frees it. If Darknet's parser crashes or ends the program, a line says
  * which .cfg it could not read. */
 #define _DEFAULT_SOURCE /* setenv */
-#include "../fork_commands.h"
-
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -65,6 +63,6 @@ void amp_fork_seed(unsigned seed)
 void amp_fork_free_network(struct network *net)
 {
     if (!net) return;
-    amp_host_free_workspace(net);
+    amp_host_free_array(&net->workspace, amp_host_on_gpu(net));
     amp_own_free(net);
 }

@@ -6,8 +6,6 @@
  * needs a row in that fork's native_tables.c, and test e2e_source_tree says so. */
 #include "room.h"
 
-#include "../../backend/backend.h"
-
 static const amp_own_type *type_of(const layer *l)
 {
     return l->type < amp_own_type_count && amp_own_types[l->type].name ? &amp_own_types[l->type] : NULL;

@@ -11,10 +11,22 @@
 
 #ifdef DARKNET_AMP_HANK_AI /* defined by the build */
 #include "../hank_ai/types.h"
-#elif defined(DARKNET_AMP_ALEXEYAB) /* defined by the patched darknet.h */
+#else /* what its types.h has in another form */
+#ifdef DARKNET_AMP_ALEXEYAB /* defined by the patched darknet.h */
 #include "../alexeyab/types.h"
 #else
 #include "../pjreddie/types.h"
+#endif
+#define AMP_OWN_LAYER layer /* a layer, as an argument of its functions */
+#define AMP_OWN_LAYER_AT(l) (&(l))
+#define AMP_OWN_KEEPS_A_NORMAL 1 /* rand_normal draws two numbers and keeps one for its next call */
+#define AMP_OWN_LOAD_RESIZES 0 /* load_image, if it resizes, uses resize_image */
+#define AMP_OWN_EDGE(edge) (edge) /* of a label's box, as in read_boxes */
+#define AMP_OWN_RANDOM(net) ((net)->random) /* the key of [net], which classifier train reads */
+#define AMP_OWN_GPU gpu_index /* the number of the GPU to use; negative: none */
+/* The softmax that number i of a tree belongs to: the index of its first number, and how many it covers. */
+#define AMP_OWN_TREE_GROUP(t, i, first, count) \
+    (*(first) = (t)->group_offset[(t)->group[i]], *(count) = (t)->group_size[(t)->group[i]])
 #endif
 
 /* ---- layers (describe.c, native.c, footprint.c, weights_layout.c) ---- */
@@ -23,8 +35,7 @@
  * how many. */
 int amp_own_far_inputs(const layer *l, const int **layers);
 /* Fills in `parts`, the connected or convolutional layers inside a recurrent layer, with amp_host_parts
- * (weights_layout.c) and the fork's AMP_OWN_GRU_PARTS and AMP_OWN_LSTM_PARTS; returns how many; 0 for other
- * layers. */
+ * (weights_layout.c) and the fork's AMP_OWN_GRU_PARTS; returns how many; 0 for other layers. */
 enum { AMP_OWN_MOST_PARTS = 8 };
 typedef struct amp_own_part {
     const char *names[3]; /* of its weights, biases and scales */
@@ -32,6 +43,9 @@ typedef struct amp_own_part {
 } amp_own_part;
 #define AMP_OWN_NAMES(prefix) ((const char *const[3]){ prefix "weights", prefix "biases", prefix "scales" })
 #define AMP_OWN_PART(field) { { #field ".weights", #field ".biases", #field ".scales" }, l->field }
+#define AMP_OWN_LSTM_PARTS \
+    AMP_OWN_PART(wf), AMP_OWN_PART(wi), AMP_OWN_PART(wg), AMP_OWN_PART(wo), \
+    AMP_OWN_PART(uf), AMP_OWN_PART(ui), AMP_OWN_PART(ug), AMP_OWN_PART(uo)
 int amp_host_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS]);
 /* Completes a layer's description, of which the rest is filled in, with what only this fork has. */
 void amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d);
@@ -85,7 +99,7 @@ amp_status amp_own_check(const network *net, amp_error *);
 /* Known faults of Darknet's own code: the rows of this fork (its stock_faults.c), ending with one whose is_in
  * is NULL. stock_faults.c of this folder has the rows of all forks. */
 typedef struct amp_own_fault {
-    int (*is_in)(const network *, int index, int on_gpu);
+    int (*is_in)(const network *, const layer *, int index, int on_gpu);
     amp_stock_fault told;
 } amp_own_fault;
 extern const amp_own_fault amp_own_faults[];
@@ -124,7 +138,7 @@ amp_pass amp_own_pass(const network *net, int index, float *input, float *input_
     int training);
 layer amp_own_joined(const network *net, int index, amp_joined *room);
 
-/* For gaps.c of a fork; implemented in scratch.c. scratch: `count` zeros for the duration of one call, which
+/* For gaps.c of a fork; implemented in buffers.c. scratch: `count` zeros for the duration of one call, which
  * the caller frees; if there is no memory, the program ends with a line. own_buffer: allocates, in the same
  * way, a buffer that a layer lacks; Darknet's free_layer frees it. at_step: a layer inside a recurrent one,
  * at one time step; its arrays hold all steps, one after the other. */
@@ -143,7 +157,6 @@ void amp_own_free(network *net);
 void amp_own_forward(network *net);
 void amp_own_backward(network *net);
 void amp_own_update(network *net);
-float *amp_own_predict(network *net, float *image); /* fork.c */
 /* Reads an image's size from the first bytes of its file; 0: stb_image does not know its format. */
 int amp_own_image_size(const char *path, int *w, int *h);
 image amp_own_center_crop(image im, int w, int h);

@@ -1,7 +1,4 @@
 /* The parts of a training step, and a watcher around stock's layers: see fork_commands.h. */
-#include "../fork_commands.h"
-
-#include "device.h"
 #include "network.h"
 #include "room.h"
 
@@ -54,22 +51,16 @@ typedef struct amp_watched {
     struct { layer_function *forward, *backward; } own[]; /* of each layer */
 } watched;
 
-/* A dropout uses the buffers of the layer before it: it has no gap, and no delta that its backward could add
- * to. */
-static int fills_gap(const watched *w, const layer *l)
-{
-    return w->fills_gaps && !amp_own_borrows_buffers(l);
-}
-
 /* The code that fills a gap calls the layer's own function through the layer, so the pointer is restored
- * meanwhile. */
+ * meanwhile. A dropout uses the buffers of the layer before it: it has no gap, and no delta that its backward
+ * could add to. */
 static void run_watched(int is_forward, AMP_OWN_LAYER l, amp_pass pass)
 {
     const watched *w = amp_this_thread()->watched;
     layer *called = AMP_OWN_LAYER_AT(l);
     layer_function **slot = is_forward ? &called->forward : &called->backward, *given = *slot;
     layer_function *own = is_forward ? w->own[pass.index].forward : w->own[pass.index].backward;
-    int has_gap = fills_gap(w, called);
+    int has_gap = w->fills_gaps && !amp_own_borrows_buffers(called);
     if (has_gap) *slot = own;
     amp_host_wait(w->net);
     w->watcher(w->context, pass.index, 1);

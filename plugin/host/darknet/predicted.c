@@ -1,6 +1,7 @@
 /* Checks that what Darknet's network_predict returns is finite, with AMP and without, before boxes or classes
  * are looked for: inf or NaN would silently become no detection, or an index outside an array. */
 #include "../../tensor/half.h"
+#include "network.h"
 #include "room.h"
 
 int amp_host_gives_boxes(const layer *l) { return l->type == DETECTION || amp_own_finds_boxes(l); }
@@ -33,7 +34,7 @@ amp_status amp_host_check_predicted(const network *net, const float *output, con
 float *amp_host_predict(network *net, float *image)
 {
     amp_this_thread()->checks_prediction = 1;
-    float *output = amp_own_predict(net, image);
+    float *output = network_predict(AMP_NET(net), image);
     amp_this_thread()->checks_prediction = 0;
     return output;
 }

@@ -3,6 +3,7 @@
 
 #include "../network/state.h"
 #include "darknet.h"
+#include "device.h"
 #include "own.h"
 #include "pinned.h"
 
@@ -61,11 +62,6 @@ amp_activation amp_host_activation_of(ACTIVATION);
  * reads are in CPU memory, where Darknet copies or makes them. */
 void amp_host_note_loss(struct darknet_amp *amp, int index, const float *input);
 
-/* A softmax's loss is -log p of each true class. If p underflowed to 0, Darknet's loss is inf: computes it
- * from the softmax's input, which must be in CPU memory, and adds up the cost again. Returns whether the cost
- * is finite now. */
-int amp_host_complete_softmax(layer *l, const float *input);
-
 /* ---- predicted.c ---- */
 
 int amp_host_gives_boxes(const layer *l);
@@ -75,7 +71,7 @@ float *amp_host_predict(network *net, float *image);
  * for the message. AMP_DIVERGED: some are not. */
 amp_status amp_host_check_predicted(const network *, const float *output, const char *of, amp_error *);
 
-/* ---- links.c: which layers a layer reads, and where its labels come from ---- */
+/* ---- describe.c: which layers a layer reads, and where its labels come from ---- */
 
 /* The layer whose output layer `consumer` reads when it names the earlier layer `index`. Darknet's dropout
  * writes into the output of the layer before it, so later layers read what is left after the dropout. */
@@ -84,9 +80,6 @@ int amp_host_producer(const network *net, int index, int consumer);
 /* The last layer before `index` with truth=1, which provides its labels; -1: none, the labels are the
  * network's. */
 int amp_host_truth_layer(const network *net, int index);
-
-/* How many numbers of labels an image has for layer `index`. */
-int amp_host_truths(const network *net, int index);
 
 /* The labels themselves, where the backend can read them: the network's or, where an earlier layer has
  * truth=1, that layer's output. NULL: there are none. */

@@ -1,9 +1,5 @@
 /* Known faults of Darknet's own code: the rows of all forks, then the fork's own. A comparison exempts what a
  * row names, so a row must be as narrow as the fault. docs/guide.md lists them for users. */
-#include "../fork_commands.h"
-
-#include "device.h"
-#include "own.h"
 #include "room.h"
 
 /* ---- a dropout works inside the output of the layer before it, whose backward reads that output ---- */
@@ -28,9 +24,9 @@ static int reads_its_output(const layer *l)
     }
 }
 
-static int is_dropped(const network *net, int i, int on_gpu)
+static int is_dropped(const network *net, const layer *l, int i, int on_gpu)
 {
-    return i + 1 < net->n && net->layers[i + 1].type == DROPOUT && reads_its_output(&net->layers[i]);
+    return i + 1 < net->n && net->layers[i + 1].type == DROPOUT && reads_its_output(l);
 }
 
 /* ---- missing deltas ---- */
@@ -41,20 +37,19 @@ static int lacks_delta(const network *net, int i, int on_gpu)
 }
 
 /* For example a crop lacks one. */
-static int reads_a_layer_without_delta(const network *net, int i, int on_gpu)
+static int reads_a_layer_without_delta(const network *net, const layer *l, int i, int on_gpu)
 {
     const int *far;
     int lacks = 0;
-    for (int k = amp_own_far_inputs(&net->layers[i], &far); k > 0; k--)
-        lacks |= lacks_delta(net, far[k - 1], on_gpu);
+    for (int k = amp_own_far_inputs(l, &far); k > 0; k--) lacks |= lacks_delta(net, far[k - 1], on_gpu);
     return lacks;
 }
 
 /* On the CPU, backward skips these layers (gaps.h). */
-static int writes_to_no_delta(const network *net, int i, int on_gpu)
+static int writes_to_no_delta(const network *net, const layer *l, int i, int on_gpu)
 {
     if (!on_gpu || !lacks_delta(net, i - 1, 1)) return 0;
-    switch (net->layers[i].type) {
+    switch (l->type) {
     case CONVOLUTIONAL: case DECONVOLUTIONAL: case CONNECTED: case LOCAL: case RNN: case GRU: case LSTM:
     case CRNN: case ROUTE: case DROPOUT: case CROP: return 0;
     default: return 1;
@@ -64,9 +59,8 @@ static int writes_to_no_delta(const network *net, int i, int on_gpu)
 /* ---- others ---- */
 
 /* Batch norm divides by n - 1 for the variance, which is 0 / 0 for a single number. */
-static int norms_one_number(const network *net, int i, int on_gpu)
+static int norms_one_number(const network *net, const layer *l, int i, int on_gpu)
 {
-    const layer *l = &net->layers[i];
     amp_own_part parts[AMP_OWN_MOST_PARTS];
     int count = amp_host_parts(l, parts), single = 0;
     for (int k = 0; k < count; k++)
@@ -76,14 +70,14 @@ static int norms_one_number(const network *net, int i, int on_gpu)
     return (l->batch_normalize || l->type == BATCHNORM) && l->batch * l->out_w * l->out_h == 1;
 }
 
-static int draws_on_gpu(const network *net, int i, int on_gpu)
+static int draws_on_gpu(const network *net, const layer *l, int i, int on_gpu)
 {
-    return on_gpu && (net->layers[i].type == DROPOUT || net->layers[i].type == CROP);
+    return on_gpu && (l->type == DROPOUT || l->type == CROP);
 }
 
-static int overwrites_delta(const network *net, int i, int on_gpu)
+static int overwrites_delta(const network *net, const layer *l, int i, int on_gpu)
 {
-    return amp_gap_overwrites_delta(&net->layers[i], on_gpu);
+    return amp_gap_overwrites_delta(l, on_gpu);
 }
 
 static const amp_own_fault of_all_forks[] = {
@@ -113,5 +107,5 @@ const amp_stock_fault *amp_fork_stock_fault(int row)
 
 int amp_fork_has_stock_fault(const struct network *net, int i, int row)
 {
-    return row_at(row)->is_in(net, i, amp_host_on_gpu(net));
+    return row_at(row)->is_in(net, &net->layers[i], i, amp_host_on_gpu(net));
 }

@@ -1,6 +1,4 @@
 /* A batch for measuring speed: see fork_commands.h. */
-#include "../fork_commands.h"
-
 #include <stdint.h>
 #include <string.h>
 

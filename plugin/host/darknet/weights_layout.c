@@ -2,7 +2,6 @@
  * fork.h. The sizes follow the readers in parser.c. */
 #include <string.h>
 
-#include "device.h"
 #include "room.h"
 
 amp_host_sizes amp_host_sizes_of(const layer *l)

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <regex.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../../amp/cfg_text.h"
@@ -73,7 +72,6 @@ amp_status amp_backups_check(const amp_data_file *data, const char *cfg, amp_err
 amp_status amp_backups_take(const amp_data_file *data, const char *cfg, amp_error *error)
 {
     struct amp_backups *b = &amp_program_to_set()->backups;
-    AMP_TRY(amp_backups_check(data, cfg, error));
     free(b->folder);
     free(b->base);
     b->folder = amp_allocated(strdup(amp_backups_folder(data)));
@@ -83,8 +81,8 @@ amp_status amp_backups_take(const amp_data_file *data, const char *cfg, amp_erro
 
 /* ---- one training per name ---- */
 
-/* Tries are a tenth of a second apart: a program that is killed takes a moment to end. */
-enum { TRIES = 20, HOLDER = 400 };
+enum { TRIES = 20, MILLISECONDS = 100 }; /* a program that is killed takes a moment to end */
+enum { HOLDER = 400 };
 
 static void read_holder(const char *name, char holder[HOLDER])
 {
@@ -97,14 +95,12 @@ static void read_holder(const char *name, char holder[HOLDER])
 amp_status amp_backups_hold(const char *folder, const char *base, amp_error *error)
 {
     char name[AMP_FORK_PATH], holder[HOLDER], shown[HOLDER], host[256] = "";
-    int file = -2;
     struct amp_backups *b = &amp_program_to_set()->backups;
     if (b->lock) return AMP_OK;
     snprintf(name, sizeof name, "%s/.%s.lock", folder, base);
     int is_device = amp_is_device(name);
-    for (int i = 0; !is_device && i < TRIES && (file = amp_open_locked(name, O_NOFOLLOW)) == -2; i++)
-        nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
-    if (file == -2 && !is_device) {
+    int file = is_device ? -1 : amp_open_locked(name, O_NOFOLLOW, TRIES, MILLISECONDS);
+    if (file < 0 && !is_device && errno == EWOULDBLOCK) {
         read_holder(name, holder);
         cfg_printable(shown, sizeof shown, holder);
         return amp_fail(error, AMP_IO_FAILED, "amp: %s is saving to %.300s/%.100s; give each training its "

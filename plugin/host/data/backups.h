@@ -10,7 +10,7 @@ const char *amp_backups_folder(const amp_data_file *data);
 /* Checks that the folder exists and can be written to, and that the paths of saved files are not too long.
  * AMP_IO_FAILED: the error says what is wrong. */
 amp_status amp_backups_check(const amp_data_file *data, const char *cfg, amp_error *error);
-/* Makes these checks, holds the folder, and remembers it for amp_backups_settle. */
+/* After these checks: holds the folder, and remembers it for amp_backups_settle. */
 amp_status amp_backups_take(const amp_data_file *data, const char *cfg, amp_error *error);
 
 /* Holds the names FOLDER/BASE* for this program until amp_backups_let_go, or until the program ends or is

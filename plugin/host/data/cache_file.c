@@ -47,14 +47,13 @@ struct amp_cache_file {
     pthread_mutex_t adds;   /* held by the thread that appends to the file */
     int ended;              /* guarded by adds: nothing more is appended */
     pthread_mutex_t mutex;  /* guards what follows */
-    known **known;          /* `count` entries, NULL where one is damaged */
+    known *known;           /* `count` entries, all zeros and BAD where one is damaged */
     size_t count, buckets;
     uint32_t *bucket;       /* indices into `known`, from 1 */
     atomic_int told;        /* damaged images were reported */
 };
 
-enum { TRIES = 200 }; /* attempts to lock the file, a millisecond apart; a program that adds an image takes a
-                         few */
+enum { TRIES = 200, MILLISECONDS = 1 }; /* to lock the file; a program that adds an image takes a few */
 
 /* ---- entries ---- */
 
@@ -101,16 +100,15 @@ uint64_t amp_cache_file_key(const amp_cache_file *f, const char *image, int how)
 
 static void remember(amp_cache_file *f, const entry *e)
 {
-    known *k = NULL;
-    if (is_whole(e, f->room)) {
-        k = amp_allocated(malloc(sizeof *k));
-        k->entry = *e;
-        k->state = UNCHECKED;
-        size_t at = e->key % f->buckets;
-        while (f->bucket[at]) at = (at + 1) % f->buckets;
-        f->bucket[at] = (uint32_t)f->count + 1;
+    known *k = &f->known[f->count++];
+    if (!is_whole(e, f->room)) {
+        k->state = BAD;
+        return;
     }
-    f->known[f->count++] = k;
+    k->entry = *e;
+    size_t at = e->key % f->buckets;
+    while (f->bucket[at]) at = (at + 1) % f->buckets;
+    f->bucket[at] = (uint32_t)f->count;
 }
 
 /* Reads the entries that were added since. Unless the file is locked, an entry that is not whole may still be
@@ -134,7 +132,7 @@ static void read_entries(amp_cache_file *f, int is_locked)
 static known *look_up(amp_cache_file *f, uint64_t key)
 {
     for (size_t at = key % f->buckets; f->bucket[at]; at = (at + 1) % f->buckets) {
-        known *k = f->known[f->bucket[at] - 1];
+        known *k = &f->known[f->bucket[at] - 1];
         if (k->entry.key == key && k->state != BAD && is_of_use(f, &k->entry)) return k;
     }
     return NULL;
@@ -199,15 +197,13 @@ int amp_cache_file_find(amp_cache_file *f, uint64_t key, amp_pixels *pixels, amp
 
 /* ---- adding ---- */
 
-static void wait_for_lock(void) { nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL); }
-
 /* Returns 0 if the file cannot be locked, or if another program keeps it locked. */
 static int lock(int descriptor)
 {
     for (int i = 0; i < TRIES; i++) {
         if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) return 1;
         if (errno != EWOULDBLOCK && errno != EINTR) return 0;
-        wait_for_lock();
+        nanosleep(&(struct timespec){ .tv_nsec = MILLISECONDS * 1000000L }, NULL);
     }
     return 0;
 }
@@ -271,7 +267,8 @@ int amp_cache_file_add(amp_cache_file *f, uint64_t key, const amp_pixels *p)
 static size_t count_usable(const amp_cache_file *f)
 {
     size_t usable = 0;
-    for (size_t i = 0; i < f->count; i++) usable += f->known[i] && is_of_use(f, &f->known[i]->entry);
+    for (size_t i = 0; i < f->count; i++)
+        usable += f->known[i].state != BAD && is_of_use(f, &f->known[i].entry);
     return usable;
 }
 
@@ -291,25 +288,15 @@ static amp_status check_space(const amp_cache_file *f, size_t images, size_t byt
     return AMP_OK;
 }
 
-/* The descriptor of the file, locked; -1: errno says why not. */
-static int open_locked(const char *name)
-{
-    int descriptor = -2;
-    for (int i = 0; i < TRIES && descriptor == -2; i++) {
-        descriptor = amp_open_locked(name, 0);
-        if (descriptor == -2) wait_for_lock();
-    }
-    if (descriptor == -2) errno = EWOULDBLOCK;
-    return descriptor < 0 ? -1 : descriptor;
-}
+typedef enum kind { OURS, DAMAGED, NO_CACHE, NOT_OPEN } kind;
 
-typedef enum kind { OURS, DAMAGED, NO_CACHE } kind;
-
-/* Reads the header of a file that is locked, or writes that of a new one. */
-static kind read_header(int descriptor, size_t images, size_t *room)
+/* Opens and locks the file, and reads its header, or writes that of a new one. */
+static kind read_header(const char *name, size_t images, int *opened, size_t *room)
 {
     struct stat info;
     header h = { .room = 2 * (uint64_t)images + 1024 };
+    int descriptor = *opened = amp_open_locked(name, 0, TRIES, MILLISECONDS);
+    if (descriptor < 0) return NOT_OPEN;
     if (fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) return NO_CACHE;
     if (info.st_size == 0) {
         memcpy(h.magic, MAGIC, sizeof MAGIC);
@@ -348,33 +335,29 @@ amp_status amp_cache_file_open(const char *name, const amp_photo_use *use, doubl
                                size_t bytes, amp_cache_file **out, amp_error *error)
 {
     size_t room = 0;
-    int descriptor = open_locked(name);
-    kind found = descriptor >= 0 ? read_header(descriptor, images, &room) : OURS;
+    int descriptor;
+    kind found = read_header(name, images, &descriptor, &room);
     *out = NULL;
     if (found == DAMAGED) {
         fprintf(stderr, "amp: cache=disk: %s is damaged; a new one is made\n", name);
         unlink(name);
         close(descriptor);
-        descriptor = open_locked(name);
-        if (descriptor >= 0 && read_header(descriptor, images, &room) != OURS) found = DAMAGED;
-        else found = OURS;
+        found = read_header(name, images, &descriptor, &room);
     }
-    if (found == NO_CACHE) {
-        close(descriptor);
-        return amp_fail(error, AMP_IO_FAILED, "amp: cache=disk: %.500s is needed for images, but is another "
-                                              "file; move it", name);
-    }
-    if (descriptor < 0 || found == DAMAGED) {
-        fprintf(stderr, "amp: cache=disk: %s: no images are kept: %s\n", name, strerror(errno));
+    if (found != OURS) {
+        if (found != NO_CACHE)
+            fprintf(stderr, "amp: cache=disk: %s: no images are kept: %s\n", name, strerror(errno));
         if (descriptor >= 0) close(descriptor);
-        return AMP_OK;
+        return found != NO_CACHE ? AMP_OK
+             : amp_fail(error, AMP_IO_FAILED, "amp: cache=disk: %.500s is needed for images, but is another "
+                                              "file; move it", name);
     }
     amp_cache_file *f = make(name, descriptor, room);
     f->use = *use;
     f->scale = scale;
     read_entries(f, 1);
     flock(descriptor, LOCK_UN);
-    for (size_t i = 0; i < f->count; i++) if (!f->known[i]) tell_damage(f);
+    for (size_t i = 0; i < f->count; i++) if (f->known[i].state == BAD) tell_damage(f);
     *out = f;
     return check_space(f, images, bytes, error);
 }

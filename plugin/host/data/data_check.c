@@ -65,7 +65,6 @@ static void measure_images(const amp_lines *list, double cache_scale)
     for (size_t i = 0; i < tried; i++)
         images->measured += (size_t)amp_fork_image_size(list->line[i * list->count / tried],
                                                         images->sizes[images->measured]);
-    images->pixels = typical_pixels(NULL);
 }
 
 /* Why a line cannot be its file's name, as far as the line itself shows it; else NULL. */
@@ -142,18 +141,19 @@ amp_status amp_check_images_there(const amp_lines *list, const char *file, amp_e
                     "'%.300s'%s", file, missing, images, first, hint);
 }
 
-static void name_list(const amp_data_file *data, const char *key, const char *what, char text[300])
+/* Reads the file that `key` of the .data file names, or its default. */
+static amp_status read_lines(const char *file, const char *key, const char *what, const amp_data_file *data,
+                             amp_lines *lines, amp_error *error)
 {
-    snprintf(text, 300, "%s (`%s` in %.200s)", what, key, data->name);
+    char named[300];
+    snprintf(named, sizeof named, "%s (`%s` in %.200s)", what, key, data->name);
+    return amp_paths_read(file, named, lines, error);
 }
 
 amp_status amp_check_labels(const amp_data_file *data, int classes, amp_lines *labels, amp_error *error)
 {
     const char *file = data->labels ? data->labels : LABELS_UNLESS_GIVEN;
-    char what[300];
-    name_list(data, "labels", "the list of labels", what);
-    *labels = (amp_lines){ 0 };
-    AMP_TRY(amp_paths_read(file, what, labels, error));
+    AMP_TRY(read_lines(file, "labels", "the list of labels", data, labels, error));
     if (labels->count < (size_t)classes)
         return amp_fail(error, AMP_BAD_CONFIG, "%.300s: holds %zu labels, but %.300s has classes = %d", file,
                         labels->count, data->name, classes);
@@ -202,10 +202,8 @@ static amp_status check_classes(amp_training_data *t, amp_error *error)
 
 static amp_status read_list(amp_training_data *t, amp_error *error)
 {
-    char what[300];
     t->file = train_list(t->data, t->classifier);
-    name_list(t->data, "train", "the list of training images", what);
-    amp_status status = amp_paths_read(t->file, what, &t->list, error);
+    amp_status status = read_lines(t->file, "train", "the list of training images", t->data, &t->list, error);
     if (status == AMP_OK) status = amp_check_image_paths(&t->list, t->file, error);
     if (status != AMP_OK) amp_lines_free(&t->list);
     return status;
@@ -229,11 +227,9 @@ static amp_status check_labels(amp_training_data *t, amp_error *error)
 static amp_status check_names(amp_training_data *t, amp_error *error)
 {
     const char *file = t->data->names ? t->data->names : amp_fork_names;
-    char what[300];
-    amp_lines names = { 0 };
+    amp_lines names;
     if (t->classifier || !*amp_fork_names) return AMP_OK;
-    name_list(t->data, "names", "the class names", what);
-    amp_status status = amp_paths_read(file, what, &names, error);
+    amp_status status = read_lines(file, "names", "the class names", t->data, &names, error);
     if (status == AMP_OK && names.count != (size_t)t->classes)
         status = amp_fail(error, AMP_BAD_CONFIG, "%.300s: %zu lines, but the network has %d classes; "
                                                  "Darknet needs one line for each, and no blank line at the "
@@ -323,7 +319,7 @@ amp_status amp_check_cache(const struct network *net, size_t bytes, amp_error *e
 
 size_t amp_checked_picture_bytes(int images, size_t inputs)
 {
-    size_t pixels = amp_this_program()->images.pixels;
+    size_t pixels = typical_pixels(NULL);
     int is_sampled = !amp_this_program()->images.of_classifier && amp_fork_samples_bytes();
     int at_once = is_sampled ? amp_loaders_processors() : amp_loaders_at_once();
     /* The image's bytes, and about three bytes per pixel that the decoder of a progressive JPEG keeps; then

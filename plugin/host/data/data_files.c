@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../program/cfg.h"
@@ -32,7 +33,8 @@ FILE *amp_open_to_read(const char *file, const char *what, amp_error *error)
     return NULL;
 }
 
-int amp_open_locked(const char *name, int flags)
+/* One try of amp_open_locked. */
+static int open_locked(const char *name, int flags)
 {
     struct stat mine, now;
     int file = open(name, flags | O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
@@ -41,10 +43,18 @@ int amp_open_locked(const char *name, int flags)
     /* a program that ended in between has removed the file */
     if (locked && fstat(file, &mine) == 0 && (stat(name, &now) != 0 || mine.st_ino != now.st_ino)) held = 1;
     if (locked && !held) return file;
-    int why = errno;
+    int why = held ? EWOULDBLOCK : errno;
     if (file >= 0) close(file);
     errno = why;
-    return held ? -2 : -1;
+    return -1;
+}
+
+int amp_open_locked(const char *name, int flags, int tries, int milliseconds)
+{
+    int file;
+    while ((file = open_locked(name, flags)) < 0 && errno == EWOULDBLOCK && --tries > 0)
+        nanosleep(&(struct timespec){ .tv_nsec = milliseconds * 1000000L }, NULL);
+    return file;
 }
 
 /* ---- the .data file ---- */

@@ -14,9 +14,12 @@ int amp_is_device(const char *path);
 FILE *amp_open_to_read(const char *file, const char *what, amp_error *error);
 
 /* Opens a file for reading and writing, or creates it, and locks it against other programs until it is
- * closed; does not wait. flags: O_NOFOLLOW, or 0. Returns the descriptor; -1: it cannot be opened or
- * locked, and errno says why; -2: another program has locked it, or has just removed it. */
-int amp_open_locked(const char *name, int flags);
+ * closed. flags: O_NOFOLLOW, or 0. Returns the descriptor; -1: it cannot be opened or locked, and errno says
+ * why. EWOULDBLOCK: another program held it in all of these tries, which are `milliseconds` apart. */
+int amp_open_locked(const char *name, int flags, int tries, int milliseconds);
+
+/* Why the image that the calling thread has tried to read cannot be read. Valid until it reads another. */
+const char *amp_image_file_failure(const char *file);
 
 typedef struct amp_data_file {
     char *name;                                    /* of the .data file itself */

@@ -17,7 +17,9 @@ typedef struct filling {
     atomic_int next; /* the first row that no thread has taken yet */
 } filling;
 
-int amp_filling_threads(size_t bytes)
+/* One per processor that the program may use, but fewer if there is little to copy, and not more than the
+ * memory can feed. */
+static int threads_for(size_t bytes)
 {
     size_t threads = (size_t)amp_loaders_processors();
     if (threads > MOST_THREADS) threads = MOST_THREADS;
@@ -40,7 +42,7 @@ void amp_filling_copy(float *input, float **rows, int count, size_t floats)
 {
     filling f = { .input = input, .rows = rows, .floats = floats, .count = count };
     pthread_t others[MOST_THREADS];
-    int started = 0, wanted = amp_filling_threads((size_t)count * floats * sizeof *input) - 1;
+    int started = 0, wanted = threads_for((size_t)count * floats * sizeof *input) - 1;
     while (started < wanted && !pthread_create(&others[started], NULL, copy_rows, &f)) started++;
     copy_rows(&f);
     for (int i = 0; i < started; i++) pthread_join(others[i], NULL);

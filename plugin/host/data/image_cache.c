@@ -35,8 +35,8 @@ static struct {
     unsigned char black[BLACK_SIDE * BLACK_SIDE * BLACK_CHANNELS];
 } cache = { .once = PTHREAD_ONCE_INIT };
 
-/* Whether the calling thread loads for a training, and whether it gets only black images. */
-static _Thread_local int trains, only_black;
+/* Whether the calling thread loads for a training. */
+static _Thread_local int trains;
 
 /* The image that the calling thread has loaded last. */
 static _Thread_local struct {
@@ -106,19 +106,14 @@ static void open_table(size_t bytes, size_t pixels)
 
 /* Returns 1 if the table keeps the image; then it owns the bytes. 0: there is no room, or another loader that
  * decoded the same image at the same time was first. */
-static int keep(const char *path, int channels, const amp_pixels *pixels)
+static int keep(const char *path, int channels, const amp_pixels *pixels, long long bytes)
 {
     slot *s = cache.slots ? place_of(path) : NULL;
-    long long bytes = (long long)(amp_pixels_size(pixels) + sizeof(kept));
     kept *image = NULL, *none = NULL;
     if (!s || atomic_load(&s->image)) return 0;
     if (atomic_fetch_sub(&cache.left, bytes) >= bytes) image = malloc(sizeof *image);
     if (image) *image = (kept){ channels, *pixels };
-    if (image && atomic_compare_exchange_strong(&s->image, &none, image)) {
-        cache.images++;
-        cache.bytes += (unsigned long)bytes;
-        return 1;
-    }
+    if (image && atomic_compare_exchange_strong(&s->image, &none, image)) return 1;
     free(image);
     cache.left += bytes;
     return 0;
@@ -177,11 +172,8 @@ static void end_loaded(void)
 void amp_image_cache_end(void)
 {
     end_loaded();
-    trains = only_black = 0;
+    trains = amp_this_thread()->only_black = 0;
 }
-
-void amp_image_cache_only_black(void) { only_black = 1; }
-int amp_image_cache_is_black(void) { return only_black; }
 
 /* ---- what is read ---- */
 
@@ -189,7 +181,7 @@ int amp_image_cache_is_black(void) { return only_black; }
 static int find(const char *file, int channels, int black_channels, amp_pixels *p)
 {
     *p = (amp_pixels){ cache.black, BLACK_SIDE, BLACK_SIDE, black_channels, BLACK_SIDE, BLACK_SIDE, 1 };
-    if (only_black) return 1;
+    if (amp_this_thread()->only_black) return 1;
     if (!trains || !cache.is_open) return 0;
     amp_cache_file_unmap(&loaded.mapped);
     cache.asked++;
@@ -203,12 +195,14 @@ static int find(const char *file, int channels, int black_channels, amp_pixels *
 /* Returns 1 if the cache has taken ownership of the bytes. */
 static int add(const char *file, int channels, const amp_pixels *p)
 {
-    if (!trains) return 0;
-    if (cache.file && amp_cache_file_add(cache.file, loaded.key, p)) {
+    size_t bytes = amp_pixels_size(p) + (cache.file ? 0 : sizeof(kept));
+    int is_kept = trains && (cache.file ? amp_cache_file_add(cache.file, loaded.key, p)
+                                     : keep(file, channels, p, (long long)bytes));
+    if (is_kept) {
         cache.images++;
-        cache.bytes += amp_pixels_size(p);
+        cache.bytes += bytes;
     }
-    return keep(file, channels, p);
+    return is_kept && !cache.file;
 }
 
 float *amp_image_cache_find(const char *file, int channels, int *w, int *h, int *c)

@@ -29,10 +29,6 @@ int amp_image_cache_is_used(void);
 /* Called when the calling thread begins to load (trains: for a training), and when it has finished. */
 void amp_image_cache_begin(int trains);
 void amp_image_cache_end(void);
-/* From now on the calling thread gets only black images, whichever file it asks for, until
- * amp_image_cache_end. is_black: whether it does. */
-void amp_image_cache_only_black(void);
-int amp_image_cache_is_black(void);
 
 /* The reduction for the photo of w x h pixels that the calling thread loads next. */
 int amp_image_cache_reduction(int w, int h);

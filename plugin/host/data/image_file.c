@@ -1,5 +1,7 @@
-/* What all readers of image files have in common: see image_file.h. */
-#include "image_file.h"
+/* What all readers of image files have in common: when the plugin reads them, which sizes are accepted, and
+ * why one could not be read. The readers are host/darknet/decode.c (libjpeg-turbo, stb_image) and
+ * include/darknet_amp_opencv.hpp. */
+#include "data_files.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -13,14 +15,6 @@
 
 /* Pixels per side: OpenCV's limit, with which the product with a network's side fits into an int too. */
 enum { MOST_SIDE = 1 << 20 };
-
-void amp_image_file_measures(int begins) { amp_this_thread()->measures = begins; }
-int amp_image_file_is_measured(void) { return amp_this_thread()->measures; }
-void amp_image_file_begin(void)
-{
-    *amp_this_thread()->unreadable = 0;
-    errno = 0;
-}
 
 int darknet_amp_reads(void) { return amp_this_program()->watches_images || amp_this_thread()->measures; }
 

@@ -31,10 +31,6 @@ char *amp_images_path(const float *input, int images, int one);
  * Darknet copies a batch in the thread that trains, and frees its images there after the step. Under AMP
  * several threads copy, and free each image as soon as it is copied, so that loaders can use the memory. */
 
-/* The number of threads that copy this many bytes: one per processor that the program may use, but fewer if
- * there is little to copy, and not more than the memory can feed. */
-int amp_filling_threads(size_t bytes);
-
 /* Copies `count` rows of `floats` floats to input, one after the other, frees each row and sets it to NULL.
  * If a thread cannot be started, fewer threads copy. */
 void amp_filling_copy(float *input, float **rows, int count, size_t floats);

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../../amp/cfg_text.h"
 #include "../../tensor/half.h"
 #include "../fork.h"
 #include "data_files.h"

@@ -14,16 +14,23 @@
 #include "../program/clock.h"
 #include "../program/failure.h"
 #include "../program/memory.h"
-#include "data_check.h"
 #include "data_files.h"
 #include "image_cache.h"
-#include "image_file.h"
 #include "images.h"
 #include "label_file.h"
 #include "loader_memory.h"
 
-/* Names that were already counted: a tree of the C library's tsearch. */
-typedef struct names_seen { void *root; long count; } names_seen;
+/* What loaders warn about. A name is "BEFORE name what is wrong with it", `kind` is for the line after
+ * NAMED_MOST of them, and `summary` for the count at a training's end. */
+typedef enum mistake { UNREADABLE, OUTSIDE, SMALL, CROWDED, MISLABELLED, MISTAKES } mistake;
+static const struct { const char *before, *kind, *summary; } mistakes[MISTAKES] = {
+    [UNREADABLE] = { "image '", "images that cannot be read", "unreadable images" },
+    [OUTSIDE] = { "", "labels outside their images",
+                  "labels ignored, outside the image or with their centre at 0 0" },
+    [SMALL] = { "", "labels that are too small", "labels ignored, smaller than Darknet's minimum" },
+    [CROWDED] = { "", "label files with too many boxes", "label files with more boxes than a step uses" },
+    [MISLABELLED] = { "image '", "such images", "images whose path does not hold exactly one label" } };
+enum { NAMED_MOST = 100 };
 
 /* What the calling thread loads from. */
 static _Thread_local struct {
@@ -34,16 +41,16 @@ static _Thread_local struct {
 
 static struct {
     pthread_mutex_t mutex;
-    names_seen images, boxes, small, crowded, paths;
+    struct { void *names; long count; } seen[MISTAKES]; /* names: a tree of the C library's tsearch */
     atomic_long replaced;
     pthread_cond_t decided;
-    enum { WANTED, UNDECIDED, UNWANTED } next; /* the batch that is loaded next */
+    int wanted;                      /* amp_loading_decide */
     double began, ended;             /* of the last job: seconds of amp_clock_seconds */
     int keeps_faults;                /* set before there are loaders */
     long jobs;                       /* batches whose loading has begun */
     int faulty_part;                 /* the part of the current job that reported `fault` */
     amp_error fault;                 /* status AMP_OK: the job has none */
-} watch = { .mutex = PTHREAD_MUTEX_INITIALIZER, .decided = PTHREAD_COND_INITIALIZER };
+} watch = { .mutex = PTHREAD_MUTEX_INITIALIZER, .decided = PTHREAD_COND_INITIALIZER, .wanted = 1 };
 
 void amp_loading_watch(void)
 {
@@ -70,22 +77,19 @@ void amp_loading_begin(const amp_loading *from)
     amp_image_cache_begin(from->list != NULL);
 }
 
-static void set_next(int value)
+void amp_loading_decide(int wanted)
 {
     pthread_mutex_lock(&watch.mutex);
-    watch.next = value;
+    watch.wanted = wanted;
     pthread_cond_broadcast(&watch.decided);
     pthread_mutex_unlock(&watch.mutex);
 }
 
-void amp_loading_hold(void) { set_next(UNDECIDED); }
-void amp_loading_decide(int wanted) { set_next(wanted ? WANTED : UNWANTED); }
-
 int amp_loading_is_wanted(void)
 {
     pthread_mutex_lock(&watch.mutex);
-    while (watch.next == UNDECIDED) pthread_cond_wait(&watch.decided, &watch.mutex);
-    int wanted = watch.next == WANTED;
+    while (watch.wanted < 0) pthread_cond_wait(&watch.decided, &watch.mutex);
+    int wanted = watch.wanted;
     pthread_mutex_unlock(&watch.mutex);
     return wanted;
 }
@@ -188,54 +192,41 @@ int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
 
 static int compare_names(const void *a, const void *b) { return strcmp(a, b); }
 
-/* Returns whether the name is new. */
-static int add_name(names_seen *seen, const char *name)
-{
-    if (tfind(name, &seen->root, compare_names)) return 0;
-    amp_allocated(tsearch(amp_allocated(strdup(name)), &seen->root, compare_names));
-    seen->count++;
-    return 1;
-}
-
-/* The number of names of a kind that are printed; the others are only counted. */
-enum { NAMED_MOST = 100 };
-
-/* Counts the names of one kind of mistake, and prints "amp: BEFORE name AFTER" when a name is new. */
-__attribute__((format(printf, 5, 6)))
-static void warn_once(names_seen *seen, const char *name, const char *kind, const char *before,
-                      const char *after, ...)
+/* Counts the names of a mistake, and prints a new one with what is wrong. */
+__attribute__((format(printf, 3, 4)))
+static void warn_once(mistake m, const char *name, const char *wrong, ...)
 {
     char shown[400], end[200];
     va_list args;
-    va_start(args, after);
-    vsnprintf(end, sizeof end, after, args);
+    va_start(args, wrong);
+    vsnprintf(end, sizeof end, wrong, args);
     va_end(args);
     cfg_printable(shown, sizeof shown, name);
     pthread_mutex_lock(&watch.mutex);
-    int is_new = add_name(seen, name);
-    if (is_new && seen->count <= NAMED_MOST) amp_host_print("amp: %s%s%s", before, shown, end);
-    if (is_new && seen->count == NAMED_MOST + 1)
-        amp_host_print("amp: further %s are only counted", kind);
+    if (!tfind(name, &watch.seen[m].names, compare_names)) {
+        amp_allocated(tsearch(amp_allocated(strdup(name)), &watch.seen[m].names, compare_names));
+        long count = ++watch.seen[m].count;
+        if (count <= NAMED_MOST) amp_host_print("amp: %s%s%s", mistakes[m].before, shown, end);
+        if (count == NAMED_MOST + 1) amp_host_print("amp: further %s are only counted", mistakes[m].kind);
+    }
     pthread_mutex_unlock(&watch.mutex);
-}
-
-static _Noreturn void end_for_image(const char *file)
-{
-    char shown[400];
-    cfg_printable(shown, sizeof shown, file);
-    darknet_amp_refuse("amp: image '%s' cannot be read (%s)", shown, amp_image_file_failure(file));
 }
 
 int darknet_amp_bad_image(const char *file, int tried)
 {
-    if (!tried) amp_image_file_begin();
+    amp_thread_state *reader = amp_this_thread();
+    if (!tried) errno = *reader->unreadable = 0;
     else if (errno == EMFILE || errno == ENFILE) darknet_amp_unreadable("%s", strerror(errno));
-    if (!darknet_amp_reads() || amp_image_cache_is_black() ||
+    if (!darknet_amp_reads() || reader->only_black ||
         (!tried && amp_file_exists(file) && !amp_is_device(file))) return 0;
-    if (amp_image_file_is_measured()) return 1;
-    if (!loader.from.list) end_for_image(file);
-    warn_once(&watch.images, file, "images that cannot be read", "image '",
-              "' cannot be read (%s); another is used instead", amp_image_file_failure(file));
+    if (reader->measures) return 1;
+    if (!loader.from.list) {
+        char shown[400];
+        cfg_printable(shown, sizeof shown, file);
+        darknet_amp_refuse("amp: image '%s' cannot be read (%s)", shown, amp_image_file_failure(file));
+    }
+    warn_once(UNREADABLE, file, "' cannot be read (%s); another is used instead",
+              amp_image_file_failure(file));
     return 1;
 }
 
@@ -245,7 +236,7 @@ static void no_image_left(void)
     cfg_printable(shown, sizeof shown, loader.from.list[0]);
     fail("amp: none of the %d images of the training list can be read; the first is '%s' (%s)",
          loader.from.count, shown, amp_image_file_failure(loader.from.list[0]));
-    amp_image_cache_only_black();
+    amp_this_thread()->only_black = 1;
 }
 
 /* The first tries are random, because if a whole folder is missing, the image after it in the list should not
@@ -283,34 +274,22 @@ int darknet_amp_not_augmented(int w, int h, const char *why)
 
 typedef struct boxes { amp_label *box; size_t count, room; } boxes;
 
-static void warn_outside(const char *file, unsigned long line, const amp_label *l)
-{
-    char name[AMP_LABEL_PATH + 32];
-    snprintf(name, sizeof name, "%s:%lu", file, line);
-    warn_once(&watch.boxes, name, "labels outside their images", "",
-              l->x == 0 && l->y == 0 ? ": Darknet ignores a box whose centre is 0 0"
-                                     : ": this box lies outside the image and is ignored");
-}
-
-/* Darknet itself leaves the box out, after it has cropped the image, which may enlarge the box. */
-static void warn_small(const char *file, unsigned long line, const amp_label *l)
-{
-    char name[AMP_LABEL_PATH + 32];
-    snprintf(name, sizeof name, "%s:%lu", file, line);
-    warn_once(&watch.small, name, "labels that are too small", "",
-              ": this box takes %g x %g of its image; Darknet ignores boxes below %g x %g", (double)l->w,
-              (double)l->h, (double)loader.from.least_w, (double)loader.from.least_h);
-}
-
+/* Darknet itself leaves a small box out, after it has cropped the image, which may enlarge the box. */
 static amp_status add_box(void *context, const char *file, unsigned long line, const amp_label *l,
                           int outside, amp_error *error)
 {
     boxes *all = context;
+    char name[AMP_LABEL_PATH + 32];
+    int is_small = l->w < loader.from.least_w || l->h < loader.from.least_h;
+    if (outside || is_small) snprintf(name, sizeof name, "%s:%lu", file, line);
     if (outside) {
-        warn_outside(file, line, l);
+        warn_once(OUTSIDE, name, l->x == 0 && l->y == 0 ? ": Darknet ignores a box whose centre is 0 0"
+                                                        : ": this box lies outside the image and is ignored");
         return AMP_OK;
     }
-    if (l->w < loader.from.least_w || l->h < loader.from.least_h) warn_small(file, line, l);
+    if (is_small)
+        warn_once(SMALL, name, ": this box takes %g x %g of its image; Darknet ignores boxes below %g x %g",
+                  (double)l->w, (double)l->h, (double)loader.from.least_w, (double)loader.from.least_h);
     all->box = amp_grow(all->box, all->count, &all->room, sizeof *all->box);
     all->box[all->count++] = *l;
     return AMP_OK;
@@ -328,33 +307,26 @@ amp_label *amp_loading_labels(const char *file, int *count)
     }
     *count = (int)all.count;
     if (loader.from.list && *count > loader.from.boxes)
-        warn_once(&watch.crowded, file, "label files with too many boxes", "",
-                  ": %d boxes, of which each step uses %d, chosen at random", *count, loader.from.boxes);
+        warn_once(CROWDED, file, ": %d boxes, of which each step uses %d, chosen at random", *count,
+                  loader.from.boxes);
     return all.box;
 }
 
 int darknet_amp_mislabelled(const char *path, int count)
 {
     if (!amp_this_program()->watches_images || !loader.from.list) return 0;
-    warn_once(&watch.paths, path, "such images", "image '",
-              "': its path holds %d of the labels, but must hold one", count);
+    warn_once(MISLABELLED, path, "': its path holds %d of the labels, but must hold one", count);
     return 1;
 }
 
 void amp_loading_summary(void)
 {
+    char replaced[64] = "";
     pthread_mutex_lock(&watch.mutex);
-    if (watch.images.count)
-        amp_host_print("amp: unreadable images: %ld; replaced by others %ld times", watch.images.count,
-                       watch.replaced);
-    if (watch.boxes.count)
-        amp_host_print("amp: labels ignored, outside the image or with their centre at 0 0: %ld",
-                       watch.boxes.count);
-    if (watch.small.count)
-        amp_host_print("amp: labels ignored, smaller than Darknet's minimum: %ld", watch.small.count);
-    if (watch.crowded.count)
-        amp_host_print("amp: label files with more boxes than a step uses: %ld", watch.crowded.count);
-    if (watch.paths.count)
-        amp_host_print("amp: images whose path does not hold exactly one label: %ld", watch.paths.count);
+    snprintf(replaced, sizeof replaced, "; replaced by others %ld times", watch.replaced);
+    for (int m = 0; m < MISTAKES; m++)
+        if (watch.seen[m].count)
+            amp_host_print("amp: %s: %ld%s", mistakes[m].summary, watch.seen[m].count,
+                           m == UNREADABLE ? replaced : "");
     pthread_mutex_unlock(&watch.mutex);
 }

@@ -23,9 +23,8 @@ amp_status amp_loading_fault(amp_error *error);
 double amp_loading_seconds(void);
 
 /* The loop prefetches the next step's batch during a step. During the last step it is not yet known whether
- * that batch will be used: only if the step is skipped. hold makes loaders wait until the loop calls decide.
- * Each loader of a training's batch calls is_wanted, and loads nothing if it returns 0. */
-void amp_loading_hold(void);
+ * that batch will be used: only if the step is skipped. Each loader of a training's batch calls is_wanted,
+ * and loads nothing if it returns 0. wanted: 1, 0, or -1 if it is not known yet, and loaders wait. */
 void amp_loading_decide(int wanted);
 int amp_loading_is_wanted(void);
 

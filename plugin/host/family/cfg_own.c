@@ -98,11 +98,6 @@ enum { HAS_OPENCV = 1 };
 #else
 enum { HAS_OPENCV = 0 };
 #endif
-#ifdef DARKNET_AMP_HANK_AI
-enum { ENDS_AT_CUTMIX = 1 };
-#else
-enum { ENDS_AT_CUTMIX = 0 };
-#endif
 
 /* The detector's loader reads images with OpenCV as grey or colour, or with stb_image also as grey with
  * alpha; it cannot change the colours of 4 channels. The classifier's loader reads colour only. */
@@ -131,7 +126,7 @@ static void check_mixing(cfg_walk *walk)
     }
     if (mixup != CUTMIX && mixup != BOTH) return;
     const char *key = cutmix ? "cutmix" : "mixup", *why = "is for classifier train only";
-    if (HAS_OPENCV && !ENDS_AT_CUTMIX)
+    if (HAS_OPENCV && !amp_cfg_fork.strict) /* hank-ai's ends the program */
         cfg_walk_warn(walk, key, NULL, "%s; detector train ignores it", why);
     else cfg_walk_refuse(walk, key, "0", "%s; it would end detector train", why);
 }

@@ -3,10 +3,7 @@
 #include <math.h>
 
 #include "../darknet/room.h"
-
-#include "../darknet/device.h"
 #include "../program/ranks.h"
-
 #include "network.h"
 #include "resizing.h"
 

@@ -10,8 +10,6 @@
 #include <unistd.h>
 
 #include "../../tensor/half.h"
-#include "../darknet/device.h"
-#include "../fork_commands.h"
 #include "box.h"
 #include "data.h"
 #include "network.h"
@@ -197,19 +195,14 @@ static void free_pinned(float **buffer, int *pinned)
     *pinned = 0;
 }
 
-static void free_on_gpu(float **buffer)
-{
-    if (*buffer) amp_host_free_array(buffer, 1);
-}
-
 /* weights_gpu16 stays, because Darknet's push_convolutional_layer writes to it. adam becomes 0, or that
  * function would also copy Adam's moments, which are freed. */
 static void free_internals_gpu(layer *l)
 {
     l->adam = 0;
-    free_on_gpu(&l->activation_input_gpu);
-    free_on_gpu(&l->output_avg_gpu);
-    if (!l->share_layer) free_on_gpu(&l->weight_updates_gpu16);
+    amp_host_free_array(&l->activation_input_gpu, 1);
+    amp_host_free_array(&l->output_avg_gpu, 1);
+    if (!l->share_layer) amp_host_free_array(&l->weight_updates_gpu16, 1);
     free_pinned(&l->output, &l->output_pinned);
     free_pinned(&l->delta, &l->delta_pinned);
 }

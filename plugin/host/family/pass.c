@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "../darknet/device.h"
 #include "convolutional_layer.h"
 
 /* ---- a network's ---- */

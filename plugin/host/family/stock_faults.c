@@ -2,17 +2,15 @@
 #include "../darknet/own.h"
 
 /* backward_batchnorm_layer does not call backward_bias; the GPU's does. */
-static int forgets_biases(const network *net, int i, int on_gpu)
+static int forgets_biases(const network *net, const layer *l, int i, int on_gpu)
 {
-    const layer *l = &net->layers[i];
     return !on_gpu && ((l->type == CONVOLUTIONAL && l->batch_normalize) || l->type == BATCHNORM);
 }
 
 /* activate() returns 0 for activations that it does not know. A convolution has other functions for some of
  * them, and a shortcut for two. */
-static int knows_no_activation(const network *net, int i, int on_gpu)
+static int knows_no_activation(const network *net, const layer *l, int i, int on_gpu)
 {
-    const layer *l = &net->layers[i];
     if (on_gpu) return 0;
     switch (l->activation) {
     case RELU6: return !AMP_OWN_ACTIVATES_RELU6;
@@ -24,39 +22,35 @@ static int knows_no_activation(const network *net, int i, int on_gpu)
 
 /* On the CPU a shortcut compares its size with the input of the layer that it reads, instead of its output.
  * If these are equal, it assumes that the images of that output are as far apart as its own. */
-static int takes_sizes_for_equal(const network *net, int i, int on_gpu)
+static int takes_sizes_for_equal(const network *net, const layer *l, int i, int on_gpu)
 {
-    const layer *l = &net->layers[i];
     if (on_gpu || l->type != SHORTCUT || l->n != 1 || l->nweights) return 0;
     const layer *from = &net->layers[l->index];
     return from->w == l->w && from->h == l->h && from->c == l->c && from->outputs != l->outputs;
 }
 
-static int reads_beyond_its_input(const network *net, int i, int on_gpu)
+static int reads_beyond_its_input(const network *net, const layer *l, int i, int on_gpu)
 {
-    const layer *l = &net->layers[i];
-    return takes_sizes_for_equal(net, i, on_gpu) && net->layers[l->index].outputs < l->outputs;
+    return takes_sizes_for_equal(net, l, i, on_gpu) && net->layers[l->index].outputs < l->outputs;
 }
 
 /* A 1x1 convolution of stride 1 uses its image as the matrix of windows, as if padding were 0. */
-static int ignores_padding(const network *net, int i, int on_gpu)
+static int ignores_padding(const network *net, const layer *l, int i, int on_gpu)
 {
-    const layer *l = &net->layers[i];
     return !on_gpu && l->type == CONVOLUTIONAL && l->size == 1 && l->stride == 1 && l->dilation == 1
            && l->pad;
 }
 
 /* Its CPU code assigns to the delta instead of adding; its GPU code adds. */
-static int sam_overwrites(const network *net, int i, int on_gpu)
+static int sam_overwrites(const network *net, const layer *l, int i, int on_gpu)
 {
-    return !on_gpu && net->layers[i].type == SAM;
+    return !on_gpu && l->type == SAM;
 }
 
 /* Layers with share_index share the arrays of the batch's statistics too: the forward of the last one
  * overwrites them, and the backward of the others then uses these. */
-static int shares_statistics(const network *net, int i, int on_gpu)
+static int shares_statistics(const network *net, const layer *l, int i, int on_gpu)
 {
-    const layer *l = &net->layers[i];
     for (int k = i + 1; l->type == CONVOLUTIONAL && l->batch_normalize && k < net->n; k++) {
         const layer *later = &net->layers[k];
         if (later->type == CONVOLUTIONAL && later->rolling_mean == l->rolling_mean) return 1;

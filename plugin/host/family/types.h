@@ -15,10 +15,8 @@ typedef network_state amp_pass; /* argument of a layer's functions: its input an
 
 #define AMP_OWN_SAVES_BATCHNORM_BIASES 1 /* whether a .weights file has the biases of a [batchnorm] layer */
 
-/* The layers inside [lstm] (AMP_OWN_PART of own.h). */
-#define AMP_OWN_LSTM_PARTS \
-    AMP_OWN_PART(wf), AMP_OWN_PART(wi), AMP_OWN_PART(wg), AMP_OWN_PART(wo), \
-    AMP_OWN_PART(uf), AMP_OWN_PART(ui), AMP_OWN_PART(ug), AMP_OWN_PART(uo)
+/* Boxes narrower or lower than this share of the image are ignored; pixels: the network's width or height. */
+#define AMP_OWN_LEAST_BOX(pixels) (1.f / (float)(pixels))
 
 /* Options that both know, rows of amp_fork_options. */
 #define AMP_OWN_FAMILY_OPTIONS \

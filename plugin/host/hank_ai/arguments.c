@@ -6,7 +6,6 @@
 #include <strings.h>
 
 #include "../../files/safe_file.h"
-#include "../data/data_check.h"
 #include "../program/cfg.h"
 #include "../program/request.h"
 #include "../fork.h"
@@ -67,9 +66,8 @@ int darknet_amp_names_weights(const char *word)
 
 int darknet_amp_means_it(const char *cfg)
 {
-    cfg_summary summary;
     const char *const *weights = amp_this_program()->weights;
-    int under_amp = cfg && amp_host_cfg_uses_amp(cfg, CFG_FOR_ANYTHING, &summary);
+    int under_amp = cfg && amp_host_cfg_uses_amp(cfg, CFG_FOR_ANYTHING, NULL);
     if (under_amp && weights[1])
         darknet_amp_refuse("command line: %.300s and %.300s: a training takes one weights file", weights[0],
                            weights[1]);
@@ -80,11 +78,9 @@ int darknet_amp_means_it(const char *cfg)
 
 void darknet_amp_need_weights(void)
 {
-    cfg_summary summary;
-    const amp_program *program = amp_this_program();
-    if (program->cfg_word && program->weights_word && !amp_file_exists(program->weights_word)
-        && amp_host_cfg_uses_amp(program->cfg_word, CFG_FOR_ANYTHING, &summary))
-        darknet_amp_refuse("%.700s: this weights file does not exist", program->weights_word);
+    const char *cfg = amp_this_program()->cfg_word, *weights = amp_this_program()->weights_word;
+    if (cfg && weights && !amp_file_exists(weights) && amp_host_cfg_uses_amp(cfg, CFG_FOR_ANYTHING, NULL))
+        darknet_amp_refuse("%.700s: this weights file does not exist", weights);
 }
 
 /* A number may follow -map. */

@@ -1,8 +1,6 @@
 /* What only hank-ai's Darknet has: see ../darknet/own.h. */
 #include "../darknet/room.h"
 
-#include "../fork_commands.h"
-
 const char amp_fork_name[] = "hank-ai's; patches for its commit f684e1d7";
 const char amp_fork_log_option[] = "-step_log"; /* its own -log names a file for all of its output */
 

@@ -1,4 +1,4 @@
-/* Types and calls that differ between forks: see ../alexeyab/types.h. */
+/* Types and calls that differ between forks: see ../darknet/own.h and ../alexeyab/types.h. */
 #pragma once
 
 #include "../family/types.h"
@@ -19,11 +19,9 @@
 
 /* Edges of a label's box are clamped to the image, and its center stays. */
 #define AMP_OWN_EDGE(edge) ((edge) < 0 ? 0 : (edge) > 1 ? 1 : (edge))
-/* Boxes narrower or lower than this share of the image are ignored; pixels: the network's width or height. */
-#define AMP_OWN_LEAST_BOX(pixels) (1.f / (float)(pixels))
 #define AMP_OWN_MOST_CROP(net) 0 /* there is no `classifier train` */
-#define AMP_OWN_RANDOM(net) 0 /* the key of [net], which classifier train reads */
-#define AMP_OWN_GPU (*amp_gpu_index()) /* the number of the GPU to use; negative: none */
+#define AMP_OWN_RANDOM(net) 0
+#define AMP_OWN_GPU (*amp_gpu_index())
 #define AMP_OWN_LOAD_RESIZES 1 /* load_image resizes with OpenCV, for `detector map` */
 #define AMP_OWN_GRU_PARTS { { NULL }, NULL } /* there is no [gru] */
 #define AMP_OWN_ACTIVATES_RELU6 1 /* whether its CPU code knows relu6; else it outputs 0 */

@@ -279,10 +279,8 @@ static amp_status choose_of(asked *a, int least, amp_fitting *out, amp_error *er
     return AMP_OK;
 }
 
-/* For a network made with one image per pass, before its first pass: chooses the number of subdivisions, at
- * least `least`, and the layers that backward recomputes, with which the training fits and is fastest by the
- * planner's estimate. *what: the kind of memory, "RAM". AMP_NO_MEMORY: nothing fits; the error is that of
- * amp_host_check_fits. All ranks call it, and get rank 0's choice. */
+/* For a network made with one image per pass, before its first pass; least: of subdivisions. *what: the kind
+ * of memory, "RAM". AMP_NO_MEMORY: nothing fits. All ranks call it, and get rank 0's choice. */
 static amp_status choose_fit(struct network *net, int least, amp_fitting *out, const char **what,
                              amp_error *error)
 {
@@ -321,8 +319,6 @@ static void print_choice(const amp_fitting *c, int images, int given, const char
                         "with the same results\n", 100 * c->again);
 }
 
-/* Before the training's network is made: makes one with one image per pass, and chooses. Ends the program if
- * nothing can fit. */
 static void choose(amp_program *program, const char *cfg_file)
 {
     amp_error error;

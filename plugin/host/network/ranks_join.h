@@ -21,7 +21,7 @@ int amp_ranks_prints_for(const struct darknet_amp *);
 /* The same as amp_ranks_agree, for the network: its settings, weights, loss scale and step. */
 void amp_ranks_agree_to_train(struct network *);
 
-/* ---- shared_pass.c: keeps `seen` and the random numbers as if one rank made all passes ----
+/* ---- passes: `seen` and the random numbers are as if one rank made all of them ----
  *
  * Without ranks these functions do nothing. program/sharing.h explains how passes are divided. */
 

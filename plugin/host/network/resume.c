@@ -5,7 +5,6 @@
 
 #include "../../tensor/half.h"
 #include "../data/backups.h"
-#include "../data/data_check.h"
 #include "../data/image_cache.h"
 #include "../data/loading.h"
 #include "../program/exchange.h"

@@ -4,7 +4,6 @@
 
 #include <malloc.h>
 
-#include "../data/data_check.h"
 #include "../data/images.h"
 #include "../data/loading.h"
 #include "../program/cfg.h"

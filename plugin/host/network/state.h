@@ -1,9 +1,6 @@
 /* What AMP keeps for one network, the same for every Darknet. */
 #pragma once
 
-#include "../../amp/cfg_check.h"
-#include "../../amp/config.h"
-#include "../../amp/engine.h"
 #include "../../include/darknet_amp.h"
 #include "../fork.h"
 #include "../program/failure.h"
@@ -39,7 +36,7 @@ struct darknet_amp {
     double step_gradient_norm;     /* L2 norm of the unscaled mean gradient of the batch, before clipping;
                                       NaN after an overflow */
     int summary_printed, recompute_printed, bad_loss_printed, softmax_printed;
-    int anomaly_noted, anomaly_subdivision; /* debug=1, for the current step: see report.h */
+    int anomaly_noted, anomaly_subdivision; /* debug=1, for the current step: see step.c */
     char *anomaly_images;
     amp_image_losses image_losses; /* of the current step: see spikes.h */
 };

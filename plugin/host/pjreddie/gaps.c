@@ -31,15 +31,12 @@ static void region_softmax_tree(const layer *l, float *x)
 {
     const tree *hier = l->softmax_tree;
     const int spatial = l->w*l->h;
-    for (int b = 0; b < l->batch; b++){
-        for (int n = 0; n < l->n; n++){
-            float *classes = x + region_entry(l, b, n, l->coords + 1);
-            for (int g = 0; g < hier->groups; g++){
-                float *group = classes + (size_t)hier->group_offset[g]*spatial;
+    for (int b = 0; b < l->batch; b++)
+        for (int n = 0; n < l->n; n++)
+            for (int g = 0; g < hier->groups; g++) {
+                float *group = x + region_entry(l, b, n, l->coords + 1 + hier->group_offset[g]);
                 softmax_cpu(group, hier->group_size[g], 1, 0, spatial, 1, spatial, 1, group);
             }
-        }
-    }
 }
 
 /* Stock's forward copies its input, applies activations to part of it, and computes the loss. Activations
@@ -47,21 +44,18 @@ static void region_softmax_tree(const layer *l, float *x)
  * needs no second version. */
 static void forward_region(layer l, network net)
 {
-    if (l.coords <= 4 && !l.softmax_tree){
+    if (l.coords <= 4 && !l.softmax_tree) {
         forward_region_layer(l, net);
         return;
     }
     float *input = amp_gap_scratch((size_t)l.batch*l.inputs);
     copy_cpu(l.batch*l.inputs, net.input, 1, input, 1);
-    if (l.coords > 4){
-        for (int b = 0; b < l.batch; b++){
-            for (int n = 0; n < l.n; n++){
+    if (l.coords > 4)
+        for (int b = 0; b < l.batch; b++)
+            for (int n = 0; n < l.n; n++)
                 activate_array(input + region_entry(&l, b, n, 4), (l.coords - 4)*l.w*l.h, LOGISTIC);
-            }
-        }
-    }
     tree without_softmax;
-    if (l.softmax_tree){
+    if (l.softmax_tree) {
         region_softmax_tree(&l, input);
         /* Stock's own tree softmax loops over `groups`, which its loss does not read. */
         without_softmax = *l.softmax_tree;
@@ -73,20 +67,20 @@ static void forward_region(layer l, network net)
     free(input);
 }
 
+/* Applies the slope of the logistic function to the deltas of `entries` entries. */
+static void through_logistic(const layer *l, size_t index, int entries)
+{
+    gradient_array(l->output + index, entries*l->w*l->h, LOGISTIC, l->delta + index);
+}
+
 static void backward_region(layer l, network net)
 {
-    for (int b = 0; b < l.batch; b++){
-        for (int n = 0; n < l.n; n++){
-            size_t index = region_entry(&l, b, n, 0);
-            gradient_array(l.output + index, 2*l.w*l.h, LOGISTIC, l.delta + index);
-            if (l.coords > 4){
-                index = region_entry(&l, b, n, 4);
-                gradient_array(l.output + index, (l.coords - 4)*l.w*l.h, LOGISTIC, l.delta + index);
-            }
-            index = region_entry(&l, b, n, l.coords);
-            if (!l.background) gradient_array(l.output + index, l.w*l.h, LOGISTIC, l.delta + index);
+    for (int b = 0; b < l.batch; b++)
+        for (int n = 0; n < l.n; n++) {
+            through_logistic(&l, region_entry(&l, b, n, 0), 2);
+            if (l.coords > 4) through_logistic(&l, region_entry(&l, b, n, 4), l.coords - 4);
+            if (!l.background) through_logistic(&l, region_entry(&l, b, n, l.coords), 1);
         }
-    }
     axpy_cpu(l.batch*l.inputs, 1, l.delta, 1, net.delta, 1);
 }
 
@@ -97,18 +91,16 @@ static void forward_softmax(layer l, network net)
     const int n = l.batch*l.inputs;
     const int loss = net.truth && !l.noloss;
 
-    if (!l.spatial || l.softmax_tree){
+    if (!l.spatial || l.softmax_tree) {
         forward_softmax_layer(l, net);
     } else {
         softmax_cpu(net.input, l.c, l.batch, l.inputs, l.w*l.h, 1, l.w*l.h, 1, l.output);
         if (loss) softmax_x_ent_cpu(n, l.output, net.truth, l.delta, l.loss);
     }
     if (!loss) return;
-    if (l.softmax_tree){
-        for (int i = 0; i < n; i++){
+    if (l.softmax_tree)
+        for (int i = 0; i < n; i++)
             if (net.truth[i] == SECRET_NUM) l.delta[i] = l.loss[i] = 0;
-        }
-    }
     l.cost[0] = sum_array(l.loss, n);
 }
 
@@ -117,7 +109,7 @@ static void forward_logistic(layer l, network net)
     const int n = l.batch*l.inputs;
     forward_logistic_layer(l, net);
     if (!net.truth) return;
-    for (int i = 0; i < n; i++){
+    for (int i = 0; i < n; i++) {
         double t = net.truth[i], p = l.output[i];
         l.loss[i] = -t*log(p + .0000001) - (1 - t)*log(1 - p + .0000001);
     }
@@ -126,7 +118,7 @@ static void forward_logistic(layer l, network net)
 
 static void wgan(int n, const float *pred, const float *truth, float *delta, float *error)
 {
-    for (int i = 0; i < n; i++){
+    for (int i = 0; i < n; i++) {
         error[i] = truth[i] != 0 ? -pred[i] : pred[i];
         delta[i] = truth[i] > 0 ? 1 : -1;
     }
@@ -136,7 +128,7 @@ static void wgan(int n, const float *pred, const float *truth, float *delta, flo
 static void smooth_l1(int n, float *pred, float *truth, float *delta, float *error)
 {
     smooth_l1_cpu(n, pred, truth, delta, error);
-    for (int i = 0; i < n; i++){
+    for (int i = 0; i < n; i++) {
         float diff = truth[i] - pred[i];
         if (fabsf(diff) >= 1) delta[i] = diff > 0 ? 1 : -1;
     }
@@ -150,18 +142,18 @@ static void forward_cost(layer l, network net)
     const int n = l.batch*l.inputs;
     const float *label = net.truth;
     float *truth = net.truth, *smoothed = NULL;
-    if (l.smooth){
+    if (l.smooth) {
         truth = smoothed = amp_gap_scratch(n);
         for (int i = 0; i < n; i++) truth[i] = label[i]*(1 - l.smooth) + l.smooth/l.inputs;
     }
 
-    switch (l.cost_type){
+    switch (l.cost_type) {
         case SMOOTH: smooth_l1(n, net.input, truth, l.delta, l.output); break;
         case L1:     l1_cpu(n, net.input, truth, l.delta, l.output); break;
         case WGAN:   wgan(n, net.input, truth, l.delta, l.output); break;
         default:     l2_cpu(n, net.input, truth, l.delta, l.output); break;
     }
-    for (int i = 0; i < n; i++){
+    for (int i = 0; i < n; i++) {
         float scale = 1;
         if (l.cost_type == MASKED && label[i] == SECRET_NUM) scale = 0;
         if (l.cost_type == SEG && label[i] == 0) scale = l.noobject_scale;
@@ -169,11 +161,9 @@ static void forward_cost(layer l, network net)
         l.output[i] *= scale;
     }
     const float thresh = l.thresh/l.inputs;
-    if (thresh){
-        for (int i = 0; i < n; i++){
+    if (thresh)
+        for (int i = 0; i < n; i++)
             if (l.delta[i]*l.delta[i] < thresh*thresh) l.delta[i] = 0;
-        }
-    }
     l.cost[0] = sum_array(l.output, n);
     free(smoothed);
 }
@@ -181,7 +171,7 @@ static void forward_cost(layer l, network net)
 /* Stock cannot run iseg without truth, as inference does. */
 static void forward_iseg(layer l, network net)
 {
-    if (net.truth){
+    if (net.truth) {
         forward_iseg_layer(l, net);
         return;
     }
@@ -196,22 +186,20 @@ static void forward_l2norm(layer l, network net)
 {
     const int spatial = l.out_w*l.out_h;
     copy_cpu(l.batch*l.outputs, net.input, 1, l.output, 1);
-    for (int b = 0; b < l.batch; b++){
-        for (int i = 0; i < spatial; i++){
+    for (int b = 0; b < l.batch; b++)
+        for (int i = 0; i < spatial; i++) {
             float *x = l.output + (size_t)b*l.out_c*spatial + i;
             float *scales = l.scales + (x - l.output);
             float norm = sqrtf(dot_cpu(l.out_c, x, spatial, x, spatial));
             if (norm == 0) norm = 1;
-            for (int f = 0; f < l.out_c; f++){
+            for (int f = 0; f < l.out_c; f++) {
                 x[f*spatial] /= norm;
                 scales[f*spatial] = (1 - x[f*spatial])/norm;
             }
         }
-    }
 }
 
-/* ---- stock's function, with what it needs
- * ---------------------------------------------------------------- */
+/* ---- stock's function, with what it needs -------------------------------------------------------------- */
 
 size_t amp_gap_workspace(const layer *l)
 {
@@ -249,7 +237,7 @@ static void adding(layer l, network net)
 
 int amp_gap_works_without_delta(LAYER_TYPE type)
 {
-    switch (type){
+    switch (type) {
         case CONVOLUTIONAL: case DECONVOLUTIONAL: case CONNECTED: case LOCAL:
         case RNN: case GRU: case LSTM: case CRNN: case ROUTE:
             return 1;
@@ -260,7 +248,7 @@ int amp_gap_works_without_delta(LAYER_TYPE type)
 
 int amp_gap_overwrites_delta(const layer *l, int on_gpu)
 {
-    switch (l->type){
+    switch (l->type) {
         case NORMALIZATION: return 1;
         case CONVOLUTIONAL: return !on_gpu && l->size == 1;
         case ACTIVE: case BATCHNORM: case REORG: return !on_gpu;
@@ -274,11 +262,11 @@ int amp_gap_overwrites_delta(const layer *l, int on_gpu)
 void amp_gap_prepare(layer *l)
 {
     const size_t n = (size_t)l->batch*l->outputs;
-    if (l->type == LSTM){
+    if (l->type == LSTM) {
         l->backward = backward_lstm_layer;
         amp_gap_own_buffer(&l->delta, n*l->steps);
     }
-    if (l->type == BATCHNORM){
+    if (l->type == BATCHNORM) {
         amp_gap_own_buffer(&l->x, n);
         amp_gap_own_buffer(&l->x_norm, n);
         amp_gap_own_buffer(&l->mean_delta, l->out_c);
@@ -288,7 +276,7 @@ void amp_gap_prepare(layer *l)
 
 void amp_gap_forward(layer l, network net)
 {
-    switch (l.type){
+    switch (l.type) {
         case RNN:     amp_gap_forward_rnn(l, net); return;
         case CRNN:
         case LOCAL:   with_own_workspace(l.forward, l, net); return;
@@ -309,7 +297,7 @@ void amp_gap_forward(layer l, network net)
 void amp_gap_backward(layer l, network net)
 {
     if (!net.delta && l.type != BATCHNORM && !amp_gap_works_without_delta(l.type)) return;
-    switch (l.type){
+    switch (l.type) {
         case RNN:    amp_gap_backward_rnn(l, net); return;
         case GRU:    amp_gap_backward_gru(l, net); return;
         case LSTM:

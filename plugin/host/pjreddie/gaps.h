@@ -1,5 +1,4 @@
-/*
- * Why this file exists: layers that AMP does not compute itself run Darknet's own fp32 functions. Darknet is
+/* Why this file exists: layers that AMP does not compute itself run Darknet's own fp32 functions. Darknet is
  * mostly trained on GPUs, and several of its CPU functions are empty, crash, or write outside their buffers,
  * although the GPU functions of the same layer work. The functions below stand between the engine and
  * `l.forward` / `l.backward`, so that every layer type trains on the CPU: they call stock's function if it is
@@ -11,63 +10,55 @@
  * keep these pointers equal. All of this is for a build with GPU=0: with GPU=1, stock's CPU code of region,
  * yolo and iseg skips their activations, and these layers must run forward_gpu.
  *
- * What differs (pjreddie 61c9d02e). "ours" is what runs here; tests/host/test_gaps*.c checks each row.
+ * What differs (pjreddie 61c9d02e). "ours" is what runs here: what a GPU computes, unless the row has a note.
+ * tests/host/test_gaps*.c checks each row.
  *
- *  layer          | stock on the CPU                       | stock on the GPU         | ours
- * ----------------+----------------------------------------+--------------------------+----------------------
- *  region fwd     | no logistic for mask coords (coords>4) | logistic                 | GPU's
- *  region fwd     | softmax_tree: indexes as if entries    | per pixel, temperature 1 | GPU's
- *                 | were not spaced w*h apart, divides by  |                          |
- *                 | temperature 0                          |                          |
- *  region bwd     | empty: nothing reaches the network     | logistic gradient, then  | GPU's
- *                 |                                        | adds to net.delta        |
- *  gru bwd        | empty                                  | complete                 | GPU's
- *  rnn fwd, bwd   | writes `steps` states into room for    | right; keeps the state   | GPU's, and shortcut=1
- *                 | one; input layer gets the delta after  | from batch to batch;     | obeyed in both
- *                 | the self layer's activation gradient;  | ignores shortcut         | directions
- *                 | backward ignores shortcut              |                          |
- *  lstm           | no delta buffer, no backward pointer:  | complete, but dc is not  | stock's backward with
- *                 | crashes when training                  | zeroed between batches   | dc zeroed (1)
- *  crnn           | requests no workspace: crashes unless  | the same                 | stock's, with its own
- *                 | another layer requested enough         |                          | workspace
- *  local          | requests workspace in floats, gets     | the same                 | stock's, with its own
- *                 | bytes                                  |                          | workspace
- *  deconvolution- | cannot be loaded (divides by groups,   | the same                 | not needed: AMP
- *  al             | which are 0) nor resized               |                          | computes it
- *  softmax        | ignores spatial=1                      | reads and writes outside | softmax over channels
- *                 |                                        | the buffer when c > 1    | at each pixel
- *  softmax        | tree: truths of SECRET_NUM count       | delta and loss 0 there   | GPU's
- *  cost smooth    | |diff| >= 1: sign of delta is wrong    | right                    | GPU's
- *  cost wgan      | treated as sse                         | right                    | GPU's
- *  cost seg       | noobj= ignored                         | scales where truth is 0  | GPU's
- *  cost masked    | writes SECRET_NUM into the previous    | masks a delta that is    | delta and output 0
- *                 | layer's output to get delta 0          | not its own              | there, input kept
- *  cost           | thresh=, smooth= ignored               | applied; smooth= changes | applied, truth
- *                 |                                        | net.truth in place       | untouched
- *  cost ratio     | ignored                                | computed, then unused    | ignored
- *  l2norm fwd     | 0/0 at a pixel that is all zero        | guarded                  | GPU's
- *  l2norm bwd     | net.delta += delta                     | adds scales = (1-y)/norm | the CPU's (2)
- *  logistic fwd   | loss is NaN or inf at p = 0 or 1       | 1e-7 inside the          | GPU's
- *                 |                                        | logarithms               |
- *  iseg fwd       | reads net.truth even when it is NULL   | the same                 | no truth: no loss
- *  upsample bwd   | stride < 0: overwrites net.delta       | adds                     | adds
- *  convolutional  | size=1 with stride > 1: the stride is  | right with cuDNN         | not needed: AMP
- *                 | ignored, the first out_w*out_h pixels  |                          | computes it
- *                 | are taken                              |                          |
- *  convolutional, | the buffer of the binary input is not  | the same                 | resized
- *  xnor           | resized: random=1 writes beyond it     |                          |
- *  convolutional  | size=1 overwrites net.delta (its gemm  | the same without cuDNN   | adds
- *  bwd            | has beta 0): a second consumer's       |                          |
- *                 | gradient is lost                       |                          |
- *  normalization, | overwrite net.delta: a second          | the same                 | adds (3)
- *  activation,    | consumer's gradient is lost            |                          |
- *  reorg,         |                                        |                          |
- *  batchnorm bwd  |                                        |                          |
- *  batchnorm      | no x, x_norm, mean_delta,              | complete                 | amp_gap_prepare makes
- *                 | variance_delta: crashes                |                          | the four buffers
- *  any bwd        | first layer (net.delta NULL) crashes   | the same                 | skipped; a batchnorm
- *                 | in layers without parameters, and in   |                          | gets a delta that
- *                 | batchnorm                              |                          | nobody reads
+ *  layer          | stock on the CPU                                        | ours
+ * ----------------+---------------------------------------------------------+--------------------------------
+ *  region fwd     | no logistic for mask coords (coords>4)                  | logistic
+ *  region fwd     | softmax_tree: indexes as if entries were not spaced w*h | per pixel, temperature 1
+ *                 | apart, divides by temperature 0                         |
+ *  region bwd     | empty: nothing reaches the network                      | logistic gradient, then adds
+ *  gru bwd        | empty                                                   | complete
+ *  rnn fwd, bwd   | writes `steps` states into room for one; input layer    | right, keeps the state from
+ *                 | gets the delta after the self layer's activation        | batch to batch; shortcut=1 is
+ *                 | gradient; backward ignores shortcut                     | obeyed (a GPU ignores it)
+ *  lstm           | no delta buffer, no backward pointer: crashes when      | stock's backward with dc zeroed
+ *                 | training                                                | (1)
+ *  crnn           | requests no workspace, on a GPU either: crashes unless  | stock's, with its own workspace
+ *                 | another layer requested enough                          |
+ *  local          | requests workspace in floats, gets bytes, on a GPU too  | stock's, with its own workspace
+ *  deconvolution- | cannot be loaded (divides by groups, which are 0) nor   | not needed: AMP computes it
+ *  al             | resized, on a GPU either                                |
+ *  softmax        | ignores spatial=1 (on a GPU reads and writes outside    | softmax over channels at each
+ *                 | the buffer when c > 1)                                  | pixel
+ *  softmax        | tree: truths of SECRET_NUM count                        | delta and loss 0 there
+ *  cost smooth    | |diff| >= 1: sign of delta is wrong                     | right
+ *  cost wgan      | treated as sse                                          | right
+ *  cost seg       | noobj= ignored                                          | scales where truth is 0
+ *  cost masked    | writes SECRET_NUM into the previous layer's output to   | delta and output 0 there, input
+ *                 | get delta 0 (a GPU masks a delta that is not its own)   | kept
+ *  cost           | thresh=, smooth= ignored (a GPU's smooth= changes       | applied, truth untouched
+ *                 | net.truth in place)                                     |
+ *  cost ratio     | ignored                                                 | ignored (unused on a GPU too)
+ *  l2norm fwd     | 0/0 at a pixel that is all zero                         | guarded
+ *  l2norm bwd     | net.delta += delta (a GPU adds (1-y)/norm)              | the CPU's (2)
+ *  logistic fwd   | loss is NaN or inf at p = 0 or 1                        | 1e-7 inside the logarithms
+ *  iseg fwd       | reads net.truth even when it is NULL, on a GPU too      | no truth: no loss
+ *  upsample bwd   | stride < 0: overwrites net.delta                        | adds
+ *  convolutional  | size=1 with stride > 1: the stride is ignored, the      | not needed: AMP computes it
+ *                 | first out_w*out_h pixels are taken                      |
+ *  convolutional, | the buffer of the binary input is not resized, on a GPU | resized
+ *  xnor           | either: random=1 writes beyond it                       |
+ *  convolutional  | size=1 overwrites net.delta (its gemm has beta 0): a    | adds
+ *  bwd            | second consumer's gradient is lost                      |
+ *  normalization, | overwrite net.delta, on a GPU too: a second consumer's  | adds (3)
+ *  activation,    | gradient is lost                                        |
+ *  reorg,         |                                                         |
+ *  batchnorm bwd  |                                                         |
+ *  batchnorm      | no x, x_norm, mean_delta, variance_delta: crashes       | amp_gap_prepare makes them
+ *  any bwd        | first layer (net.delta NULL) crashes in layers without  | skipped; a batchnorm gets a
+ *                 | parameters and in batchnorm, on a GPU too               | delta that nobody reads
  *
  *  (1) dc carries the cell's delta from one step to the earlier one. Left over from the batch before, it
  *      would mix two loss scales, and one overflow would stay in it for ever: every later step would be
@@ -95,16 +86,10 @@
  *    not.
  *
  * What differs from stock on the GPU, where there are fewer faults; no device has run this yet. A cost,
- * softmax with spatial=1 and iseg without truth run the code for the CPU above, between copies:
+ * softmax with spatial=1 and iseg without truth run the code for the CPU above, between copies. Others:
  *
  *  layer          | stock on the GPU                               | ours
  * ----------------+------------------------------------------------+-----------------------------------------
- *  softmax        | spatial=1 reads and writes outside the buffer  | softmax over channels at each pixel
- *  cost masked    | masks a delta that is not its own              | its own delta and output
- *  cost smooth=   | changes net.truth in place, for later losses   | a copy
- *                 | too                                            |
- *  cost ratio=    | computed, printed, then unused                 | ignored
- *  iseg fwd       | reads net.truth even when it is NULL           | no truth: no loss
  *  l2norm bwd     | adds (1-y)/norm, without the loss scale        | the gradient only, as on the CPU
  *  normalization  | overwrites net.delta: a second consumer's is   | adds
  *  bwd            | lost                                           |

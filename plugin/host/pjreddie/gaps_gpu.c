@@ -37,11 +37,10 @@ void amp_gap_prepare_gpu(layer *l)
 {
     layer *connected[] = {l->input_layer, l->self_layer, l->output_layer, l->ur, l->uz, l->uh, l->wr,
                           l->wz, l->wh, l->uf, l->ui, l->ug, l->uo, l->wf, l->wi, l->wg, l->wo};
-    for (size_t i = 0; i < sizeof connected/sizeof *connected; i++){
+    for (size_t i = 0; i < sizeof connected/sizeof *connected; i++)
         if (connected[i]) connected[i]->amp_unclipped = 1;
-    }
 #ifdef CUDNN
-    if (l->type == CRNN){
+    if (l->type == CRNN) {
         describe_one_step(l->input_layer);
         describe_one_step(l->self_layer);
         describe_one_step(l->output_layer);
@@ -51,7 +50,7 @@ void amp_gap_prepare_gpu(layer *l)
 
 size_t amp_gap_workspace_gpu(const layer *l)
 {
-    switch (l->type){
+    switch (l->type) {
         case NORMALIZATION: return (size_t)l->batch*l->inputs*sizeof(float);
         case CRNN: return amp_gap_workspace(l);
         default: return l->workspace_size;
@@ -97,7 +96,7 @@ void amp_gap_forward_gpu(layer l, network net)
 void amp_gap_backward_gpu(layer l, network net)
 {
     if (!net.delta_gpu && !amp_gap_works_without_delta(l.type)) return;
-    switch (l.type){
+    switch (l.type) {
         case LSTM: fill_gpu(l.outputs*l.batch, 0, l.dc_gpu, 1); break;
         case CONVOLUTIONAL: l.smooth = 0; break;
         case NORMALIZATION: adding(l, net); return;

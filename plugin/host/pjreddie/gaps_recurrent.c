@@ -38,7 +38,7 @@ void amp_gap_forward_rnn(layer l, network net)
     fill_cpu(n * l.steps, 0, l.delta, 1);
     if (net.train) copy_cpu(n, l.state, 1, l.prev_state, 1);
 
-    for (int t = 0; t < l.steps; t++){
+    for (int t = 0; t < l.steps; t++) {
         layer input = amp_gap_at_step(l.input_layer, t);
         layer self = amp_gap_at_step(l.self_layer, t);
         layer output = amp_gap_at_step(l.output_layer, t);
@@ -65,14 +65,14 @@ void amp_gap_backward_rnn(layer l, network net)
     /* states[t] is the state before step t; states[steps], the one after the last, is l.state. */
     float *states = amp_gap_scratch((size_t)(l.steps + 1) * n);
     copy_cpu(n, l.prev_state, 1, states, 1);
-    for (int t = 0; t < l.steps; t++){
+    for (int t = 0; t < l.steps; t++) {
         float *state = states + (size_t)(t + 1) * n;
         if (l.shortcut) copy_cpu(n, state - n, 1, state, 1);
         add(n, amp_gap_at_step(l.input_layer, t).output, state);
         add(n, amp_gap_at_step(l.self_layer, t).output, state);
     }
 
-    for (int t = l.steps - 1; t >= 0; --t){
+    for (int t = l.steps - 1; t >= 0; --t) {
         layer input = amp_gap_at_step(l.input_layer, t);
         layer self = amp_gap_at_step(l.self_layer, t);
         layer output = amp_gap_at_step(l.output_layer, t);
@@ -110,7 +110,7 @@ void amp_gap_backward_gru(layer l, network net)
     const ACTIVATION act = l.tanh ? TANH : LOGISTIC;
     network s = net;
 
-    for (int t = l.steps - 1; t >= 0; --t){
+    for (int t = l.steps - 1; t >= 0; --t) {
         layer uz = amp_gap_at_step(l.uz, t), wz = amp_gap_at_step(l.wz, t);
         layer ur = amp_gap_at_step(l.ur, t), wr = amp_gap_at_step(l.wr, t);
         layer uh = amp_gap_at_step(l.uh, t), wh = amp_gap_at_step(l.wh, t);

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "../fork_commands.h"
 #include "../program/memory.h"
 #include "deconvolutional_layer.h"
 #include "network.h"
@@ -31,15 +30,9 @@ int amp_own_label_numbers(const layer *l) { return 5; }
 
 int amp_own_shares_weights(const layer *l) { return 0; }
 int amp_own_is_frozen(const layer *l) { return 0; }
-size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu)
-{
-    return 0;
-}
+size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu) { return 0; }
 int amp_fork_frozen(const struct network *net) { return 0; }
-int amp_fork_averages(const network *net, int only_begun, amp_average *averages)
-{
-    return 0;
-}
+int amp_fork_averages(const network *net, int only_begun, amp_average *averages) { return 0; }
 const char *amp_fork_held(struct network *net) { return NULL; }
 void amp_own_complete(network *net) {}
 void amp_own_free_internals(layer *l, int on_gpu) {}

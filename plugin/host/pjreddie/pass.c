@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "../darknet/device.h"
-
 /* ---- a network's ---- */
 
 float *amp_fork_image_delta(const network *net)

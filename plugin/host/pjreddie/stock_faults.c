@@ -2,16 +2,14 @@
 #include "../darknet/own.h"
 
 /* On the CPU it uses the image itself as the matrix of windows, as if stride were 1 and padding 0. */
-static int misplaces_1x1(const network *net, int i, int on_gpu)
+static int misplaces_1x1(const network *net, const layer *l, int i, int on_gpu)
 {
-    const layer *l = &net->layers[i];
     return !on_gpu && l->type == CONVOLUTIONAL && l->size == 1 && (l->stride != 1 || l->pad);
 }
 
-static int reads_beyond_its_image(const network *net, int i, int on_gpu)
+static int reads_beyond_its_image(const network *net, const layer *l, int i, int on_gpu)
 {
-    const layer *l = &net->layers[i];
-    return misplaces_1x1(net, i, on_gpu) && l->out_w * l->out_h > l->w * l->h;
+    return misplaces_1x1(net, l, i, on_gpu) && l->out_w * l->out_h > l->w * l->h;
 }
 
 const amp_own_fault amp_own_faults[] = {

@@ -69,10 +69,11 @@ static void print_warning(void *context, int is_error, const char *line)
     fprintf(stderr, "warning: %s\n", line);
 }
 
-amp_status amp_host_look_at_cfg(const char *cfg, cfg_use use, cfg_summary *summary, amp_error *error)
+amp_status amp_host_check_cfg(const char *cfg, cfg_use use, cfg_summary *found, amp_error *error)
 {
     int *has_warned = &amp_program_to_set()->has_warned;
     const cfg_listener printer = { print_warning, NULL };
+    cfg_summary own, *summary = found ? found : &own;
     cfg_document *document;
     AMP_TRY(amp_cfg_document(cfg, &document, error));
     cfg_check(document, &amp_cfg_fork, use, NULL, summary);
@@ -84,18 +85,12 @@ amp_status amp_host_look_at_cfg(const char *cfg, cfg_use use, cfg_summary *summa
     return summary->errors ? amp_fail(error, AMP_BAD_CONFIG, "%s", summary->first_error) : AMP_OK;
 }
 
-amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error)
-{
-    cfg_summary summary;
-    return amp_host_look_at_cfg(cfg, use, &summary, error);
-}
-
 int amp_host_cfg_uses_amp(const char *cfg, cfg_use use, cfg_summary *summary)
 {
     amp_error error;
     int wanted = 0;
     amp_host_check(amp_host_is_on(cfg, amp_this_program()->dtype, &wanted, &error), &error);
-    if (wanted) amp_host_check(amp_host_look_at_cfg(cfg, use, summary, &error), &error);
+    if (wanted) amp_host_check(amp_host_check_cfg(cfg, use, summary, &error), &error);
     return wanted;
 }
 
@@ -113,7 +108,8 @@ static const amp_config *read_options(const char *cfg_file)
     if (program->chosen.recompute && reading->checkpoint == AMP_CHECKPOINT_OFF)
         reading->checkpoint = AMP_CHECKPOINT_AUTO;
     if (program->chosen.memory) reading->memory = (double)program->chosen.memory;
-    if (reading->enabled) amp_host_check(amp_host_check_cfg(cfg_file, CFG_FOR_ANYTHING, &error), &error);
+    if (reading->enabled)
+        amp_host_check(amp_host_check_cfg(cfg_file, CFG_FOR_ANYTHING, NULL, &error), &error);
     return reading;
 }
 
@@ -173,7 +169,7 @@ void amp_cfg_refuse(const char *reason)
     amp_error mistake;
     const amp_config *reading = amp_this_thread()->reading;
     if (!reading) darknet_amp_refuse("%s", reason);
-    if (amp_host_check_cfg(reading->file, CFG_FOR_ANYTHING, &mistake) == AMP_OK)
+    if (amp_host_check_cfg(reading->file, CFG_FOR_ANYTHING, NULL, &mistake) == AMP_OK)
         darknet_amp_refuse("%s: %s", reading->file, reason);
     darknet_amp_refuse("%s: %s; amp check: %s", reading->file, reason, mistake.message);
 }

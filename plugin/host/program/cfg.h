@@ -21,12 +21,11 @@ amp_status amp_host_read_config(const char *cfg, const char *dtype, amp_config *
 /* Whether they turn AMP on. */
 amp_status amp_host_is_on(const char *cfg, const char *dtype, int *on, amp_error *error);
 /* Checks the whole .cfg (cfg_check.h). AMP_BAD_CONFIG: its first mistake. Warnings are printed only for the
- * first .cfg that has some: later ones are copies of it. */
-amp_status amp_host_look_at_cfg(const char *cfg, cfg_use use, cfg_summary *, amp_error *error);
-amp_status amp_host_check_cfg(const char *cfg, cfg_use use, amp_error *error);
+ * first .cfg that has some: later ones are copies of it. The summary may be NULL. */
+amp_status amp_host_check_cfg(const char *cfg, cfg_use use, cfg_summary *, amp_error *error);
 
 /* Whether a network of this .cfg would be under AMP, with this command line; if so, sets *summary. A broken
- * .cfg ends the program; use: the purpose for which it is checked. */
+ * .cfg ends the program; use: the purpose for which it is checked. The summary may be NULL. */
 int amp_host_cfg_uses_amp(const char *cfg, cfg_use use, cfg_summary *summary);
 
 /* ---- as Darknet's parser reads it ---- */

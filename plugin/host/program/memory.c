@@ -134,9 +134,3 @@ size_t amp_host_program_bytes(void)
     size_t files = number_in("/proc/self/status", "RssFile:") * 1024;
     return OWN + (files > OWN_FILES ? (files - OWN_FILES) * 7 / 4 : 0);
 }
-
-double amp_host_memory_mb(const struct network *net)
-{
-    double on_gpu = amp_fork_gpu_memory_in_use_mb(net);
-    return on_gpu >= 0 ? on_gpu : amp_host_peak_resident_mb();
-}

@@ -3,8 +3,6 @@
 
 #include <stddef.h>
 
-struct network;
-
 typedef struct amp_available_memory {
     size_t bytes;     /* that this program may still take; 0: unknown. For an address space, without the
                          stacks of loader threads */
@@ -37,10 +35,6 @@ double amp_host_peak_resident_mb(void);
  * data of their own, and a training uses more of them (measured: 62 MiB of files before a training, then 75
  * in a program of 102). */
 size_t amp_host_program_bytes(void);
-
-/* In MB of 2^20 bytes: for a network on a GPU what all programs together use of that GPU now; else
- * amp_host_peak_resident_mb. */
-double amp_host_memory_mb(const struct network *net);
 
 /* The most loader threads that exist at the same time, including those that wait for their turn, and the
  * stack size of each in bytes. (The C library's default is 8 MiB.) A thread that has ended keeps its stack

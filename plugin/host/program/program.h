@@ -48,7 +48,6 @@ typedef struct amp_program {
     int trains;               /* a training under AMP: its .cfg, .data file and lists are checked */
     struct amp_images_checked { /* of the training images: data/data_check.c */
         int of_classifier;
-        size_t pixels;        /* of a typical image */
         size_t measured;      /* images in `sizes` */
         int sizes[AMP_IMAGES_MEASURED][2];
         double cache_scale;
@@ -103,7 +102,9 @@ typedef struct amp_thread_state {
     struct amp_watched *watched; /* a network whose layers a command watches; NULL: none */
     int checks_prediction;      /* the caller of network_predict checks the result itself: it can return an
                                    error, or it predicts with random weights, which may give anything */
-    int measures;               /* reads images to measure accuracy on them */
+    int measures;               /* reads images to measure accuracy on them: the plugin reads these too, and
+                                   returns one that cannot be read without data */
+    int only_black;             /* until its job ends it gets only black images, whichever file it asks for */
     char unreadable[200];       /* why its reader rejected the last image */
 } amp_thread_state;
 

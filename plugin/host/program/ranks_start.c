@@ -145,7 +145,6 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
 {
     amp_error error;
     amp_comm *comm = NULL;
-    cfg_summary summary;
     if (amp_ranks()) return;
     if (is_one_of_several(words, count, under_amp))
         amp_host_check(amp_comm_join(amp_host_communicator_lost, &comm, &error), &error);
@@ -166,8 +165,7 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
     if (is_shared(words[0]) && count > 3) amp_ranks_note_file("a .cfg", words[3]);
     amp_ranks_agree();
     if (!under_amp && is_shared(words[0]) && count > 3)
-        amp_host_cfg_uses_amp(words[3], CFG_FOR_ANYTHING, &summary); /* ends the program if it or -amp is
-                                                                        wrong */
+        amp_host_cfg_uses_amp(words[3], CFG_FOR_ANYTHING, NULL); /* ends the program if it or -amp is wrong */
     if (!under_amp || (!is_shared(words[0]) && !is_bench(words)))
         amp_ranks_refuse("command line: a launcher started %d copies of this program, but only detector "
                          "train and classifier train under AMP, and amp bench, share the work; give one of "

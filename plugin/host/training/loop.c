@@ -11,13 +11,10 @@
 
 #include "../../tensor/half.h"
 #include "../data/backups.h"
-#include "../data/data_check.h"
-#include "../data/data_files.h"
 #include "../data/image_cache.h"
 #include "../data/images.h"
 #include "../data/loader_memory.h"
 #include "../data/loading.h"
-#include "../network/fits.h"
 #include "../network/ranks_join.h"
 #include "../network/resume.h"
 #include "../network/state.h"
@@ -68,12 +65,6 @@ void amp_training_exclude_seconds(double seconds)
 }
 
 /* ---- the loop ---- */
-
-static void begin_step(void)
-{
-    training.began = training.loaded = amp_clock_seconds();
-    training.waits = 1;
-}
 
 /* Darknet silently makes no step if the weights have seen all steps of this .cfg. */
 static void tell_nothing_left(const struct network *net)
@@ -145,13 +136,13 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
     amp_view view = amp_fork_view(net);
     double load = fmax(training.loaded - training.began, 0);
     double train = fmax(amp_clock_seconds() - training.loaded, 0);
-    /* asking a GPU takes time */
-    double memory = amp_this_program()->log || amp_turns_taken() ? amp_host_memory_mb(net) : 0;
-    int images = images_of_step(net);
+    int images = images_of_step(net), is_read = amp_this_program()->log || amp_turns_taken();
+    double memory = is_read ? amp_fork_gpu_memory_in_use_mb(net) : 0; /* asking a GPU takes time */
+    if (memory < 0) memory = amp_host_peak_resident_mb();
     if (memory > training.peak_memory_mb) training.peak_memory_mb = memory;
     return (amp_log_row){ .iteration = view.batch_number, .loss = loss, .avg_loss = average_loss,
         /* another call of rand() would change a training without AMP */
-        .learning_rate = amp || !amp_fork_draws_rate(net) ? amp_fork_rate(net) : NAN,
+        .learning_rate = amp || !view.draws_rate ? amp_fork_rate(net) : NAN,
         .scale = amp ? amp->step_scale : 1,
         .found_inf = amp ? amp->step_skipped && !amp->step_spike.dropped : 0,
         .grad_norm = amp ? amp->step_gradient_norm : NAN,
@@ -316,23 +307,18 @@ static void stop_with_backup(void)
                 amp_fork_view(training.nets[0]).batch_number, name);
 }
 
-/* The step that begins now may be the last. */
-static void hold_next_batch(const struct network *net)
-{
-    amp_view view = amp_fork_view(net);
-    if (view.max_batches > 0 && view.batch_number + 1 >= view.max_batches) amp_loading_hold();
-}
-
 int amp_training_takes_batch(amp_error *error)
 {
     char name[PATH_BYTES];
     amp_status mine = amp_loading_fault(error);
     training.load = amp_loading_seconds();
-    if (amp_exchange_outcome(mine, "the loading of a step's images", error) == AMP_OK) {
-        hold_next_batch(training.nets[0]);
+    amp_status outcome = amp_exchange_outcome(mine, "the loading of a step's images", error);
+    amp_view view = amp_fork_view(training.nets[0]);
+    long step = view.batch_number;
+    if (outcome == AMP_OK) { /* the step that begins now may be the last */
+        if (view.max_batches > 0 && step + 1 >= view.max_batches) amp_loading_decide(-1);
         return 0;
     }
-    long step = amp_fork_view(training.nets[0]).batch_number;
     if (step > training.first_iteration && save_backup(name)) {
         size_t length = strlen(error->message);
         snprintf(error->message + length, sizeof error->message - length,
@@ -342,12 +328,6 @@ int amp_training_takes_batch(amp_error *error)
     return 1;
 }
 
-static int agree_to_stop(const struct network *net)
-{
-    amp_ranks_phase("what follows step %ld", amp_fork_view(net).batch_number);
-    return amp_stopping_agree();
-}
-
 int amp_training_goes_on(struct network **nets, int enough, const char *backup_folder, const char *base)
 {
     amp_error error;
@@ -355,7 +335,8 @@ int amp_training_goes_on(struct network **nets, int enough, const char *backup_f
     int is_first = !training.looped;
     /* with AMP the folder is held since the program's start */
     if (is_first && amp_ranks_leads()) amp_host_check(amp_backups_hold(backup_folder, base, &error), &error);
-    int stop = is_first ? amp_turns_ready() : amp_turns_yield("%s", training.row) || agree_to_stop(nets[0]);
+    amp_ranks_phase("what follows step %ld", amp_fork_view(nets[0]).batch_number);
+    int stop = is_first ? amp_turns_ready() : amp_turns_yield("%s", training.row) || amp_stopping_agree();
     stop = stop || enough;
     training.nets = nets;
     training.folder = backup_folder;
@@ -365,7 +346,8 @@ int amp_training_goes_on(struct network **nets, int enough, const char *backup_f
     if (is_first) save_lost_snapshot();
     if (is_first) tell_further_backup(nets[0]);
     amp_loading_decide(!amp_fork_is_over(nets[0]));
-    begin_step();
+    training.began = training.loaded = amp_clock_seconds();
+    training.waits = 1;
     /* A training whose steps are all done ends by itself, with its final weights. */
     if (!stop || (!is_first && amp_fork_is_over(nets[0]))) return 1;
     if (!is_first) stop_with_backup();
