@@ -7,8 +7,6 @@ test_average_precision_golden replays all with AMP_GOLDEN set to the folder that
 pycocotools (pip install pycocotools, in a virtual environment).
 usage: tests/oracles/map_oracle.py --sample > tests/golden/map.txt
        tests/oracles/map_oracle.py > FOLDER/map.txt
-       tests/oracles/map_oracle.py --check-voc     compares voc.py with the package mean_average_precision
-                                                   where both define AP
 
 Boxes stand on a grid of 1/16, so that no rounding can decide whether an overlap reaches a threshold in one
 implementation and not in the other. A case is
@@ -31,7 +29,7 @@ import itertools
 import random
 import sys
 
-from voc import corners, voc_ap, voc_counts
+from voc import voc_ap, voc_counts
 
 BEYOND_RANGE, MANY = 1e11, 1000000
 
@@ -222,34 +220,7 @@ def write_case(name, classes, truths, detections):
         write_scores(points, classes, voc_ap(classes, truths, detections, points), counts)
 
 
-def check_voc():
-    """Cases without equal scores, which the package takes in any order, and without difficult objects, which
-    it counts among those to be found. It wants overlaps above the threshold; ours reach it at equality."""
-    import numpy
-    from mean_average_precision import MetricBuilder
-    rng, compared = random.Random(7), 0
-    for _ in range(150):
-        scores = iter(rng.sample(range(1, 1000), 16))
-        classes, truths, found = small(rng, score=lambda _: next(scores))
-        metric = MetricBuilder.build_evaluation_metric("map_2d", async_mode=False, num_classes=classes)
-        edge = lambda b: [10000. * v for v in corners(b)]  # it takes pixels as 1 wide
-        for image in range(4):
-            metric.add(numpy.array([[*edge(b), c, s / 1000] for i, c, s, b in found if i == image]),
-                       numpy.array([[*edge(b), c, 0, 0] for i, c, b, _ in truths if i == image]))
-        for points, recalls in ((0, None), (11, numpy.arange(11) / 10)):
-            theirs = metric.value(iou_thresholds=.4999, recall_thresholds=recalls)[.4999]
-            ours = voc_ap(classes, truths, found, points)[0]
-            for c in range(classes):
-                if ours[c] is not None and any(d[1] == c for d in found):
-                    compared += 1
-                    if abs(ours[c] - theirs[c]["ap"]) > 1e-6:
-                        print("differs:", points, c, ours[c], theirs[c]["ap"], truths, found)
-    print(compared, "average precisions compared")
-
-
 def main():
-    if sys.argv[1:] == ["--check-voc"]:
-        return check_voc()
     print("# Written by tests/oracles/map_oracle.py, which says how to read it.")
     step, seen = 60 if sys.argv[1:] == ["--sample"] else 1, collections.Counter()
     for name, case in cases():

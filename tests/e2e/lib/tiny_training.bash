@@ -33,6 +33,14 @@ ends_saying() {
         fail "${name:+$name: }${*:2}: status $status, and no '$1' in: $(tail -n 3 err)"
 }
 
+# holds <file> <expression>...: a line of the file for each
+holds() {
+    local expression
+    for expression in "${@:2}"; do
+        grep -aq -e "$expression" "$1" || fail "${name:+$name: }no '$expression' in $1: $(tail -n 9 "$1")"
+    done
+}
+
 # fresh [file...]: an empty backup/, and these files are gone
 fresh() {
     rm -rf backup "$@"
