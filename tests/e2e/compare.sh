@@ -18,8 +18,6 @@ compare() {
     [ $status = "$expected" ] || fail "$name: status $status, not $expected: $(tail -n 3 err)"
 }
 
-edit() { sed "$2" tiny.cfg > $1.cfg; } # edit <name> <sed script>
-
 # Of the training, not of the machine.
 steps_of() { cut -d, -f1-7 "$1"; }
 

@@ -9,7 +9,6 @@ tiny_training
 sed -i 's/max_batches=.*/max_batches=400/; s/^learning_rate=.*/learning_rate=0.0003/
     s/^burn_in=.*/burn_in=50/; s/^steps=.*/steps=300/; s/^jitter=.*/jitter=.05/
     s/^probability=.*/probability=.01/; /^angle\|^saturation\|^exposure\|^hue/d' tiny.cfg
-edit() { sed "$2" tiny.cfg > $1.cfg; } # edit <name> <sed script>: line 1 of tiny.cfg is its [net]
 edit short 's/max_batches=.*/max_batches=60/; s/^burn_in=.*/burn_in=10/'
 edit overflows '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=7\ngrowth_factor=64
     s/max_batches=.*/max_batches=60/; s/^burn_in=.*/burn_in=0/'

@@ -41,7 +41,6 @@ detector() { # detector <what> <.cfg> <options...>
     shift 2
     same_end "$what" 3 ${cfg%.cfg}.backup ${cfg%.cfg}_final.weights detector train tiny.data $cfg -- "$@"
 }
-edit() { sed "$2" tiny.cfg > $1.cfg; } # edit <name> <sed script>: line 1 of tiny.cfg is its [net]
 
 # Skipped steps before and after the stop, and the stop in the middle of a growth interval.
 steps_were_skipped() {

@@ -6,7 +6,6 @@ set -eu
 . "$SOURCE_DIR/tests/e2e/lib/resume.bash"
 small_training 60
 train=("$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3)
-edit() { sed "$2" tiny.cfg > $1.cfg; } # edit <name> <sed script>: line 1 of tiny.cfg is its [net]
 edit overflows '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=7\ngrowth_factor=64'
 header=iteration,loss,avg_loss,learning_rate,scale,found_inf,grad_norm,images_per_second
 header+=,load_seconds,train_seconds,peak_memory_mb,time,wire,spike

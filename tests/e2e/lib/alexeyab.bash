@@ -53,15 +53,6 @@ train_in_one_order() { # train_in_one_order <program> <folder> <arguments...>
     mv backup/* "$folder"
 }
 
-# weights_near <weights> <others>: but for the rounding of sums
-weights_near() {
-    local said
-    [ -e weights_distance ] ||
-        cc -O1 "$SOURCE_DIR/tests/e2e/lib/weights_distance.c" -o weights_distance -lm
-    said=$(./weights_distance "$1" "$2" 1e-6 1e-4) || fail "$2 against $1: $said"
-    echo "$2 against $1: $said"
-}
-
 # averaged_training <weights> <last step, where it saves>: averaged.cfg and averaged.data, and final.weights
 # of these to begin with. Averaged weights (ema_alpha) are made from step 1003 of 2006 on, and 1000 before the
 # end they become the weights. A rate beyond all bounds ends such a training when its files were saved.

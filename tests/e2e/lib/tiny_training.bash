@@ -96,6 +96,17 @@ tiny_training() {
 END
 }
 
+edit() { sed "$2" tiny.cfg > $1.cfg; } # edit <name> <sed script>: line 1 of tiny.cfg is its [net]
+
+# weights_near <weights> <others>: but for the rounding of sums
+weights_near() {
+    local said
+    [ -e weights_distance ] ||
+        cc -O1 "$SOURCE_DIR/tests/e2e/lib/weights_distance.c" -o weights_distance -lm
+    said=$(./weights_distance "$1" "$2" 1e-6 1e-4) || fail "${name:+$name: }$2 against $1: $said"
+    echo "${name:+$name: }$2 against $1: $said"
+}
+
 # Its images as photos of 640x480, in the list photos.txt, which tiny.data names from now on.
 large_photos() {
     local i
