@@ -1,5 +1,5 @@
-# A softmax classifier that is sure of a wrong class: the probability of the true one is 0 in fp32, and stock's
-# loss is inf, while all gradients are finite. Under AMP such a step is made, as in stock.
+# A softmax classifier that is sure of a wrong class: the probability of the true one is 0 in fp32, and
+# stock's loss is inf, while all gradients are finite. Under AMP such a step is made, as in stock.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 tiny_training
