@@ -110,7 +110,7 @@ typedef struct fixture {
 
 static void *tensor_memory(size_t bytes)
 {
-    void *p = machine.allocate_tensor(backend, bytes);
+    void *p = allocate_tensor(backend, bytes);
     assert_non_null(p);
     assert_int_equal((size_t)p % 64, 0);
     memset(p, 0xff, bytes); /* NaN in every dtype */
@@ -155,7 +155,7 @@ static void begin(fixture *f, const shape_case *s, amp_dtype dtype)
 static void end(fixture *f)
 {
     void *all[] = { f->x, f->y, f->dx, f->dy, f->w, f->dw, f->bias };
-    for (size_t i = 0; i < COUNT(all); i++) machine.release_tensor(backend, all[i]);
+    for (size_t i = 0; i < COUNT(all); i++) release_tensor(backend, all[i]);
     backend->conv_destroy(backend, f->conv);
     free(f->want);
     free(f->magnitude);
@@ -323,7 +323,7 @@ TEST(spreads_non_finite_inputs)
                 fail_msg("%s, %s, leaky: element %zu is %g, not %g", shapes[chosen[s]].what,
                          amp_dtype_name(f.d.dtype), i, number_of(f.d.dtype, leaked, i),
                          number_of(f.d.dtype, f.y, i));
-        machine.release_tensor(backend, leaked);
+        release_tensor(backend, leaked);
         backend->conv_destroy(backend, leaky);
         for (pass p = FORWARD; p <= BACKWARD_WEIGHTS; p++) {
             const void *got = p == FORWARD ? f.y : p == BACKWARD_DATA ? f.dx : f.dw;
@@ -414,7 +414,7 @@ TEST(runs_in_a_thread_that_did_not_create_it)
         assert_non_null(result);
         assert_memory_equal(here, f.y, bytes);
     }
-    machine.release_tensor(backend, here);
+    release_tensor(backend, here);
     end(&f);
 }
 

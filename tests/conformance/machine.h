@@ -19,7 +19,7 @@ typedef struct conformance_machine {
     /* Memory of exactly that many bytes, so that a checker sees one byte too many; aligned as malloc's. */
     void *(*allocate)(size_t bytes);
     void (*release)(void *);
-    /* Memory as the backend's allocate gives it. */
+    /* Memory as the backend's allocate gives it; NULL: as above. */
     void *(*allocate_tensor)(amp_backend *, size_t bytes);
     void (*release_tensor)(amp_backend *, void *);
     /* Around each operation: from begin to finish the test touches none of that memory. finish waits for the
@@ -42,5 +42,16 @@ typedef struct conformance_machine {
 } conformance_machine;
 
 extern conformance_machine machine;
+
+static inline void *allocate_tensor(amp_backend *backend, size_t bytes)
+{
+    return machine.allocate_tensor ? machine.allocate_tensor(backend, bytes) : machine.allocate(bytes);
+}
+
+static inline void release_tensor(amp_backend *backend, void *memory)
+{
+    if (machine.release_tensor) machine.release_tensor(backend, memory);
+    else machine.release(memory);
+}
 
 #endif

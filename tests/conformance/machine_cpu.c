@@ -21,7 +21,7 @@ static int use_instruction_set(const char *name)
 
 static void *allocate(size_t bytes) { return malloc(bytes ? bytes : 1); }
 
-static void *allocate_tensor(amp_backend *backend, size_t bytes)
+static void *allocate_by_backend(amp_backend *backend, size_t bytes)
 {
     void *memory = NULL;
     amp_error error;
@@ -36,7 +36,7 @@ static const char *done(amp_backend *backend)
     return NULL;
 }
 
-static void release_tensor(amp_backend *backend, void *memory) { backend->release(backend, memory); }
+static void release_by_backend(amp_backend *backend, void *memory) { backend->release(backend, memory); }
 
 static void set_processors(amp_backend *backend, int count)
 {
@@ -55,5 +55,5 @@ static int compute_halves(amp_backend *backend)
 }
 
 conformance_machine machine = { "cpu", instruction_sets, use_instruction_set, amp_cpu_backend_create,
-    allocate, free, allocate_tensor, release_tensor, nothing, done, set_processors, compute_halves,
+    allocate, free, allocate_by_backend, release_by_backend, nothing, done, set_processors, compute_halves,
     0, 0, 0, 0 };

@@ -69,18 +69,6 @@ static void release(void *memory)
     cudaFreeHost(memory);
 }
 
-static void *allocate_tensor(amp_backend *backend, size_t bytes)
-{
-    (void)backend;
-    return allocate(bytes);
-}
-
-static void release_tensor(amp_backend *backend, void *memory)
-{
-    (void)backend;
-    release(memory);
-}
-
 static const char *const only[] = { "device", NULL };
 
 static int use(const char *variant)
@@ -116,5 +104,5 @@ static const char *finish(amp_backend *backend)
     return status == cudaSuccess ? NULL : cudaGetErrorString(status);
 }
 
-conformance_machine machine = { "cuda", only, use, create, allocate, release, allocate_tensor, release_tensor,
+conformance_machine machine = { "cuda", only, use, create, allocate, release, NULL, NULL,
     begin, finish, set_processors, NULL, 0, 1, 1, 0 };

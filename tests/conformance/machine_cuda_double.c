@@ -147,18 +147,6 @@ static void release(void *memory)
     if (memory) cudaFree(memory);
 }
 
-static void *allocate_tensor(amp_backend *backend, size_t bytes)
-{
-    (void)backend;
-    return allocate(bytes);
-}
-
-static void release_tensor(amp_backend *backend, void *memory)
-{
-    (void)backend;
-    release(memory);
-}
-
 static void begin(void)
 {
     settle("between operations");
@@ -181,5 +169,6 @@ static void set_processors(amp_backend *backend, int count)
     amp_cuda_of(backend)->multiprocessors = count ? count : 4;
 }
 
-conformance_machine machine = { "cuda", orders, use_order, create, allocate, release, allocate_tensor,
-    release_tensor, begin, finish, set_processors, NULL, 1, 1, 1, 1 };
+conformance_machine machine = { "cuda", orders, use_order, create, allocate, release, NULL, NULL,
+    begin, finish, set_processors, NULL, 1, 1, 1, 1 };
+    set_processors, NULL, 1, 1, 1, 1 };

@@ -46,18 +46,16 @@ beside_hooks changed 15
 find changed -name '*.[ch]' -o -name '*.cu' -o -name Makefile | xargs sed -i 's/$/\r/'
 
 ! "$apply" changed adapted 2> err || fail 'a Darknet that was changed is taken for a known one'
-grep -q '^darknet-amp: its lines end in CRLF.* --adapt' err || fail "CRLF: $(tail -1 err)"
+holds err '^darknet-amp: its lines end in CRLF.* --adapt'
 status=0
 "$apply" --adapt changed adapted > out 2> err || status=$?
 [ $status = 1 ] || fail "a hook without a place: status $status; $(tail -3 err)"
 [ "$(grep -c 'no place was found' err)" = 2 ] || fail "not 2 changes without a place: $(grep 'no place' err)"
-grep -q '^darknet-amp: lines of 1[0-9]* files end in CRLF; in .*/adapted they end in LF$' err ||
-    fail "$(cat err)"
+holds err '^darknet-amp: lines of 1[0-9]* files end in CRLF; in .*/adapted they end in LF$'
 grep -q 'examples/detector.c: no place was found for a change of training-log.patch .*darknet_amp_next_step' \
     err ||
     fail "it is not named: $(grep 'no place' err)"
-grep -q 'examples/classifier.c: no place was found .*by hand: darknet_step_printf(loss, avg_loss, "' err ||
-    fail "it is not named: $(grep 'no place' err)"
+holds err 'examples/classifier.c: no place was found .*by hand: darknet_step_printf(loss, avg_loss, "'
 # A hook that has a place and names what is called otherwise there: its line is told, and all is well when
 # both are mended.
 classifier=examples/classifier.c

@@ -16,8 +16,7 @@ tiny_alexeyab
 unset DISPLAY WAYLAND_DISPLAY QT_QPA_PLATFORM
 trains() { # trains <program> <what>
     rm -f backup/*
-    "$1" detector train tiny.data tiny.cfg -seed 1 -amp bf16 > out 2> err ||
-        fail "$2, then train: $(tail -3 err)"
+    succeeds "$1" detector train tiny.data tiny.cfg -seed 1 -amp bf16
     [ -s backup/tiny_final.weights ] && [ -s backup/tiny_final.weights.amp ] ||
         fail "$2, then train: no weights"
 }
@@ -36,12 +35,8 @@ wants_cudnn
 links_without_ofast LIBSO=1
 make -n AMP=1 USE_CPP=1 | grep 'c amp/' | grep -v '^ *gcc' && fail 'USE_CPP=1 compiles the plugin as C++'
 
-makes() { # makes <settings...>
-    make -j"$(nproc)" AMP=1 LIBSO=1 OPTS=-O0 AMP_OPTS=-Og CC="$ccache cc" CPP="$ccache c++ -std=c++11" "$@" \
-        > ../log 2>&1 ||
-        fail "make AMP=1 $*: $(tail -20 ../log)"
-}
-makes
+settings=(LIBSO=1 AMP_OPTS=-Og CC="$ccache cc" CPP="$ccache c++ -std=c++11")
+makes "${settings[@]}"
 nm -D libdarknet.so | grep -q 'T darknet_amp_forward' || fail 'the library holds no plugin'
 ! nm -D --defined-only libdarknet.so | grep -v ' amp_scaler_' | grep ' amp_' ||
     fail 'the library exports what is inside the plugin'
@@ -50,14 +45,12 @@ trains patched/darknet 'make AMP=1'
 # Without -Ofast a maxpool window of NaN has no largest number, and stock's backward writes in front of an
 # array, which free() notices at the end.
 sed -e 's/^learning_rate=.*/learning_rate=1e20/' -e 's/^batch=8/batch=4/' tiny.cfg > diverging.cfg
-patched/darknet detector train tiny.data diverging.cfg -amp off > out 2> err ||
-    fail "a training of NaN: status $?, $(tail -1 err)"
+succeeds patched/darknet detector train tiny.data diverging.cfg -amp off
 grep -q nan out || fail 'no NaN in a training with a learning rate of 1e20'
 opencv=OFF
-if [ -n "$ALEXEYAB_OPENCV" ]; then # make does not know that files which name OpenCV are others with it
+if [ -n "$ALEXEYAB_OPENCV" ]; then
     opencv=ON
-    grep -rl --include='*.c' --include='*.cpp' OPENCV patched/src patched/amp | xargs touch
-    (cd patched && makes OPENCV=1)
+    (cd patched && touch_opencvs && makes "${settings[@]}" OPENCV=1)
     trains_with_opencv patched/darknet 'make AMP=1 OPENCV=1'
 fi
 

@@ -85,18 +85,9 @@ done
 fresh detector 'a key given twice'
 echo 'train = other.txt' >> case/tiny.data
 goes_on 1 'amp: tiny.data:6: train is given again'
-fresh detector 'a list that is no text'
-printf 'images/1.jpg\n\0\n' > case/train.txt
-refused 'train.txt: the list of training images (`train` in tiny.data) is not a text file'
-fresh detector 'a path of 5000 bytes'
-{ head -c 5000 /dev/zero | tr '\0' a; echo; } >> case/train.txt
-refused "train.txt:9: an image's path may have at most 4000 bytes"
 fresh classifier 'no labels key'
 sed -i /labels/d case/tiny.data
 refused 'data/labels.list: cannot read the list of labels'
-fresh classifier 'labels with carriage returns'
-sed -i 's/$/\r/' case/tiny.labels
-refused "tiny.labels:1: label 'round' ends in a carriage return, which no path does: write the list with Unix"
 fresh classifier 'a path without label, one with both'
 cp case/images/2.round.jpg case/images/2.plain.jpg
 cp case/images/2.round.jpg case/images/2.round.square.jpg
@@ -110,20 +101,8 @@ grep -aqF "amp: image 'images/2.plain.jpg': its path holds 0 of the labels, but 
 png=$BUILD_DIR/bin/shapes
 [ ! -x "$png" ] || "$png" --out shapes --train 1 --valid 1 --size 64 --seed 5 > shapes.log 2>&1 ||
     fail "$(cat shapes.log)"
-jpeg() { # 24x16 pixels, 701 bytes
-    base64 -d <<'END'
-/9j/4AAQSkZJRgABAQAAAQABAAD/2wCEAAYEBQYFBAYGBQYHBwYIChAKCgkJChQODwwQFxQYGBcUFhYaHSUfGhsjHBYWICwgIyYnKSopGR8tMC
-0oMCUoKSgBBwcHCggKEwoKEygaFhooKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKP/AABEIABAAGAMB
-EQACEQEDEQH/xAGiAAABBQEBAQEBAQAAAAAAAAAAAQIDBAUGBwgJCgsQAAIBAwMCBAMFBQQEAAABfQECAwAEEQUSITFBBhNRYQcicRQygZGhCC
-NCscEVUtHwJDNicoIJChYXGBkaJSYnKCkqNDU2Nzg5OkNERUZHSElKU1RVVldYWVpjZGVmZ2hpanN0dXZ3eHl6g4SFhoeIiYqSk5SVlpeYmZqi
-o6Slpqeoqaqys7S1tre4ubrCw8TFxsfIycrS09TV1tfY2drh4uPk5ebn6Onq8fLz9PX29/j5+gEAAwEBAQEBAQEBAQAAAAAAAAECAwQFBgcICQ
-oLEQACAQIEBAMEBwUEBAABAncAAQIDEQQFITEGEkFRB2FxEyIygQgUQpGhscEJIzNS8BVictEKFiQ04SXxFxgZGiYnKCkqNTY3ODk6Q0RFRkdI
-SUpTVFVWV1hZWmNkZWZnaGlqc3R1dnd4eXqCg4SFhoeIiYqSk5SVlpeYmZqio6Slpqeoqaqys7S1tre4ubrCw8TFxsfIycrS09TV1tfY2dri4+
-Tl5ufo6ery8/T19vf4+fr/2gAMAwEAAhEDEQA/AOa0z/klmh/9gbWP/REVAG74m/5F2H/sDad/6cTQBueJv+Rjh/7DWnf+m40AcNpn/JLND/7A
-2sf+iIqAN3xN/wAi7D/2BtO/9OJoA3PE3/Ixw/8AYa07/wBNxoA//9k=
-END
-}
-jpeg > small.jpg
+. "$SOURCE_DIR/tests/e2e/lib/turned_photos.bash"
+small_jpeg > small.jpg
 huge_png() { printf '\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\x01\0\0\0\x01\0\0\0\x08\x02\0\0\0\0\0\0\0'; }
 
 # Half of the images are made bad by the function $put, so that a short training meets them.
@@ -148,16 +127,22 @@ no_rows() {
 }
 header() { head -c 200 small.jpg > "$1"; }
 noise() { { head -c 160 small.jpg; head -c 2000 "$DARKNET"; } > "$1"; }
-half_jpeg() { head -c 650 small.jpg > "$1"; }
+half_jpeg() { head -c -20 small.jpg > "$1"; }
 gif() {
     { printf 'GIF89a\x02\xff\x02\xdb\x91\0\0\0\0\0\xff\xff\xff\xff\0\0\0\xff\0'
       printf '\x2c\0\0\0\0\x02\0\x02\0\0\x02\x03\x44\x02\x05\0\x3b'; } > "$1"
 }
 pic() { { printf 'S\x80\xf64'; head -c 84 /dev/zero; printf 'PICT\0\x06\0\x05'; head -c 100 /dev/zero; } \
     > "$1"; }
-# the first Huffman table of small.jpg: its sixteen sizes are at 178, its values at 194
-codes() { { head -c 194 small.jpg; head -c 12 /dev/zero | tr '\0' '\377'; tail -c +207 small.jpg; } > "$1"; }
-sizes() { { head -c 178 small.jpg; head -c 16 /dev/zero | tr '\0' '\377'; tail -c +195 small.jpg; } > "$1"; }
+# The first Huffman table of small.jpg: its sixteen sizes, and behind them its values.
+table=$(($(LC_ALL=C grep -obUaP '\xff\xc4' small.jpg | head -n 1 | cut -d: -f1) + 5))
+bad_bytes() { # bad_bytes <from> <count> <file>: small.jpg with 255 there
+    { head -c $1 small.jpg
+      head -c $2 /dev/zero | tr '\0' '\377'
+      tail -c +$(($1 + $2 + 1)) small.jpg; } > "$3"
+}
+sizes() { bad_bytes $table 16 "$1"; }
+codes() { bad_bytes $((table + 16)) 3 "$1"; }
 link() { ln -s "$(basename "$1")" "$1"; }
 fifo() { mkfifo "$1"; }
 device() { ln -s /dev/zero "$1"; }
@@ -172,11 +157,11 @@ for kind in detector classifier; do
         goes_on 1 'amp: unreadable images: 4; replaced by others'
         [ "$(grep -ac 'cannot be read (.*); another is used instead$' err)" = 4 ] ||
             complain 'not named once each'
-        cp $last again.weights
-        rm -r case/backup && mkdir case/backup
-        goes_on 1 'amp: unreadable images: 4; replaced by others'
-        cmp -s again.weights $last || complain '-seed 3 twice, and other weights'
     done
+    cp $last again.weights
+    rm -r case/backup && mkdir case/backup
+    goes_on 1 'amp: unreadable images: 4; replaced by others'
+    cmp -s again.weights $last || complain '-seed 3 twice, and other weights'
     fresh $kind 'all images bad'
     for image in case/images/*; do text "$image"; done
     refused "amp: none of the 8 images of the training list can be read; the first is 'images/1."
@@ -210,14 +195,6 @@ fresh detector 'no label files'
 rm case/labels/*
 no_label='.txt: cannot read this label file: No such file or directory'
 refused "$no_label; an image without objects needs an empty one"
-fresh classifier 'tags that are FIFOs'
-echo 'tag=1' >> case/tiny.data
-mkdir case/labels && mkfifo case/labels/{1..8}.{round,square}.txt
-refused '.txt: not a regular file, which lists and labels must be'
-fresh classifier 'tags that are none'
-echo 'tag=1' >> case/tiny.data
-mkdir case/labels && echo '0 -100000000 1 100000000' | tee case/labels/{1..8}.{round,square}.txt > /dev/null
-goes_on 0 'left out'
 fresh detector 'images whose labels Darknet does not find'
 for i in 1 2 3 4 5 6 7 8; do mv case/images/$i.jpg case/images/$i.bmp; done
 sed -i s/jpg/bmp/ case/train.txt
@@ -279,37 +256,10 @@ if [ -z "${SANITIZERS:-}" ]; then # they take more of the stack
         < /dev/null || status=$?
     [ $status = 0 ] && [ -s $last.amp ] || complain "status $status"
 fi
-cat > no_files.c <<'END'
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-FILE *fopen(const char *name, const char *mode)
-{
-    FILE *(*real)(const char *, const char *);
-    *(void **)&real = dlsym(RTLD_NEXT, "fopen");
-    if (strstr(name, "images/1")) fprintf(stderr, "opened %s\n", name);
-    if (!strstr(name, "images/3")) return real(name, mode);
-    errno = EMFILE;
-    return NULL;
-}
-END
-cc -shared -fPIC no_files.c -o no_files.so -ldl
-fresh detector 'too many open files'
-status=0
-( cd case
-  preloaded ../no_files.so "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 ) \
-    > out 2> err < /dev/null || status=$?
-[ $status = 0 ] && grep -aqF "image 'images/3.jpg' cannot be read (Too many open files); another is" err ||
-    complain "status $status"
-( cd case && preloaded ../no_files.so "$DARKNET" amp valid tiny.data tiny.cfg backup/tiny_final.weights ) \
-    > out 2> err < /dev/null || true
-[ "$(grep -ac '^opened images/1.jpg' err)" = 1 ] || complain 'an image is not read with one fopen'
 fresh detector 'a folder instead of the lock'
 mkdir case/backup/.tiny.lock
 goes_on 1 'amp: backup/.tiny.lock cannot be locked: Is a directory; make sure that no other training saves'
-for command in 'check tiny.cfg' 'plan tiny.cfg' version; do
+for command in 'check tiny.cfg' version; do
     status=0
     ( cd case && "$DARKNET" amp $command > /dev/full 2> ../err ) || status=$?
     [ $status = 1 ] && tail -n 1 err | grep -q '^amp: cannot write what this command prints: ' ||
@@ -327,7 +277,6 @@ goes_on 1 'amp: the .data file has classes = 80, but the network 2: it is traine
 fresh detector 'nothing wrong'
 goes_on 0 'random'
 cp case/backup/tiny_final.weights good.weights
-size=$(stat -c %s good.weights)
 ( cd case && "$DARKNET" partial tiny.cfg ../good.weights ../first.weights 2 &&
     "$DARKNET" partial tiny.cfg ../good.weights ../most.weights 7 ) \
     > out 2> err < /dev/null || fail "partial: $(tail -n 2 err)"
@@ -341,35 +290,16 @@ for kind in detector classifier; do # ... that have seen all steps
     train $kind seen.weights -amp fp32 -seed 3 -clear
     grep -aq '^1[:,] ' out && ! grep -aq 'nothing is left' err || complain 'with -clear'
 done
-weights() { # weights <name> <what is said>
-    fresh detector "weights: $1"
-    mv bad.weights case/ 2> /dev/null || true
-    refused "$2" bad.weights
-    [ ! -f case/bad.weights ] || refused "$2" bad.weights -clear
-}
-head -c $((size - 4)) good.weights > bad.weights
-weights 'cut at the end' 'amp: bad.weights: '
-for edit in 'classes=4 27' 'classes=1 18'; do # of the same network, but for other classes
-    fresh detector "training with $edit"
-    sed -i "s/classes=2/${edit% *}/; s/filters=21/filters=${edit#* }/" case/tiny.cfg
-    for i in 1 2 3 4 5 6 7 8; do echo '0 .5 .5 .2 .2' > case/labels/$i.txt; done
-    goes_on 0 'left out'
-    cp $last bad.weights
-    weights "of a network with $edit" 'weights of another network?'
-done
-# as long as ours, but other numbers: first weights, where variances would be
-{ head -c 20 good.weights; tail -c 2000 good.weights; tail -c $((size - 2020)) good.weights; } > bad.weights
-[ "$(stat -c %s bad.weights)" = "$size" ] || fail 'the script'
-weights 'of the same length' 'amp: bad.weights: '
+fresh detector 'weights that are cut'
+head -c -4 good.weights > case/bad.weights
+refused 'amp: bad.weights: ' bad.weights
+refused 'amp: bad.weights: ' bad.weights -clear
 for first in first:2 most:7; do # darknet53.conv.74 and its like
     fresh detector "weights of the first layers: $first"
     cp ${first%:*}.weights case/some.weights
     goes_on 1 "amp: some.weights holds the weights of layers 0 to" some.weights
     goes_on 1 "amp: some.weights holds the weights of layers 0 to" some.weights -clear
 done
-fresh detector 'whole weights'
-cp good.weights case/
-goes_on 0 'amp: good.weights' good.weights -clear
 
 # ---- where to write ----
 

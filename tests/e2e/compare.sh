@@ -7,7 +7,6 @@ export OMP_NUM_THREADS=1
 iterations=20 long=100
 cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/hold_trap.c" -o hold_trap.so
 
-mkdir -p pictures
 tiny_training
 sed -i 's/^learning_rate=.*/learning_rate=0.0001/; s/^steps=.*/steps=150/' tiny.cfg
 
@@ -53,7 +52,7 @@ trainings_are_those_of_their_commands() { # <report> <kind> <what to begin with>
         mkdir hand
         cp -r $report hand/
         (cd hand && rm -r $here/backup/* $here/steps.csv &&
-            cp -r ../backup ../*.txt ../*.names ../images ../labels ../pictures . &&
+            cp -r ../backup ../*.txt ../*.names ../images ../labels . &&
             "$DARKNET" $kind train $here/run.data $here/*.cfg $begin -amp ${dtype/stock/off} \
                 -seed ${run#*-seed} -log $here/steps.csv > hand.out 2>&1) ||
             fail "$name: $(tail -n 3 hand/hand.out)"
@@ -65,27 +64,22 @@ a_detector() {
     name='a detector'
     compare 0 tiny.data tiny.cfg -dtypes fp32,bf16 -seeds 2 -iters $iterations -report two
     check_report two
+    holds out '^bf16  *\(as good\|worse\|cannot tell\|–\)  .*  cannot tell  '
+    [ "$(grep -c '^fp32 .* %\|^bf16 .* %' out)" = 2 ] || fail "$name: no table: $(cat out)"
     all_begin_alike two 1 fp32 bf16
     all_begin_alike two 2 fp32 bf16
     trainings_are_those_of_their_commands two detector '' fp32-seed1 bf16-seed1 fp32-seed2 bf16-seed2
     # and of the command without what compare adds
-    sed "s/^max_batches=.*/max_batches=$iterations/" tiny.cfg > plain.cfg
-    "$DARKNET" detector train tiny.data plain.cfg -amp bf16 -seed 2 > /dev/null 2>&1
+    edit plain "s/^max_batches=.*/max_batches=$iterations/"
+    succeeds "$DARKNET" detector train tiny.data plain.cfg -amp bf16 -seed 2
     cmp backup/plain_final.weights two/runs/bf16-seed2/backup/tiny_final.weights ||
         fail "$name: not what a plain training gives"
-    ! cmp -s two/runs/bf16-seed1/backup/tiny_final.weights two/runs/bf16-seed2/backup/tiny_final.weights ||
-        fail "$name: seeds are all one"
-    ! cmp -s two/runs/fp32-seed1/backup/tiny_final.weights two/runs/bf16-seed1/backup/tiny_final.weights ||
-        fail "$name: dtypes are all one"
-    grep -q '^bf16  *\(as good\|worse\|cannot tell\|–\)  .*  cannot tell  ' out ||
-        fail "$name: no verdict: $(cat out)"
-    [ "$(grep -c '^fp32 .* %\|^bf16 .* %' out)" = 2 ] || fail "$name: no table: $(cat out)"
-    "$DARKNET" detector map two/runs/fp32-seed1/run.data tiny.cfg \
-        two/runs/fp32-seed1/backup/tiny_final.weights -amp fp32 > map.out 2> /dev/null
-    mine=$(sed -n 's/^score mAP@0.5 //p' two/runs/fp32-seed1/result.txt)
-    awk -v a="$mine" -v b="$(sed -n 's/.*(mAP@0.50) = \([0-9.]*\),.*/\1/p' map.out)" \
-        'BEGIN { d = a - b; exit !(d * d < 1e-12) }' ||
-        fail "$name: its mAP is $mine, that of detector map $(grep mAP@0.50 map.out)"
+    [ "$(cksum two/runs/*/backup/tiny_final.weights | cut -d ' ' -f 1 | sort -u | wc -l)" = 4 ] ||
+        fail "$name: dtypes or seeds are all one"
+    local run=two/runs/fp32-seed1 mine
+    succeeds "$DARKNET" detector map $run/run.data tiny.cfg $run/backup/tiny_final.weights -amp fp32
+    mine=$(printf %.6f "$(sed -n 's/^score mAP@0.5 //p' $run/result.txt)")
+    holds out "(mAP@0.50) = $mine,"
 }
 
 # Same weights, same images: the first loss is the same but for rounding.
@@ -121,7 +115,7 @@ more_of_the_same_keeps_what_is_there() {
     [ "$(cd two/runs && find . -path './[bf]*-seed[12]/*' -name '*.weights' -printf '%p %i %T@\n' | sort)" = \
         "$before" ] ||
         fail "$name: what was there was trained again"
-    grep -q '; there already: 4$' err || fail "$name: $(head -n 2 err)"
+    holds err '; there already: 4$'
     [ -s two/runs/stock-seed3/backup/tiny_final.weights ] || fail "$name: stock was not trained"
     trainings_are_those_of_their_commands two detector '' stock-seed3
     name='all is there'
@@ -143,8 +137,7 @@ seeds_are_added_until_a_loss_is_settled() {
     score bf16-seed1 0.9
     score bf16-seed2 0.1
     compare 0 tiny.data tiny.cfg -dtypes fp32,bf16 -iters $iterations -report two -until 1 -seeds 4
-    grep -q '^amp: 3 seeds do not settle it (-until 1): continuing to 4 of at most 4' err ||
-        fail "$name: $(grep seeds err)"
+    holds err '^amp: 3 seeds do not settle it (-until 1): continuing to 4 of at most 4'
     [ -s two/runs/bf16-seed4/backup/tiny_final.weights ] || fail "$name: no fourth seed"
     [ ! -e two/runs/bf16-seed5 ] || fail "$name: more than were allowed"
     grep -q '^bf16  *cannot tell  ' out && grep -q ' 97.5 % intervals of the differences ' out ||
@@ -165,11 +158,6 @@ validation_alone_is_repeated() {
     tail -n 1 err | grep -q 'trainings failed; bf16, seed 1: ' || fail "$name: $(tail -n 1 err)"
     before=$(stat -c %i unseen/runs/bf16-seed1/backup/tiny_final.weights)
     for i in 3 4; do cp images/$i.jpg images/v$i.jpg; done
-    cc -shared -fPIC -o killed.so "$SOURCE_DIR/tests/e2e/lib/kill_valid.c"
-    status_of preloaded killed.so "$DARKNET" amp compare two.data tiny.cfg -dtypes bf16 -seeds 1 \
-        -iters $iterations -report unseen
-    [ $status = 1 ] && grep -q "seed 1: validation was killed by signal 9 (Killed); see unseen/" err ||
-        fail "$name: $(tail -n 1 err)"
     compare 0 two.data tiny.cfg -dtypes bf16 -seeds 1 -iters $iterations -report unseen
     [ "$(stat -c %i unseen/runs/bf16-seed1/backup/tiny_final.weights)" = $before ] ||
         fail "$name: trained again"
@@ -180,7 +168,7 @@ validation_alone_is_repeated() {
 one_after_the_other_trains_the_same() {
     name='-sequential'
     compare 0 tiny.data tiny.cfg -dtypes fp32,bf16 -seeds 1 -iters $iterations -report sequence -sequential
-    grep -q '^Speeds: not all dtypes of a seed trained at the same time' out || fail "$name: $(cat out)"
+    holds out '^Speeds: not all dtypes of a seed trained at the same time'
     same_runs two sequence fp32-seed1 bf16-seed1
 }
 
@@ -221,8 +209,8 @@ interrupted_and_gone_on_with_it_is_the_same() {
     end_it INT
     [ $status = 130 ] || fail "$name: status $status: $(tail -n 3 err)"
     check_report broken
-    grep -q 'interrupted; to continue' err || fail "$name: $(tail -n 2 err)"
-    grep -q '^Interrupted: ' out || fail "$name: $(cat out)"
+    holds err 'interrupted; to continue'
+    holds out '^Interrupted: '
     [ ! -e broken/runs/bf16-seed1/backup/tiny_final.weights ] || fail "$name: nothing was interrupted"
     [ -e broken/runs/bf16-seed1/backup/tiny.backup ] || fail "$name: no backup to go on from"
     name='SIGKILL'
@@ -251,9 +239,9 @@ one_of_two_fails() { # one_of_two_fails <dtype> <why> <.data> <.cfg>: the other 
     tail -n 1 err | grep -q "^amp compare: 1 of 2 trainings failed; $1, seed 1: $2" ||
         fail "$name: $(tail -n 2 err)"
     local result=failed/runs/$1-seed1/result.txt
-    grep -q '^state failed' $result || fail "$name: $(cat $result)"
+    holds $result '^state failed'
     grep -q '^state done' failed/runs/fp32-seed1/result.txt || fail "$name: fp32 is not done"
-    grep -q "^$1: seed 1 failed: $2" out || fail "$name: $(cat out)"
+    holds out "^$1: seed 1 failed: $2"
 }
 
 # A static loss scale that fp16 cannot hold: each of its steps is skipped, and its training ends. An image
@@ -270,20 +258,7 @@ a_dtype_that_fails_leaves_the_others() {
 
 a_classifier() {
     name='a classifier'
-    local kind i
-
-    : > pictures.txt
-    for i in 1 2 3 4 5 6; do
-        for kind in red blue; do
-            [ $kind = red ] && colour='\360\40\30' || colour='\30\40\360'
-            { printf 'P6\n16 16\n255\n'; for j in $(seq 256); do printf "$colour"; done; } \
-                > pictures/${kind}_$i.ppm
-            echo "pictures/${kind}_$i.ppm" >> pictures.txt
-        done
-    done
-    printf '%s\n' red blue > pictures.names
-    printf '%s\n' classes=2 train=pictures.txt valid=pictures.txt labels=pictures.names backup=backup top=1 \
-        > pictures.data
+    two_kinds
     layers > kind.cfg <<'CFG'
 [net] batch=4 subdivisions=2 width=16 height=16 channels=3 learning_rate=0.02 max_batches=60
 [convolutional] filters=8 size=3 stride=2 pad=1 activation=leaky
@@ -291,10 +266,10 @@ a_classifier() {
 [avgpool]
 [softmax]
 CFG
-    compare 0 pictures.data kind.cfg -dtypes fp32,bf16 -seeds 2 -iters $iterations -report kinds
+    compare 0 kinds.data kind.cfg -dtypes fp32,bf16 -seeds 2 -iters $iterations -report kinds
     check_report kinds
     trainings_are_those_of_their_commands kinds classifier '' bf16-seed1 fp32-seed2
-    grep -q 'top-1' out || fail "$name: $(cat out)"
+    holds out 'top-1'
 }
 
 refused() { # refused <what its line says> <arguments...>
@@ -309,8 +284,6 @@ refused() { # refused <what its line says> <arguments...>
     [ ! -s out ] || fail "$name: printed $(head -n 1 out)"
     [ ! -e none ] || fail "$name: left behind $(find none | tr '\n' ' ')"
 }
-
-edit() { sed "$2" tiny.cfg > $1.cfg; } # edit <name> <sed script>
 
 bad_input_is_one_line_and_leaves_nothing() {
     edit broken 's/^filters=21/filters=20/'
@@ -341,16 +314,13 @@ bad_folders_are_one_line() {
     : > file
     name='a file in the place of the folder'
     compare 1 tiny.data tiny.cfg -report file
-    grep -q '^amp compare: file: ' err || fail "$name: $(tail -n 1 err)"
+    holds err '^amp compare: file: '
     name='a folder in none'
     compare 1 tiny.data tiny.cfg -report no/such/folder
-    grep -q '^amp compare: no/such/folder: ' err || fail "$name: $(tail -n 1 err)"
+    holds err '^amp compare: no/such/folder: '
     name='a blank'
     compare 1 tiny.data tiny.cfg -report 'my report'
     [ ! -e 'my report' ] && grep -q 'blank' err || fail "$name: $(tail -n 1 err)"
-    name='a long name'
-    compare 1 tiny.data tiny.cfg -report $(printf 'r%.0s' $(seq 240))
-    grep -q 'room for a name of 256 bytes' err || fail "$name: $(tail -n 1 err)"
     name='a folder of somebody else'
     mkdir -p theirs/runs
     compare 1 tiny.data tiny.cfg -report theirs
@@ -359,7 +329,7 @@ bad_folders_are_one_line() {
         name='a folder that is write-protected'
         mkdir -m 555 protected
         compare 1 tiny.data tiny.cfg -report protected
-        grep -q '^amp compare: protected.*ermission' err || fail "$name: $(tail -n 1 err)"
+        holds err '^amp compare: protected.*ermission'
     fi
 }
 
@@ -369,7 +339,7 @@ other_settings_are_one_line_that_names_them() {
         local text=$1 before=$(find two | sort)
         shift
         compare 1 "$@" -report two
-        grep -q "^amp compare: two: .*$text" err || fail "$name: $(tail -n 1 err)"
+        holds err "^amp compare: two: .*$text"
         [ "$(find two | sort)" = "$before" ] || fail "$name: something was changed"
     }
     other 'not with -iters 9;' tiny.data tiny.cfg -iters 9

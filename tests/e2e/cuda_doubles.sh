@@ -21,10 +21,8 @@ train() { # train <name> <program> <arguments...>
 on_both() { # on_both <dtype> <how far losses may differ, as a part of them>
     train $1.cuda "$on_doubles" detector train tiny.data tiny.cfg -amp $1 -seed 7
     train $1.cpu "$DARKNET" detector train tiny.data tiny.cfg -amp $1 -seed 7
-    grep -q "^amp: $1 on GPU 0: " $1.cuda.err ||
-        fail "$1: not the CUDA backend: $(grep '^amp: ' $1.cuda.err | head -n 1)"
-    grep -q '^doubles: [1-9][0-9]* kernels, [1-9][0-9]* convolutions, .* 0 faults$' $1.cuda.err ||
-        fail "$1: $(tail -n 1 $1.cuda.err)"
+    holds $1.cuda.err "^amp: $1 on GPU 0: "
+    holds $1.cuda.err '^doubles: [1-9][0-9]* kernels, [1-9][0-9]* convolutions, .* 0 faults$'
     [ "$(wc -l < $1.cuda.losses)" = 8 ] || fail "$1: 8 steps gave $(wc -l < $1.cuda.losses) losses"
     paste $1.cuda.losses $1.cpu.losses | awk -v most=$2 '
         { away = ($1 - $2) / $2; if (away < 0) away = -away }
@@ -41,18 +39,16 @@ on_both bf16 0.02
 
 # The scale is too high at first: the steps that overflow are skipped, and those after are good.
 train dynamic "$on_doubles" detector train tiny.data dynamic.cfg -amp fp16 -seed 7
-grep -q '^amp: summary dtype=fp16 steps=8 skipped=[1-9]' dynamic.err ||
-    fail "dynamic: $(grep '^amp: summary' dynamic.err)"
+holds dynamic.err '^amp: summary dtype=fp16 steps=8 skipped=[1-9]'
 
 # A bug report names the GPU, CUDA, its driver and the libraries.
-"$on_doubles" amp version > out 2> err || fail "amp version: $(tail -n 1 err)"
+succeeds "$on_doubles" amp version
 tr '\n' ' ' < out | grep -q 'GPU 0: .* CUDA [0-9.]* (driver for [0-9.]*), cuDNN [0-9.]*, cuBLAS' ||
     fail "amp version does not describe the GPU: $(cat out)"
 
 # On a GPU `amp bench` tells where the time goes there.
 if command -v python3 > /dev/null; then
-    AMP_DOUBLE_GPU_TAKES=20 "$on_doubles" amp bench tiny.cfg -dtypes bf16 -iters 1 -json bench.json \
-        > out 2> err || fail "amp bench: $(tail -n 3 err)"
+    AMP_DOUBLE_GPU_TAKES=20 succeeds "$on_doubles" amp bench tiny.cfg -dtypes bf16 -iters 1 -json bench.json
     grep -q "^where bf16's time goes on the GPU: " out &&
         grep -q '^convolutional  *conv_forward  *[0-9]' out ||
         fail "amp bench says not where the time goes: $(cat out)"

@@ -26,9 +26,9 @@ results=here/gpu/logs/results.jsonl summary=here/out/summary.txt
 ! grep '"kind":"stage"' $results | grep -v '"status":"passed"' |
     grep -v '"stage":"\(plans\|shapes\|compute-sanitizer\)","status":"skipped"' || fail 'the stages above'
 [ "$(grep -c '"status":"passed"' $results)" -ge 28 ] || fail "$(cat $summary)"
-grep -q '^selftest  *passed' $summary || fail "selftest: $(cat $summary)"
+holds $summary '^selftest  *passed'
 [ "$(grep -c '^AMP \(fp32\|fp16\|bf16\)  .*[0-9]$' $summary)" = 22 ] || fail "tables: $(cat $summary)"
-grep -q '^convolutional: conv_forward  *[0-9]' $summary || fail "no times of operations: $(cat $summary)"
+holds $summary '^convolutional: conv_forward  *[0-9]'
 tar -xzf here/out/logs.tar.gz
 [ "$(grep -c '^  \(fp32\|bf16\|fp16\)  *same ' logs/selftest.log)" = 9 ] || fail "$(cat logs/selftest.log)"
 ! grep -L '"losses"' logs/bench_*.jsonl | grep . || fail 'no losses in those'
@@ -38,33 +38,26 @@ tar -xzf here/out/logs.tar.gz
 ends() {
     local machine=$1 said=$2 command
     for command in 'amp selftest' 'amp version' 'detector train tiny.data tiny.cfg' 'imtest dog.jpg'; do
-        status=0
-        AMP_DOUBLE_GPU=$machine "$gpu_double" $command > out 2> err || status=$?
+        AMP_DOUBLE_GPU=$machine status_of "$gpu_double" $command
         [ $status = 1 ] && [ "$(cat out err | wc -l)" = 1 ] && grep -q "$said" err ||
             fail "$machine: $command: status $status: $(cat out err)"
     done
-}
-run_ends() { # run_ends <machine> <what is said>: in run.sh, once
-    AMP_DOUBLE_GPU=$1 rehearse 1
-    grep -q "^the GPU  *failed .*$2" $summary && [ "$(grep -c failed $summary)" = 2 ] &&
-        ! grep -q '^selftest' $summary || fail "$1: $(cat $summary)"
 }
 tiny_training
 ends no-gpu 'cudaErrorNoDevice.*: check that nvidia-smi lists one and CUDA_VISIBLE_DEVICES'
 ends old-driver 'cudaErrorInsufficientDriver.*: install a newer driver (.*), or build with an older CUDA'
 ends taken 'cudaErrorDevicesUnavailable.*: another program has exclusive use of the GPU; nvidia-smi shows it'
 ends other-gpus 'cudaErrorNoKernelImageForDevice.*: this program was built for other GPUs; add this one '
-run_ends old-driver cudaErrorInsufficientDriver
-run_ends taken cudaErrorDevicesUnavailable
-status=0
-"$gpu_double" amp selftest -i 3 > out 2> err || status=$?
-[ $status = 1 ] && grep -q 'cudaErrorInvalidDevice.*: -i and -gpus number the GPUs' err ||
-    fail "-i 3: status $status: $(cat err)"
-
-status=0
-"$gpu_double" amp selftest -gpus 0,3 > out 2> err || status=$?
-[ $status = 1 ] && grep -q cudaErrorInvalidDevice err || fail "-gpus 0,3: status $status: $(cat err)"
-AMP_DOUBLE_GPU=no-gpu "$gpu_double" amp check tiny.cfg -i -1 > out 2> err || fail "-i -1: $(cat err)"
+# In run.sh, once.
+AMP_DOUBLE_GPU=taken rehearse 1
+grep -q '^the GPU  *failed .*cudaErrorDevicesUnavailable' $summary && [ "$(grep -c failed $summary)" = 2 ] &&
+    ! grep -q '^selftest' $summary || fail "taken: $(cat $summary)"
+for gpus in '-i 3' '-gpus 0,3'; do
+    status_of "$gpu_double" amp selftest $gpus
+    [ $status = 1 ] && grep -q 'cudaErrorInvalidDevice.*: -i and -gpus number the GPUs' err ||
+        fail "$gpus: status $status: $(cat err)"
+done
+AMP_DOUBLE_GPU=no-gpu succeeds "$gpu_double" amp check tiny.cfg -i -1
 
 # The scripts, before they build anything.
 for case in 'no-gpu/No devices were found' \
@@ -81,23 +74,21 @@ if ! command -v nvidia-smi > /dev/null; then
         fail "no nvidia-smi: status $status: $(cat said)"
 fi
 DRIVER_CUDA=9.2 rehearse 2
-grep -q '^  a driver for CUDA [0-9.]*, which nvcc is of (this one, 0.0, is for 9.2), or an older' said ||
-    fail "an old driver: $(cat said)"
+holds said '^  a driver for CUDA [0-9.]*, which nvcc is of (this one, 0.0, is for 9.2), or an older'
 AMP_DOUBLE_GPU=1.3 rehearse 2
-grep -q '^  an nvcc that knows compute capability 1.3' said || fail "an old GPU: $(cat said)"
+holds said '^  an nvcc that knows compute capability 1.3'
 
 # ---- machines that it computes on, with something to say ----
 AMP_DOUBLE_GPU=full rehearse 0 --limit 0
-grep -q '^Note: another program is on this GPU .*: 2048 MiB of 81920 MiB are free' $summary ||
-    fail "$(cat $summary)"
+holds $summary '^Note: another program is on this GPU .*: 2048 MiB of 81920 MiB are free'
 AMP_DOUBLE_GPU=mig rehearse 0 --limit 0
-grep -q '^Note: MIG is enabled: CUDA computes on a part of this GPU' $summary || fail "$(cat $summary)"
+holds $summary '^Note: MIG is enabled: CUDA computes on a part of this GPU'
 AMP_DOUBLE_GPU=mig "$on_doubles" amp version > out 2> err
-grep -q 'MIG 1g.10gb (compute capability 9.0, 9984 MiB)' out || fail "mig: $(cat out)"
+holds out 'MIG 1g.10gb (compute capability 9.0, 9984 MiB)'
 AMP_DOUBLE_GPU=6.1 "$on_doubles" amp version > out 2> err
 tr -s ' \n' ' ' < out | grep -q 'bf16 needs a GPU of compute capability 8.0 .*: set dtype=fp16 or dtype=' ||
     fail "6.1: $(cat out)"
-AMP_DOUBLE_GPU=7.5 "$on_doubles" amp selftest > out 2> err || fail "7.5: $(tail -n 3 err)"
+AMP_DOUBLE_GPU=7.5 succeeds "$on_doubles" amp selftest
 [ "$(grep -c '^  bf16   not compared  *bf16 needs a GPU of compute capability 8.0' out)" = 3 ] &&
     [ "$(grep -c '^  fp16   same ' out)" = 3 ] || fail "7.5: $(cat out)"
 # What needs more than the 2 GB that others leave is refused before anything is trained, and leaves nothing.
@@ -108,9 +99,8 @@ layers > large.cfg << 'END'
 [convolutional] filters=30 size=1 stride=1 activation=linear
 [yolo] anchors=4,5,8,8,12,14 mask=0,1,2 classes=5 num=3
 END
-status=0
-AMP_DOUBLE_GPU=full AMP_SELF_CHECK=0 AMP_CUDA_TUNE=0 timeout 300 \
-    "$on_doubles" detector train tiny.data large.cfg -amp fp16 > out 2> err || status=$?
+AMP_DOUBLE_GPU=full AMP_SELF_CHECK=0 AMP_CUDA_TUNE=0 \
+    status_of timeout 300 "$on_doubles" detector train tiny.data large.cfg -amp fp16
 [ $status = 1 ] && grep -v '^doubles: ' err | tail -n 1 |
     grep -q 'no memory for [0-9]* MiB of .*: [0-9]* of 81920 MiB of GPU 0 are free; use about [0-9]* times' &&
     [ -z "$(ls backup)" ] || fail "full: status $status: $(tail -n 3 err)"

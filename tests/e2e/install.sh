@@ -47,12 +47,9 @@ completes() { # completes <expected> <words...>: the last one is being typed
     [ "${COMPREPLY[*]}" = "$expected" ] || fail "bash completes '$*' by: ${COMPREPLY[*]}, not by: $expected"
 }
 . moved/share/bash-completion/completions/darknet-amp
-completes amp a
 completes "$(echo $verbs)" amp ''
-completes version amp ve
 completes -json amp plan my.cfg -js
 completes 'fp16 bf16 fp32' amp plan -dtype ''
-completes '' amp plan ''
 completes '' detector train ''
 
 command -v pkg-config > /dev/null || skip 'there is no pkg-config for the second half of this test'
@@ -115,11 +112,8 @@ int main(void)
         if (amp_scaler_update(&scaler, found_inf[step]) != AMP_OK || scaler.scale != expected[step]) return 2;
         if (amp_scaler_inverse(&scaler) * expected[step] != 1) return 3;
     }
-    params.backoff_factor = 2;
-    if (amp_scaler_init(&scaler, &params, &error) != AMP_BAD_CONFIG || scaler.skipped != 1) return 4;
-    puts(error.message);
     volatile float subnormal = 1e-40f; /* the library leaves the processor's settings to the program */
-    if (subnormal * 2 == 0) return 6;
+    if (subnormal * 2 == 0) return 4;
     return amp_scaler_problem(&scaler) || amp_scaler_would_diverge(&scaler) ? 5 : 0;
 }
 END
@@ -127,8 +121,7 @@ cp scaler.c scaler.cpp
 for compiler in 'cc -std=c11 scaler.c' 'c++ -std=c++11 scaler.cpp'; do
     $compiler $SANITIZERS -Wall -Wextra -Wpedantic -Wconversion -Werror -o scaler \
         $(pkg-config --cflags --libs darknet-amp) 2> log || fail "$compiler: $(cat log)"
-    said=$(./scaler) || fail "$compiler: the scaler alone ends with status $?"
-    [ "$said" = 'GradScaler: backoff_factor is not between 0 and 1' ] || fail "$compiler: says $said"
+    ./scaler || fail "$compiler: the scaler alone ends with status $?"
 done
 
 # The package. (If cpack knew that the build is made by make, it would have it build all first.)

@@ -17,24 +17,20 @@ make -n | diff ../commands - || fail 'AMP=0 is not built as stock Darknet is'
 wants_onednn
 links_without_ofast
 [ "$(grep -c -- ' -Ofast .*-c ' ../log)" -gt 40 ] || fail 'make AMP=1 compiles without -Ofast'
-make -j"$(nproc)" OPTS=-O0 AMP_OPTS=-Og AMP=1 > ../log 2>&1 || fail "make AMP=1: $(tail -20 ../log)"
+makes AMP_OPTS=-Og
 cd ..
 tiny_training
-patched/darknet detector train tiny.data tiny.cfg -seed 1 > out 2> err ||
-    fail "make AMP=1, then train: $(tail -3 err)"
+succeeds patched/darknet detector train tiny.data tiny.cfg -seed 1
 [ -s backup/tiny_final.weights ] || fail 'make AMP=1, then train: no weights'
 
-# With OpenCV, where libopencv-dev is here. (make does not know that files which name it are others with it.)
+# With OpenCV, where libopencv-dev is here.
 pkg-config --exists opencv4 || exit 0
-grep -rl --include='*.c' --include='*.cpp' OPENCV patched/src patched/examples patched/amp | xargs touch
-make -C patched -j"$(nproc)" OPTS=-O0 AMP_OPTS=-Og AMP=1 OPENCV=1 > log 2>&1 ||
-    fail "make AMP=1 OPENCV=1: $(tail -20 log)"
+(cd patched && touch_opencvs && makes AMP_OPTS=-Og OPENCV=1)
 [ "$(ldd patched/darknet | grep -c opencv_imgcodecs)" = 1 ] || fail 'make OPENCV=1 without OpenCV'
 for cache in off ram; do
     rm -f backup/*
-    patched/darknet detector train tiny.data tiny.cfg -seed 1 -amp bf16 -cache $cache > out 2> err ||
-        fail "make AMP=1 OPENCV=1, then train: $(tail -3 err)"
+    succeeds patched/darknet detector train tiny.data tiny.cfg -seed 1 -amp bf16 -cache $cache
     mv backup/tiny_final.weights $cache.weights
 done
-grep -q 'cache=ram: 8 of 8 images were kept' err || fail "-cache ram: $(grep cache err)"
+holds err 'cache=ram: 8 of 8 images were kept'
 cmp off.weights ram.weights || fail 'with OpenCV -cache ram changes the weights'

@@ -9,7 +9,6 @@ tiny_training
 sed -i 's/max_batches=.*/max_batches=400/; s/^learning_rate=.*/learning_rate=0.0003/
     s/^burn_in=.*/burn_in=50/; s/^steps=.*/steps=300/; s/^jitter=.*/jitter=.05/
     s/^probability=.*/probability=.01/; /^angle\|^saturation\|^exposure\|^hue/d' tiny.cfg
-edit() { sed "$2" tiny.cfg > $1.cfg; } # edit <name> <sed script>: line 1 of tiny.cfg is its [net]
 edit short 's/max_batches=.*/max_batches=60/; s/^burn_in=.*/burn_in=10/'
 edit overflows '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=7\ngrowth_factor=64
     s/max_batches=.*/max_batches=60/; s/^burn_in=.*/burn_in=0/'
@@ -51,7 +50,6 @@ same_weights() {
 
 training_is_not_touched() {
     same_weights bf16 short.cfg 4 -amp bf16
-    same_weights fp32 short.cfg 4 -amp fp32
     same_weights 'fp16, with skipped steps' overflows.cfg 4
     grep -q '^amp: step after [1-9][0-9]* skipped' err || fail "$name: none was skipped: the test is broken"
     same_weights 'without AMP' short.cfg 4 -amp off
@@ -67,8 +65,7 @@ schedule_and_best() {
     train tiny.cfg -amp bf16 -map 20
     { seq 60 20 400; } | cmp - <(measured | cut -d' ' -f1) ||
         fail "$name: measured at $(measured | cut -d' ' -f1 | tr '\n' ' ')"
-    grep -q '^-map: mAP of 8 images every 20 iterations; next at iteration 60$' out ||
-        fail "$name: $(grep -a '^-map' out)"
+    holds out '^-map: mAP of 8 images every 20 iterations; next at iteration 60$'
     measured | while read -r iteration value; do
         case $iteration in 100 | 200 | 300 | 400) ;; *) continue ;; esac
         file=backup/tiny_$iteration.weights
@@ -102,8 +99,7 @@ best_outlives_a_stop() {
     cp backup/tiny_best.weights before.weights
     train tiny.cfg backup/tiny.backup -amp bf16 -map 20
     local every='mAP of 8 images every 20 iterations' next=$(((at + 10) / 20 * 20 + 20))
-    grep -q "^-map: $every, best = $best at iteration $at; next at iteration $next$" out ||
-        fail "$name: $(grep -a '^-map' out)"
+    holds out "^-map: $every, best = $best at iteration $at; next at iteration $next$"
     cmp before.weights backup/tiny_best.weights || fail "$name: the best weights were replaced"
     for file in tiny_map.csv tiny_best.weights tiny_final.weights tiny_final.weights.amp; do
         cmp whole/$file backup/$file || fail "$name: another $file"
@@ -133,8 +129,7 @@ patience_ends_a_training() {
     fresh
     train tiny.cfg -amp bf16 -map 20 -patience "$patience"
     [ "$(measured | tail -n 1 | cut -d' ' -f1)" = "$end" ] || fail "$name: ended at $(measured | tail -n 1)"
-    grep -q "^-patience $patience: .* is $patience measurements old: .* backup/tiny_best.weights$" err ||
-        fail "$name: $(tail -n 2 err)"
+    holds err "^-patience $patience: .* is $patience measurements old: .* backup/tiny_best.weights$"
     [ ! -e backup/tiny_final.weights ] && [ -f backup/tiny.backup.amp ] || fail "$name: $(ls backup)"
     cmp <(head -n "$(wc -l < backup/tiny_map.csv)" whole/tiny_map.csv) backup/tiny_map.csv ||
         fail "$name: measured otherwise than without"

@@ -53,14 +53,15 @@ refused 'classifier try prints' classifier try tiny.data class.cfg class.weights
 refused 'cuts the network to 2 of its' nightmare inner.cfg inner.weights images/1.jpg 1 -iters 1 -octaves 1
 
 # gcc's OpenMP, which oneDNN uses whatever has compiled the rest, reads its environment when it is loaded, and
-# says so each time.
+# says so each time. Only a command that computes for long is started again, for its threads.
 starts() { # starts <times> <arguments...>
     status_of env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT OMP_DISPLAY_ENV=verbose "$DARKNET" "${@:2}"
     [ "$(grep -c 'GOMP_SPINCOUNT =' err)" = $1 ] || fail "${*:2}: not started $1 times: $(cat err)"
 }
-starts 1 amp plan tiny.cfg
+for command in version 'clean tiny.cfg -' 'log none.csv' 'check tiny.cfg' 'plan tiny.cfg'; do
+    starts 1 amp $command
+done
 starts 1 detector train no.data tiny.cfg -amp off
 starts 2 detector train -clear no.data tiny.cfg -amp bf16
-grep -q '^no.data: cannot read the .data file' err ||
-    fail "a training started again lost its arguments: $(tail -n 1 err)"
+holds err '^no.data: cannot read the .data file'
 starts 2 amp bench -h

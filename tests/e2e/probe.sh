@@ -51,25 +51,19 @@ is() { # is <name> <word> <dtypes...>
     local name=$1 word=$2 dtype
     shift 2
     for dtype; do
-        grep -q "^  $dtype  *$word " $name.out ||
-            fail "$name: $dtype is not '$word': $(sed -n '/^  dtype/,$p' $name.out)"
+        holds $name.out "^  $dtype  *$word "
     done
 }
 good() { # good <name> <program> <data> <weights> [<layers of which stock loses a part of the delta>]
     compare "$1" "$2" "$3" kinds.cfg "$4"
     [ $status = 0 ] || fail "$1: status $status: $(tail -1 $1.err)"
-    grep -q '"fp32_is_stocks": true' $1.json || fail "$1: not stock's: $(tail -20 $1.out)"
+    holds $1.json '"fp32_is_stocks": true'
     # Half precision is nowhere further off than rounding explains, and nowhere as near as fp32.
     is $1 same fp32 bf16 fp16
     says $1 "(and $((${5:-2} - 1)) more) overwrites the delta of the layer before it"
     for dtype in fp32 bf16 fp16; do
         [ "$(sed -n "/^$dtype against/,/^$/p" $1.out | grep -c '^ *[0-9][0-9]* [a-z]* *|')" = 18 ] ||
             fail "$1: $dtype: not a row for each layer: $(cat $1.out)"
-    done
-    for dtype in bf16 fp16; do
-        sed -n "/^ \"$dtype\"/,/^ }/p" $1.json | awk -v dtype=$dtype '
-            /"gradient_error"/ && !n++ { sub(/,/, ""); e = $2 } END { exit !(e > 1e-5 && e < .5) }' ||
-            fail "$1: $dtype: the gradient's error: $(grep -m 3 gradient_error $1.json)"
     done
     [ "$(grep -c '<svg' $1.html) $(grep -c '</svg>' $1.html)" = '3 3' ] && grep -q '</html>' $1.html ||
         fail "$1: the page is not whole"
@@ -174,8 +168,7 @@ a_fault_is_named_by_its_layer
 on_doubles=$BUILD_DIR/tests/darknet-on-doubles
 if [ -x "$on_doubles" ]; then
     good doubles "$on_doubles" tiny.data learnt.weights
-    grep -q '^doubles: [1-9][0-9]* kernels, [1-9][0-9]* convolutions, .* 0 faults$' doubles.err ||
-        fail "doubles: $(tail -1 doubles.err)"
+    holds doubles.err '^doubles: [1-9][0-9]* kernels, [1-9][0-9]* convolutions, .* 0 faults$'
     faulty "$on_doubles" tiny.data choice 8 'layer 1 \[maxpool\], the delta that it passes to layer 0'
     drops_a_cast "$on_doubles" tiny.data
 fi
@@ -187,29 +180,6 @@ if [ -x "$ALEXEYAB" ]; then
     says alexeyab '(and 7 more) computes no gradient for its biases after batch norm on the CPU'
     faulty "$BUILD_DIR/tests/darknet-alexeyab-with-fault" tiny.data slope 12 'layer 2 \[[a-z]*\], .*'
     cmp learnt.weights kept.weights || fail 'weights were written to'
-    layers > sizes.cfg <<'END'
-[net] batch=8 subdivisions=2 width=32 height=32 channels=3 learning_rate=.002 max_batches=40
-[convolutional] filters=6 size=3 pad=1 activation=leaky
-[convolutional] filters=8 size=3 pad=1 activation=leaky
-[convolutional] filters=6 size=3 pad=1 activation=leaky
-[shortcut] from=1 activation=linear
-[convolutional] filters=21 size=1 activation=linear
-[yolo] mask=0,1,2 anchors=4,5,8,8,12,14 classes=2 num=3 jitter=.3 ignore_thresh=.7 truth_thresh=1
-END
-    compare sizes "$ALEXEYAB" tiny.data sizes.cfg
-    [ $status = 0 ] || fail "a shortcut of two sizes: status $status: $(tail -1 sizes.err)"
-    layers > shared.cfg <<'END'
-[net] batch=8 subdivisions=2 width=32 height=32 channels=3 learning_rate=.002 max_batches=40
-[convolutional] batch_normalize=1 filters=8 size=3 pad=1 activation=leaky
-[convolutional] batch_normalize=1 filters=8 size=3 pad=1 activation=leaky
-[convolutional] batch_normalize=1 filters=8 size=3 pad=1 activation=leaky share_index=1
-[convolutional] filters=21 size=1 activation=linear
-[yolo] mask=0,1,2 anchors=4,5,8,8,12,14 classes=2 num=3 jitter=.3 ignore_thresh=.7 truth_thresh=1
-END
-    compare shared "$ALEXEYAB" tiny.data shared.cfg
-    [ $status = 0 ] || fail "shared statistics: status $status: $(tail -1 shared.err)"
-    says shared 'layer 1 \[convolutional\] shares its batch'
-    says sizes 'adds a larger input in the wrong place from the second image on'
 fi
 
 # ---- what layers in fp32 bring ----
@@ -246,20 +216,6 @@ two_kinds
 { sed -n '1,/^$/p' tiny.cfg; printf \
     '[convolutional]\nfilters=2\nsize=1\nactivation=linear\n\n[avgpool]\n\n[softmax]\n'; } > classes.cfg
 succeeds "$DARKNET" amp probe kinds.data classes.cfg
-# Sums of 346112 numbers that cancel, which Darknet adds up one after the other: an average pool behind batch
-# norm, and the gradient behind the constant delta that it gives.
-long_sums_are_no_fault() {
-    layers > sums.cfg <<'END'
-[net] batch=2 subdivisions=1 width=416 height=416 channels=3 learning_rate=.001 max_batches=10
-[convolutional] batch_normalize=1 filters=2 size=1 activation=linear
-[avgpool]
-[softmax]
-END
-    compare sums "$DARKNET" kinds.data sums.cfg
-    [ $status = 0 ] || fail "sums that cancel: status $status: $(tail -1 sums.err)"
-    is sums same fp32
-}
-long_sums_are_no_fault
 
 # ---- bad input: one line, status 1, nothing written ----
 refuses() { # refuses <expression> <arguments...>

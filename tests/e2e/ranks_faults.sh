@@ -113,10 +113,9 @@ sed 's/valid=.*/valid=other.txt/' tiny.data > valid.data
 echo 'set -- "$1" detector train valid.data tiny.cfg -amp fp32 -seed 3 -map 1' > rank.1
 echo 'set -- "$@" -map 1' > rank.0
 refused 'rank 0 has a list of validation images with checksum .*, but rank 1 has a list of'
-train=(amp bench tiny.cfg)
-echo 'set -- "$@" -iters 5' > rank.1
+echo 'set -- "$1" amp bench tiny.cfg' > rank.0
+sed 's/$/ -iters 5/' rank.0 > rank.1
 refused 'rank 0 has the options tiny.cfg, but rank 1 has the options tiny.cfg -iters 5;'
-train=(detector train tiny.data tiny.cfg -amp fp32 -seed 3)
 echo "set -- $BUILD_DIR/bin/darknet"' detector train tiny.data tiny.cfg -amp fp32 -seed 3' > rank.1
 if ! ldd "$BUILD_DIR/bin/darknet" | grep -q libmpi; then
     refused '^rank 1: command line: a launcher started several copies of this program, which was built'
@@ -145,31 +144,28 @@ name='without AMP'
 start "$name" detector train tiny.data tiny.cfg -seed 3
 ends 1
 [ "$(grep -c 'a launcher started 2 copies of this program' err)" = 1 ] || fail "$name: $(cat err)"
-train+=(-gpus 0,1)
+echo 'set -- "$@" -gpus 0,1' | tee rank.0 > rank.1
 refused 'command line: -gpus 0,1: a launcher started 2 copies of this program, and each trains'
-unset 'train[-1]' 'train[-1]'
 
 # ---- ranks_share_the_memory_of_a_machine ----
 
 cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/memory_told.c" -o memory_told.so -ldl
 sed 's/^batch=.*/batch=64/; s/^subdivisions=.*/subdivisions=2/; s/max_batches=.*/max_batches=1/
     s/^width=.*/width=256/; s/^height=.*/height=256/' tiny.cfg > large.cfg
-small=("${train[@]}")
-train=(detector train tiny.data large.cfg -amp fp32 -seed 3)
-told() { printf 'MemTotal: 99999999 kB\nMemAvailable: %s kB\n' $(($1 * 1024)) > meminfo; }
-echo "${trap/save_trap/memory_told}" | tee rank.0 > rank.1
+told() { # told <MiB>: the next ranks find so much in /proc/meminfo
+    printf 'MemTotal: 99999999 kB\nMemAvailable: %s kB\n' $(($1 * 1024)) > meminfo
+    { echo "${trap/save_trap/memory_told}"
+      echo 'set -- "$1" detector train tiny.data large.cfg -amp fp32 -seed 3'; } | tee rank.0 > rank.1
+}
 told 1
 refused 'not enough memory: this training needs [0-9]* MiB, but there are [0-9]* MiB of RAM for each rank on'
 needed=$(sed -n 's/.*training needs \([0-9]*\) MiB.*/\1/p' err)
 [ $needed -gt 500 ] || fail "$name: a rank takes $needed MiB, which is no more than its program"
-echo "${trap/save_trap/memory_told}" | tee rank.0 > rank.1
 told $needed # enough for one of them
 refused 'not enough memory'
-echo "${trap/save_trap/memory_told}" | tee rank.0 > rank.1
 told $((2 * needed))
-start 'memory for both' "${train[@]}"
+start 'memory for both'
 ends 0
-train=("${small[@]}")
 
 # ---- a launcher that binds ----
 

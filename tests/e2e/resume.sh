@@ -41,7 +41,6 @@ detector() { # detector <what> <.cfg> <options...>
     shift 2
     same_end "$what" 3 ${cfg%.cfg}.backup ${cfg%.cfg}_final.weights detector train tiny.data $cfg -- "$@"
 }
-edit() { sed "$2" tiny.cfg > $1.cfg; } # edit <name> <sed script>: line 1 of tiny.cfg is its [net]
 
 # Skipped steps before and after the stop, and the stop in the middle of a growth interval.
 steps_were_skipped() {
@@ -53,7 +52,6 @@ steps_were_skipped() {
 }
 
 behaviour_25_resume_is_bitwise_the_uninterrupted_run() {
-    detector 'SGD, fp32' tiny.cfg -amp fp32
     detector 'SGD, bf16' tiny.cfg -amp bf16
     edit overflows '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=17\ngrowth_factor=64'
     detector 'SGD, fp16, overflows' overflows.cfg
@@ -102,8 +100,6 @@ CFG
 behaviour_25_resume_of_a_classifier_with_recurrent_layers() {
     classifier_training
     # It saves after each epoch of 48 batches, and its last.
-    same_end 'classifier, fp32' 3 kinds_2.weights kinds.weights classifier train kinds.data kinds.cfg -- \
-        -amp fp32
     same_end 'classifier, bf16' 3 kinds_2.weights kinds.weights classifier train kinds.data kinds.cfg -- \
         -amp bf16
     sed '1a adam=1' kinds.cfg > kinds_adam.cfg

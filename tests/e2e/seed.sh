@@ -20,8 +20,7 @@ same() { # same <name> <others...>: the weights
 # kept <stderr> <images>: that run kept images, and most came from there. pjreddie's program kept all eight
 # and loaded exactly <images>: after the last step no batch is loaded.
 kept() {
-    grep -q '^amp: cache=ram: room for 8 of the 8 images of the training list, decoded about ' $1 ||
-        fail "$fork: $1: no room: $(grep cache $1)"
+    holds $1 '^amp: cache=ram: room for 8 of the 8 images of the training list, decoded about '
     local asked found all='[1-8]'
     [ $fork != pjreddie ] || all=8
     local counts='of 8 images were kept, .*; of \([0-9]*\) that were loaded, \([0-9]*\) were there already'
@@ -75,7 +74,7 @@ photos_are_reduced() {
     succeeds "$program" detector train tiny.data half/tiny.cfg -amp bf16 -seed 7 -cache disk "${options[@]}"
     mv backup/tiny_final.weights* half
     train resumed half/tiny_final.weights -amp bf16 -seed 7 -cache disk
-    grep -q 'amp: resumed from .*: step 6,' resumed.err || fail "$fork: $(grep resumed resumed.err)"
+    holds resumed.err 'amp: resumed from .*: step 6,'
     rm backup/photos.txt.images
     cp tiny.cfg beside.cfg
     "$program" detector train tiny.data beside.cfg -amp bf16 -seed 7 -cache disk "${options[@]}" \

@@ -105,6 +105,11 @@ faults_of_darknets_own_are_named_and_spared() {
         "$grows" "$grows" "$grows" '[connected] output=5'
     spared "$ALEXEYAB" 'smaller than it assumes' 'bf16 fp16' "$CONVOLUTION" \
         '[convolutional] filters=4 size=3 pad=1 activation=leaky' "$CONVOLUTION" '[shortcut] from=1'
+    spared "$ALEXEYAB" 'adds a larger input in the wrong place from the second image on' '' "$CONVOLUTION" \
+        '[convolutional] filters=8 size=3 pad=1 activation=leaky' "$CONVOLUTION" '[shortcut] from=1'
+    local normed='[convolutional] batch_normalize=1 filters=6 size=3 pad=1 activation=leaky'
+    spared "$ALEXEYAB" 'layer 1 [convolutional] shares its batch' '' "$normed" "$normed" \
+        "$normed share_index=1"
     spared "$ALEXEYAB" 'overwrites the delta of the layer that it multiplies with' 'fp32 bf16 fp16' \
         "$CONVOLUTION" "$CONVOLUTION" '[sam] from=0 activation=logistic' '[route] layers=-1,0' "$CONVOLUTION"
 }

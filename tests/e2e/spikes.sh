@@ -44,7 +44,7 @@ spikes log.err | sed -n 1p | grep -q \
     'spike: step [0-9]*: its [a-z ]* [0-9.]* is [0-9.]* times [0-9.]*, the median .* (spike_factor=20); im' ||
     fail "$name: $(spikes log.err | sed -n 1p)"
 "$DARKNET" amp log log.csv > out
-grep -q "^  spikes  *$all, 0 dropped[:;]" out || fail "$name: amp log: $(grep -A 9 spikes out)"
+holds out "^  spikes  *$all, 0 dropped[:;]"
 shown=$((all < 10 ? all : 10)) # how many there are hangs on rounding
 [ "$(grep -c '^ *iteration [0-9]*: .* times the median' out)" = $shown ] || fail "$name: $(cat out)"
 echo "$name: $all spikes"
@@ -54,8 +54,7 @@ train off.cfg -log off.csv
 [ -z "$(spikes)" ] || fail "$name: spike_factor=0 tells of spikes: $(spikes)"
 cmp log/log_final.weights backup/off_final.weights || fail "$name"
 cmp <(cut -d, -f1-7 log.csv) <(cut -d, -f1-7 off.csv) || fail "$name: the logs differ"
-[ "$(cut -d, -f14 off.csv | sort | uniq -c | awk '{ print $1 }' | head -n 1)" = 520 ] ||
-    fail "$name: the log's column of spike_factor=0 is not empty"
+[ "$(column off)" = :520 ] || fail "$name: the log's column of spike_factor=0 is not empty"
 # it is as the sidecars of earlier releases are, and can be gone on with
 train log.cfg backup/off_final.weights
 rm -f backup/*
@@ -67,9 +66,7 @@ dropped=$(spikes skip.err | wc -l)
 [ "$(first_images skip.err)" = '140.jpg 233.jpg 57.jpg ' ] || fail "$name: $(spikes skip.err)"
 [ "$(spikes skip.err | grep -c ' is dropped: ')" = $dropped ] || fail "$name: $(spikes skip.err)"
 [ "$(column skip)" = "0:520 skipped:$dropped" ] || fail "$name: the log's column: $(column skip)"
-grep -q "^amp: summary .* steps=520 skipped=$dropped " skip.err || fail "$name: $(tail -n 1 skip.err)"
-"$DARKNET" amp log skip.csv > out
-grep -q "^  spikes  *$dropped, $dropped dropped:" out || fail "$name: amp log: $(grep -A 9 spikes out)"
+holds skip.err "^amp: summary .* steps=520 skipped=$dropped "
 awk -v log_loss=$(loss log) -v skip_loss=$(loss skip) 'BEGIN { exit !(skip_loss < .85 * log_loss) }' ||
     fail "$name: a loss of $(loss skip) with skip and of $(loss log) with log"
 echo "$name: $dropped dropped, loss $(loss skip), with log $(loss log)"
@@ -84,8 +81,6 @@ for cfg in log skip; do
         cmp backup/$file $cfg/$file || fail "$name: $file differs"
     done
     cmp <(cut -d, -f1-7,14 $cfg.csv) <(cut -d, -f1-7,14 killed_$cfg.csv) || fail "$name: $cfg.csv differs"
-    [ "$(spikes | sed 's/(.*//')" = "$(spikes $cfg.err | tail -n "$(spikes | wc -l)" | sed 's/(.*//')" ] ||
-        fail "$name: other spikes: $(spikes)"
     rm -f backup/*
 done
 
@@ -97,7 +92,7 @@ tail -n 1 err | grep -q '^amp: spike=skip has dropped 9 of [0-9]* steps, more th
     fail "$name: $(tail -n 2 err)"
 
 name="a classifier"
-mkdir class backup_class
+mkdir class
 for i in $(seq 0 299); do
     kind=$([ $((i % 2)) = 1 ] && echo green || echo red)
     case $i in 57 | 140 | 233) kind=$([ $kind = red ] && echo green || echo red) ;; esac
@@ -132,8 +127,7 @@ two_ranks() (
     sed 's/^max_batches=.*/max_batches=320/' skip.cfg > train.cfg
     succeeds ranks 2 detector train tiny.data train.cfg -seed 4
     grep -a '^amp: spike: step [0-9]* is dropped' err > spikes_whole || fail "$name: no spike"
-    grep -q 'largest loss first: [^ ]*/57.jpg ([0-9.]*), [^ ]*/[0-9]*.jpg ([0-9.]*)$' spikes_whole ||
-        fail "$name: not both ranks' images: $(cat spikes_whole)"
+    holds spikes_whole 'largest loss first: [^ ]*/57.jpg ([0-9.]*), [^ ]*/[0-9]*.jpg ([0-9.]*)$'
 )
 name="two ranks"
 status=0

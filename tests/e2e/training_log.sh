@@ -5,7 +5,7 @@ set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 . "$SOURCE_DIR/tests/e2e/lib/resume.bash"
 small_training 60
-edit() { sed "$2" tiny.cfg > $1.cfg; } # edit <name> <sed script>: line 1 of tiny.cfg is its [net]
+train=("$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3)
 edit overflows '1a amp=1\ndtype=fp16\ninit_scale=16777216\ngrowth_interval=7\ngrowth_factor=64'
 header=iteration,loss,avg_loss,learning_rate,scale,found_inf,grad_norm,images_per_second
 header+=,load_seconds,train_seconds,peak_memory_mb,time,wire,spike
@@ -68,10 +68,10 @@ amp_log_counts_what_is_there() {
     local steps skipped
     steps=$(tail -n +2 log.csv | wc -l)
     skipped=$(tail -n +2 log.csv | cut -d, -f6 | grep -c 1)
-    "$DARKNET" amp log log.csv -svg log.svg > out 2> err || fail "$name: status $?: $(cat err)"
-    grep -q "^log.csv: $steps steps, iterations 0 to " out || fail "$name: $(cat out)"
-    grep -q "^  skipped steps   $skipped of $steps " out || fail "$name: $(cat out)"
-    grep -q '<polyline' log.svg || fail "$name: the picture: $(head -c 300 log.svg)"
+    succeeds "$DARKNET" amp log log.csv -svg log.svg
+    holds out "^log.csv: $steps steps, iterations 0 to "
+    holds out "^  skipped steps   $skipped of $steps "
+    holds log.svg '<polyline'
 }
 
 # Without AMP: the same rows, the same lines as ever.
@@ -83,41 +83,44 @@ log_without_amp() {
     [ "$(wc -l < log.csv)" = 61 ] || fail "$name: $(wc -l < log.csv) lines"
     [ "$(tail -n +2 log.csv | cut -d, -f5-7 | sort -u)" = 1,0, ] || fail "$name: $(tail -n 1 log.csv)"
     ! grep -q 'skipped\|images/s' out || fail "$name: $(grep 'skipped\|images/s' out | head -n 1)"
-    grep -q '^60: .* seconds, 240 images$' out || fail "$name: $(tail -n 1 out)"
+    holds out '^60: .* seconds, 240 images$'
     ! grep -q 'amp:' err || fail "$name: $(grep amp: err)"
 }
 
-# same_end <what> <.cfg> <n>: stopped after step n of the run, in turns; then to the end.
+# same_end <what> <.cfg> <n>: a training by $command is stopped after step n of the run, in turns; then to the
+# end.
+command='detector train tiny.data'
 same_end() {
     name="$1, stopped after $3"
-    local cfg=$2 n=$3 base=${2%.cfg}
-    fresh whole
-    turns 1000 "$DARKNET" detector train tiny.data $cfg -seed 3 -log whole.csv
+    local cfg=$2 n=$3 base=${2%.cfg} final=${2%.cfg}_final.weights file
+    case $command in classifier*) final=$base.weights ;; esac
+    fresh whole whole.csv
+    turns 1000 "$DARKNET" $command $cfg -seed 3 -log whole.csv
     [ $status = 0 ] || fail "$name: the whole training ended with status $status: $(tail -n 3 err)"
     { echo ready; tail -n +2 whole.csv; } | cmp - turns.out ||
         fail "$name: what it said in turns is not its log"
+    check_rows whole.csv
     mv backup whole
     mkdir backup
     rm -f part.csv
-    turns "$n" "$DARKNET" detector train tiny.data $cfg -seed 3 -log part.csv
+    turns "$n" "$DARKNET" $command $cfg -seed 3 -log part.csv
     [ $status = 0 ] || fail "$name: stopped with status $status: $(tail -n 3 err)"
     [ "$(wc -l < part.csv)" = $((n + 1)) ] || fail "$name: $(wc -l < part.csv) lines in the log of $n steps"
     [ -f backup/$base.backup ] && [ -f backup/$base.backup.amp ] || fail "$name: no backup: $(ls backup)"
-    [ ! -e backup/${base}_final.weights ] || fail "$name: final weights of a training that was stopped"
+    [ ! -e backup/$final ] || fail "$name: final weights of a training that was stopped"
     [ "${4:-}" != skipped ] || [ "$(tail -n 1 part.csv | cut -d, -f6)" = 1 ] ||
         fail "$name: not skipped: the test is broken"
     cp backup/$base.backup stop.backup
     cp backup/$base.backup.amp stop.backup.amp
-    succeeds "$DARKNET" detector train tiny.data $cfg backup/$base.backup -seed 3 -log part.csv
-    cmp whole/${base}_final.weights backup/${base}_final.weights ||
-        fail "$name: other weights than without the stop"
-    cmp whole/${base}_final.weights.amp backup/${base}_final.weights.amp ||
-        fail "$name: another sidecar than without the stop"
+    succeeds "$DARKNET" $command $cfg backup/$base.backup -seed 3 -log part.csv
+    for file in $final $final.amp; do
+        cmp whole/$file backup/$file || fail "$name: another $file than without the stop"
+    done
     cmp <(steps_of whole.csv) <(steps_of part.csv) ||
         fail "$name: another log: $(diff <(steps_of whole.csv) <(steps_of part.csv) | head -n 4)"
     no_leftovers
     # Once more from there, as if killed in between.
-    succeeds "$DARKNET" detector train tiny.data $cfg stop.backup -seed 3 -log part.csv
+    succeeds "$DARKNET" $command $cfg stop.backup -seed 3 -log part.csv
     cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log, resumed again"
     echo "same end: $name"
 }
@@ -126,7 +129,7 @@ stopped_in_turns() {
     local first
     edit half "1a amp=1"
     same_end bf16 half.cfg 17
-    grep -q '^log: part.csv continues after iteration 17; 43 rows' err || fail "$name: $(grep log: err)"
+    holds err '^log: part.csv continues after iteration 17; 43 rows'
     same_end overflows overflows.cfg 1 skipped
     first=$(awk -F, 'NR > 20 && $6 == 1 { print NR - 1; exit }' whole.csv)
     same_end overflows overflows.cfg $first skipped
@@ -154,15 +157,6 @@ killed_and_resumed() {
     says 'log: part.csv continues after iteration 100; '
     cmp <(steps_of whole.csv) <(steps_of part.csv) ||
         fail "$name: another log: $(diff <(steps_of whole.csv) <(steps_of part.csv) | head -n 4)"
-    # Gone on with once more; and with a log that does not reach back to the start.
-    cp part.csv twice.csv
-    { head -n 1 part.csv; sed -n '/^90,/,$p' part.csv; } > later.csv
-    for log in twice later; do
-        succeeds "$DARKNET" detector train tiny.data long.cfg backup/long_200.weights -seed 3 -log $log.csv
-    done
-    cmp <(steps_of whole.csv) <(steps_of twice.csv) || fail "$name: another log the second time"
-    cmp <(steps_of whole.csv | sed -n '/^90,/,$p') <(steps_of later.csv | tail -n +2) ||
-        fail "$name: another log from iteration 90 on"
     # A training from the start replaces the log of the one before.
     status_of "$DARKNET" detector train tiny.data long.cfg -seed 3 -log part.csv
     cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log from the start"
@@ -196,7 +190,7 @@ status_of_it() {
 interrupted() { # interrupted <signal> <status>
     name="interrupted by $1"
     fresh part.csv
-    in_background "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log part.csv
+    in_background "${train[@]}" -log part.csv
     printf ggggg >&7
     patiently steps_are 5
     kill -s $1 $program # it waits for its turn: the first goes to a program that is in the middle of a loop
@@ -207,7 +201,7 @@ interrupted() { # interrupted <signal> <status>
     says 'amp: stopping after this step, with a backup; once more stops at once' \
         'amp: stopped after step 5; to continue, give backup/tiny.backup to the same command'
     [ "$(wc -l < part.csv)" = 6 ] && [ ! -e backup/tiny_final.weights ] || fail "$name: $(cat part.csv)"
-    status_of "$DARKNET" detector train tiny.data tiny.cfg backup/tiny.backup -amp bf16 -seed 3 -log part.csv
+    status_of "${train[@]}" backup/tiny.backup -log part.csv
     cmp backup/tiny_final.weights whole.weights || fail "$name: other weights than without the stop"
     cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log"
     no_leftovers
@@ -217,13 +211,9 @@ interrupted() { # interrupted <signal> <status>
 stopped_it_keeps_a_later_backup() {
     name='a later backup'
     fresh part.csv
-    in_background "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
-    printf gggg >&7
-    patiently steps_are 4
-    printf s >&7
-    status_of_it
+    turns 4 "${train[@]}"
     cp backup/tiny.backup later.backup
-    in_background "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log part.csv
+    in_background "${train[@]}" -log part.csv
     printf gg >&7
     patiently steps_are 2
     kill -s INT $program
@@ -233,15 +223,14 @@ stopped_it_keeps_a_later_backup() {
     says 'amp: backup/tiny.backup is of a later step than step 0, where this training begins; to continue' \
         'amp: stopped after step 2; to continue, give backup/tiny_2.weights to the same command'
     cmp backup/tiny.backup later.backup || fail "$name: it was replaced"
-    succeeds "$DARKNET" detector train tiny.data tiny.cfg backup/tiny_2.weights -amp bf16 -seed 3 \
-        -log part.csv
+    succeeds "${train[@]}" backup/tiny_2.weights -log part.csv
     cmp backup/tiny_final.weights whole.weights || fail "$name: other weights than without the stop"
     cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log"
 }
 
 by_hand() {
     fresh whole.csv
-    status_of "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log whole.csv
+    status_of "${train[@]}" -log whole.csv
     mv backup/tiny_final.weights whole.weights
     interrupted INT 130
     interrupted TERM 143
@@ -249,7 +238,7 @@ by_hand() {
     stopped_it_keeps_a_later_backup
     name='interrupted twice'
     fresh part.csv
-    in_background "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log part.csv
+    in_background "${train[@]}" -log part.csv
     printf gg >&7
     patiently steps_are 2
     kill -s INT $program
@@ -269,7 +258,7 @@ by_hand() {
     name='started with signals ignored'
     rm part.csv
     (trap '' INT TERM HUP
-     exec "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log part.csv) > out 2> err &
+     exec "${train[@]}" -log part.csv) > out 2> err &
     program=$!
     patiently test -s part.csv
     kill -s INT $program || true # it may have ended by now
@@ -287,8 +276,7 @@ nobody_reads() {
         name="nobody reads what is printed; stderr: $stream"
         fresh part.csv
         status=0
-        env --default-signal=PIPE "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 \
-            -log part.csv < /dev/null >&5 2>&$stream || status=$?
+        env --default-signal=PIPE "${train[@]}" -log part.csv < /dev/null >&5 2>&$stream || status=$?
         [ $status = 0 ] && cmp backup/tiny_final.weights whole.weights || fail "$name: status $status"
         cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log"
     done
@@ -299,11 +287,11 @@ nobody_reads() {
 other_stops() {
     name='stopped before the first step'
     fresh
-    turns 0 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
+    turns 0 "${train[@]}"
     [ $status = 0 ] && [ -z "$(ls backup)" ] && [ "$(cat turns.out)" = ready ] ||
         fail "$name: status $status: $(ls backup)"
     name='stopped after the last step'
-    turns 60 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
+    turns 60 "${train[@]}"
     [ $status = 0 ] && cmp backup/tiny_final.weights whole.weights ||
         fail "$name: status $status: $(ls backup)"
     [ ! -e backup/tiny.backup ] || fail "$name: it was over, and stopped"
@@ -316,12 +304,11 @@ other_stops() {
     fresh
     status=0
     printf gggg > turns.in
-    DARKNET_AMP_TURNS=7,8 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 > out \
-        2> err 7< turns.in 8> turns.out || status=$?
+    DARKNET_AMP_TURNS=7,8 "${train[@]}" > out 2> err 7< turns.in 8> turns.out || status=$?
     [ $status = 0 ] && [ -f backup/tiny.backup.amp ] || fail "$name: status $status: $(ls backup)"
     name='the backup cannot be written'
     fresh
-    turns 7 trapped TRAP_GONE=1 "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3
+    turns 7 trapped TRAP_GONE=1 "${train[@]}"
     [ $status = 1 ] || fail "$name: status $status"
     says 'could not be written' 'training ends here'
     mv gone backup
@@ -336,21 +323,10 @@ a_classifier() {
         max_batches=50 '[amp]' dtype=fp16 init_scale=16777216 growth_interval=7 growth_factor=1024 \
         '[convolutional]' batch_normalize=1 filters=6 size=3 stride=2 pad=1 activation=leaky \
         '[connected]' output=2 activation=linear '[softmax]' > kinds.cfg
-    fresh whole.csv part.csv
-    succeeds "$DARKNET" classifier train kinds.data kinds.cfg -seed 3 -log whole.csv
-    check_rows whole.csv
-    [ "$(grep -c ' skipped, .* images/s$' out)" = $(($(wc -l < whole.csv) - 1)) ] ||
-        fail "$name: $(tail -n 1 out)"
-    mv backup/kinds.weights whole.weights
-    for n in 1 29; do
-        fresh part.csv
-        turns $n "$DARKNET" classifier train kinds.data kinds.cfg -seed 3 -log part.csv
-        [ $status = 0 ] && [ -f backup/kinds.backup.amp ] && [ ! -e backup/kinds.weights ] ||
-            fail "$name: status $status: $(ls backup)"
-        status_of "$DARKNET" classifier train kinds.data kinds.cfg backup/kinds.backup -seed 3 -log part.csv
-        cmp whole.weights backup/kinds.weights || fail "$name: other weights than without the stop after $n"
-        cmp <(steps_of whole.csv) <(steps_of part.csv) || fail "$name: another log, stopped after $n"
-    done
+    command='classifier train kinds.data'
+    same_end classifier kinds.cfg 1
+    same_end classifier kinds.cfg 29
+    holds out ' skipped, .* images/s$'
 }
 
 refused() { # refused <expression> <arguments...>: status 1, a line, nothing trained or changed
@@ -387,15 +363,13 @@ one_training_of_a_name() {
 
 # Seconds are not measured by the machine's date; and where no clock goes on, no rate is printed.
 clocks_run_back() {
-    cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/clock_back.c" -o clock_back.so -ldl
+    cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/clocks.c" -o clocks.so -ldl
     name='the date runs backwards'
-    status_of preloaded clock_back.so CLOCK_BACK=date "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 \
-        -seed 3
+    status_of preloaded clocks.so CLOCKS=back "${train[@]}"
     [ $status = 0 ] && ! grep -a -e '-[0-9.]* seconds' out || fail "$name: status $status"
     name='all clocks run backwards'
     rm -f back.csv
-    status_of preloaded clock_back.so CLOCK_BACK='date monotonic' \
-        "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log back.csv
+    status_of preloaded clocks.so CLOCKS=back,monotonic "${train[@]}" -log back.csv
     [ $status = 0 ] && ! grep -a images/s out || fail "$name: status $status"
     [ "$(tail -n +2 back.csv | cut -d, -f8-10 | sort -u)" = ,0,0 ] || fail "$name: $(tail -n 1 back.csv)"
     says 'images_per_second=nan compute_images_per_second=nan'
@@ -405,18 +379,16 @@ clocks_run_back() {
 slow_loading_is_told() {
     local rates='the loaders (cores: [0-9]*) load [0-9.]* images\/s and the step could use [0-9.]*'
     local help='what helps: cache=disk in the .data file, more cores, smaller photos'
-    cc -shared -fPIC -O1 "$SOURCE_DIR/tests/e2e/lib/slow_loader.c" -o slow_loader.so -ldl
     for waits in 0 1; do
         name="waiting $waits seconds for images"
         rm -f waits.csv
-        succeeds preloaded slow_loader.so WAITS=$waits "$DARKNET" detector train tiny.data tiny.cfg \
+        succeeds preloaded clocks.so CLOCKS="waits $waits" "$DARKNET" detector train tiny.data tiny.cfg \
             -amp bf16 -seed 3 -log waits.csv
         [ "$(grep -c "^amp: loading is slower than computing: $rates; $help$" err)" = $waits ] ||
             fail "$name: $(grep loading err)"
     done
     "$DARKNET" amp log waits.csv > out
-    grep -q '^  images/s .* 9[0-9.]* % of the time was spent waiting for images$' out ||
-        fail "$name: $(grep images/s out)"
+    holds out '^  images/s .* 9[0-9.]* % of the time was spent waiting for images$'
 }
 
 # (What a row may not be is test_training_log.c's.)
@@ -424,19 +396,18 @@ bad_files() {
     name='bad files'
     refused 'log: cannot write no/folder.csv: ' -log no/folder.csv
     cp tiny.data notes.csv
-    refused 'log: notes.csv exists and is not a training log' -log notes.csv
-    cmp tiny.data notes.csv || fail "$name: a foreign file was changed"
     { head -n 3 whole.csv; echo '3,not a number'; } > torn.csv
-    cp torn.csv before.csv
+    cksum notes.csv torn.csv > before
+    refused 'log: notes.csv exists and is not a training log' -log notes.csv
     refused 'log: torn.csv:4: ' -log torn.csv
-    cmp torn.csv before.csv || fail "$name: a damaged log was changed"
+    cksum notes.csv torn.csv | cmp - before || fail "$name: they were changed"
     exec 9>> held.csv
     flock 9
     refused 'log: cannot write held.csv: another training is writing it' -log held.csv
     exec 9>&-
     [ ! -s held.csv ] || fail "$name: a file that another holds was written"
     : > empty.csv
-    status_of "$DARKNET" detector train tiny.data tiny.cfg -amp bf16 -seed 3 -log empty.csv
+    status_of "${train[@]}" -log empty.csv
     [ $status = 0 ] && [ "$(wc -l < empty.csv)" = 61 ] ||
         fail "$name: an empty file: status $status, $(wc -l < empty.csv) lines"
 }

@@ -71,9 +71,7 @@ of_double() { # of_double <program of tests/gpu/gpu.cmake>: what takes its place
         gpu_*) echo "test_cuda_${1#gpu_}" ;;
     esac
 }
-programs=$(grep -o '^gpu_program([a-z_]*' "$SOURCE_DIR/tests/gpu/gpu.cmake" | sed 's/.*(//')
-programs+=" $(sed -n '/^set(conformance_tests/,/)/p' "$SOURCE_DIR/tests/CMakeLists.txt" |
-    grep -o 'test_[a-z_]*' | sed 's/test_/gpu_/')"
+programs=$(gpu_programs)
 if [ "$1" = -S ]; then
     [ -z "$COMPILE" ] || "$REAL_CMAKE" -S "$2" -B "$COMPILE" "${@:5}"
     mkdir -p "$4"

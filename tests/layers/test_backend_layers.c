@@ -123,7 +123,7 @@ static void plan(network *n, amp_dtype dtype)
     n->call = (amp_call){ .backend = backend, .training = 1, .keeps_state = 1, .loss_scale = 1 };
     const amp_plan_request request = { &desc, &key, dtype, n->gradients, n->call, NULL };
     ASSERT_OK(amp_plan_create(&request, &n->plan, e));
-    n->block = machine.allocate_tensor(backend, n->plan->arena.total);
+    n->block = allocate_tensor(backend, n->plan->arena.total);
     assert_non_null(n->block);
     amp_arena_bind(&n->plan->arena, n->block);
 }
@@ -131,7 +131,7 @@ static void plan(network *n, amp_dtype dtype)
 static void unplan(network *n)
 {
     amp_plan_free(n->plan, backend);
-    machine.release_tensor(backend, n->block);
+    release_tensor(backend, n->block);
 }
 
 static amp_status run_forward(network *n, amp_error *e)

@@ -53,15 +53,6 @@ train_in_one_order() { # train_in_one_order <program> <folder> <arguments...>
     mv backup/* "$folder"
 }
 
-# weights_near <weights> <others>: but for the rounding of sums
-weights_near() {
-    local said
-    [ -e weights_distance ] ||
-        cc -O1 "$SOURCE_DIR/tests/e2e/lib/weights_distance.c" -o weights_distance -lm
-    said=$(./weights_distance "$1" "$2" 1e-6 1e-4) || fail "$2 against $1: $said"
-    echo "$2 against $1: $said"
-}
-
 # averaged_training <weights> <last step, where it saves>: averaged.cfg and averaged.data, and final.weights
 # of these to begin with. Averaged weights (ema_alpha) are made from step 1003 of 2006 on, and 1000 before the
 # end they become the weights. A rate beyond all bounds ends such a training when its files were saved.
@@ -83,7 +74,7 @@ averages_go_on() {
         read -r name ranks first last <<< "$run"
         averaged_training "$2" $last
         $1 $ranks $name $first.weights
-        grep -aq "beyond 1e19.*last good step: $((last + 1));" err || fail "averages, $name: $(tail -n 2 err)"
+        holds err "beyond 1e19.*last good step: $((last + 1));"
     done
     for file in averaged_ema.weights averaged_last.weights; do
         weights_near one/$file two/$file
@@ -106,14 +97,15 @@ rank_networks() {
     sed 's/^batch=8/batch=8\ntrack=1/' tiny.cfg > track.cfg
 }
 
-# Trainings under AMP, of a $kind (detector or classifier) on $data.
+# Trainings under AMP by $program (AlexeyAB's unless it is set), of a $kind (detector or classifier) on $data.
+kind=detector data=tiny.data
 train() { # train <folder> <.cfg> <arguments...>
     local folder=$1 cfg=$2
     shift 2
     rm -rf "$folder" backup/*
     mkdir "$folder"
-    "$ALEXEYAB" $kind train $data "$cfg" "$@" -dont_show -seed 3 > "$folder.out" 2> "$folder.err" ||
-        fail "train $cfg $*: $(tail -2 "$folder.err")"
+    "${program:-$ALEXEYAB}" $kind train $data "$cfg" "$@" -dont_show -seed 3 > "$folder.out" \
+        2> "$folder.err" < /dev/null || fail "train $cfg $*: $(tail -2 "$folder.err" "$folder.out")"
     mv backup/* "$folder"
 }
 goes_on() { # goes_on <.cfg> <arguments...>: a training of 4 steps, and one that goes on after 2, end alike

@@ -15,10 +15,6 @@ exec "$(command -v python3)" "\$@"
 END
 }
 
-stand_in_no_gpu() { # stand_in_no_gpu <folder>
-    stand_in "$1/nvidia-smi" <<< $'#!/bin/sh\necho "No devices were found"\nexit 6'
-}
-
 stand_in_nvidia_smi() { # stand_in_nvidia_smi <folder>
     stand_in "$1/nvidia-smi" << 'END'
 #!/bin/sh
@@ -33,6 +29,13 @@ esac
 END
 }
 
+# The programs of tests/gpu/gpu.cmake.
+gpu_programs() {
+    grep -o '^gpu_program([a-z_]*' "$SOURCE_DIR/tests/gpu/gpu.cmake" | sed 's/.*(//'
+    sed -n '/^set(conformance_tests/,/)/p' "$SOURCE_DIR/tests/CMakeLists.txt" | grep -o 'test_[a-z_]*' |
+        sed 's/test_/gpu_/'
+}
+
 # stand_in_bench <build folder>: the programs of bench/step.c in its bin, and its cache, for DARKNET_TREE
 stand_in_bench() {
     mkdir -p "$1/bin"
@@ -43,7 +46,6 @@ stand_in_bench() {
 echo "$(basename "$0") $* $(grep ^graphs= "$1" | head -n 1) MATH=${DARKNET_MATH:-}" \
     "TF32=${NVIDIA_TF32_OVERRIDE:-}" | tr -s ' ' >> "$CALLS"
 [ -z "${SLOW:-}" ] || sleep "$SLOW"
-[ -z "${LATE:-}" ] || : > later # late_clock.c
 [[ " $* " != *" --dump "* ]] || exit 0
 cfg=$1 batch= size= dtype=stock costs=
 while [ $# -gt 0 ]; do

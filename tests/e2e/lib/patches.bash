@@ -31,6 +31,17 @@ has_cuda_toolkit() {
     [ -z "$SANITIZERS" ] || skip 'the same as without sanitizers'
 }
 
+# makes <settings of make...>: make AMP=1 in a patched copy
+makes() {
+    make -j"$(nproc)" AMP=1 OPTS=-O0 "$@" > ../log 2>&1 ||
+        fail "make AMP=1 $*: $(grep -m 5 -i 'error\|undefined' ../log)"
+}
+
+# touch_opencvs: the files that name OpenCV, which make does not know to be others with it
+touch_opencvs() {
+    grep -rlE --include='*.c' --include='*.cpp' OPENCV src examples amp 2> /dev/null | xargs touch
+}
+
 # gpu_flags <settings of make...>: in a patched copy. The Makefile's default is every major architecture that
 # nvcc knows: its flags are checked; `quickly` compiles for one, to PTX, as nothing runs it.
 gpu_flags() {
@@ -46,14 +57,14 @@ gpu_flags() {
 # wants_cudnn: make GPU=1 AMP=1 says what to add
 wants_cudnn() {
     ! make -n GPU=1 AMP=1 > ../log 2>&1 || fail 'make GPU=1 AMP=1 goes without cuDNN'
-    grep -q 'add CUDNN=1' ../log || fail "make GPU=1 AMP=1 does not say what to add: $(tail -3 ../log)"
+    holds ../log 'add CUDNN=1'
 }
 
 # wants_onednn: a compiler on a machine without it, in the current folder; make AMP=1 does not begin
 wants_onednn() {
     without_onednn
     ! make -n AMP=1 CC=./without_onednn > ../log 2>&1 || fail 'make AMP=1 without oneDNN begins'
-    grep -q 'oneDNN was not found' ../log || fail "make AMP=1 without oneDNN: $(tail -1 ../log)"
+    holds ../log 'oneDNN was not found'
 }
 
 # links_without_ofast <settings of make...>: -Ofast links start-up code that sets flush-to-zero: into the

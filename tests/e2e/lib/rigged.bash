@@ -36,8 +36,7 @@ skipped() {
         /^\[/ && !/^\[net/ && !/^\[amp/ { if (index(kept, " " n++ " ")) print "amp=0" }' $1 > trained.cfg
     timeout 600 "$DARKNET" detector train tiny.data trained.cfg rigged.weights -clear -seed 3 > trained.out \
         2> trained.err || true
-    grep -q '^amp: summary\|^amp: training has collapsed' trained.err ||
-        fail "$1 with '$2' in fp32: $(tail -n 3 trained.err)"
+    holds trained.err '^amp: summary\|^amp: training has collapsed'
     sed -n 's/^amp: summary dtype=fp16 .* skipped=\([0-9]*\) .*/\1/p' trained.err | grep . ||
         grep -c 'skipped: inf or NaN' trained.err
 }

@@ -61,23 +61,6 @@ static void check(const amp_comm *comm, const float *sums, size_t count, amp_dty
 
 static void lost(const char *line) { fail(line); }
 
-/* The first two ranks by themselves, and then one. */
-static void check_parts(amp_comm *comm)
-{
-    amp_comm *two, *one;
-    float number = (float)(comm->rank + 1);
-    must(comm->part(comm, 2, &two, &error));
-    if (!two != (comm->rank > 1)) fail("part");
-    if (two) {
-        must(two->sum_begin(two, &number, 1, AMP_FP32, &error));
-        must(two->sum_end(two, &error));
-        if (two->size != 2 || two->rank != comm->rank || number != 3) fail("sum of a part");
-        two->destroy(two);
-    }
-    must(comm->part(comm, 1, &one, &error));
-    if (one) fail("part of one");
-}
-
 int main(void)
 {
     static const size_t counts[] = { 1, 2, 3, 1000, 5003, (1 << 18) + 1, 700001 };
@@ -100,12 +83,7 @@ int main(void)
         }
     }
     must(comm->sum_end(comm, &error)); /* of none */
-    int all[64], told = comm->rank + 5;
-    must(comm->gather(comm, &told, sizeof told, all, &error));
-    for (int r = 0; r < comm->size; r++) if (all[r] != r + 5) fail("gather");
-    must(comm->broadcast(comm, &told, sizeof told, comm->size - 1, &error));
-    if (told != comm->size + 4) fail("broadcast");
-    check_parts(comm);
+    int all[64], told = comm->rank;
     /* more than MPI counts in a call; it looks at no byte of it */
     if (comm->gather(comm, &told, (size_t)INT_MAX + 1, all, &error) != AMP_COMM_FAILED) fail("2 GB");
     if (!comm->rank) printf("%d sums of %d ranks\n", made, comm->size);

@@ -33,6 +33,14 @@ ends_saying() {
         fail "${name:+$name: }${*:2}: status $status, and no '$1' in: $(tail -n 3 err)"
 }
 
+# holds <file> <expression>...: a line of the file for each
+holds() {
+    local expression
+    for expression in "${@:2}"; do
+        grep -aq -e "$expression" "$1" || fail "${name:+$name: }no '$expression' in $1: $(tail -n 9 "$1")"
+    done
+}
+
 # fresh [file...]: an empty backup/, and these files are gone
 fresh() {
     rm -rf backup "$@"
@@ -86,6 +94,17 @@ tiny_training() {
 [yolo] mask=0,1,2 anchors=4,5,8,8,12,14,14,12,20,20,28,30 classes=2 num=6 jitter=.3 ignore_thresh=.7
     truth_thresh=1 random=0
 END
+}
+
+edit() { sed "$2" tiny.cfg > $1.cfg; } # edit <name> <sed script>: line 1 of tiny.cfg is its [net]
+
+# weights_near <weights> <others>: but for the rounding of sums
+weights_near() {
+    local said
+    [ -e weights_distance ] ||
+        cc -O1 "$SOURCE_DIR/tests/e2e/lib/weights_distance.c" -o weights_distance -lm
+    said=$(./weights_distance "$1" "$2" 1e-6 1e-4) || fail "${name:+$name: }$2 against $1: $said"
+    echo "${name:+$name: }$2 against $1: $said"
 }
 
 # Its images as photos of 640x480, in the list photos.txt, which tiny.data names from now on.

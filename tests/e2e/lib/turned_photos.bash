@@ -1,18 +1,21 @@
 # Photos as phones save them, turned by their EXIF, and one that only OpenCV reads: include after
 # tiny_training.bash.
 
-# turned_photos: images/turned1.jpg to turned8.jpg of the eight orientations and images/turned.tiff, with
-# labels as they are seen, in turned.data; and turned.cfg and turned.weights, a detector that finds the red
-# square of each, whatever it is trained, if it sees them turned. Without, it finds those of two or three.
-turned_photos() {
-    mkdir -p images backup
-    # 64x64, dark, with a red square of 16x16 at 16 48
-    base64 -d > turned.jpg <<'END_OF_JPEG'
+small_jpeg() { # 64x64, dark, with a red square of 16x16 at 16 48
+    base64 -d <<'END_OF_JPEG'
 /9j/2wBDAAoHBwgHBgoICAgLCgoLDhgQDg0NDh0VFhEYIx8lJCIfIiEmKzcvJik0KSEiMEExNDk7Pj4+JS5ESUM8SDc9Pjv/2wBDAQoLC
 w4NDhwQEBw7KCIoOzs7Ozs7Ozs7Ozs7Ozs7Ozs7Ozs7Ozs7Ozs7Ozs7Ozs7Ozs7Ozs7Ozs7Ozs7Ozs7Ozv/wAARCABAAEADASIAAhEBAx
 EB/8QAFgABAQEAAAAAAAAAAAAAAAAAAAYH/8QAFBABAAAAAAAAAAAAAAAAAAAAAP/EABgBAQADAQAAAAAAAAAAAAAAAAACBgcE/8QAFBE
 BAAAAAAAAAAAAAAAAAAAAAP/aAAwDAQACEQMRAD8AzQBJzgAAAAAAAAAAAAAAAAAAAAAAAKEBW23J4BZGIgAP/9k=
 END_OF_JPEG
+}
+
+# turned_photos: images/turned1.jpg to turned8.jpg of the eight orientations and images/turned.tiff, with
+# labels as they are seen, in turned.data; and turned.cfg and turned.weights, a detector that finds the red
+# square of each, whatever it is trained, if it sees them turned. Without, it finds those of two or three.
+turned_photos() {
+    mkdir -p images backup
+    small_jpeg > turned.jpg
     python3 - <<'END_OF_SCRIPT'
 import os, struct
 jpeg = open('turned.jpg', 'rb').read()
@@ -56,26 +59,23 @@ END_OF_CFG
 # find all nine; cache=ram counts and keeps photos that only OpenCV reads.
 finds_turned() {
     local program=$1 files='turned.data turned.cfg turned.weights' amp i
-    "$program" amp valid $files > out 2> err || fail "amp valid: $(tail -1 err)"
+    succeeds "$program" amp valid $files
     grep -q '(mAP@0.50) = 1.000000' out && grep -q '^ *9 images, 9 objects' out ||
         fail "amp valid finds not all that is turned: $(tail -3 out) $(tail -1 err)"
     for amp in '' '-amp bf16'; do
-        "$program" detector map $files -points 101 -dont_show $amp > out 2> err ||
-            fail "detector map $amp: $(tail -1 err)"
+        succeeds "$program" detector map $files -points 101 -dont_show $amp
         sed 's/\x1b\[[0-9;]*m//g' out | # hank-ai's colours
             grep -qi '(mAP@0*.50*) *= *\(1.0000\|100.00\)' || fail "detector map $amp: $(grep -i map@ out)"
     done
     rm -f backup/*
-    "$program" detector train $files -clear -dont_show -amp fp32 -map 1 -seed 1 -cache ram \
-        > out 2> err < /dev/null || fail "-map: $(tail -1 err)"
+    succeeds "$program" detector train $files -clear -dont_show -amp fp32 -map 1 -seed 1 -cache ram
     [ "$(grep -c '(mAP@0.50) = 1.000000 at iteration' out)" = 2 ] || fail "-map: $(grep mAP@ out err)"
     ! grep 'cannot be read\|cannot read' err || fail 'TIFF is not read'
-    grep -q 'cache=ram: [1-9] of 9 images were kept' err || fail "$(grep cache= err)"
+    holds err 'cache=ram: [1-9] of 9 images were kept'
     sed 's/\.txt/s.txt/' turned.data > tiffs.data
     for i in 1 2 3 4 5 6 7 8; do echo "$PWD/images/turned.tiff"; done > turneds.txt
     "$program" detector train tiffs.data turned.cfg -dont_show -amp fp32 -seed 1 -cache ram > out 2> err \
         < /dev/null || fail "TIFF alone: $(tail -1 err)"
-    grep -q 'room for 8 of the 8 images of the training list, decoded about 0.1 MiB' err ||
-        fail "TIFF is not counted: $(grep cache= err)"
-    grep -q 'cache=ram: 1 of 8 images were kept' err || fail "TIFF is not kept: $(grep cache= err)"
+    holds err 'room for 8 of the 8 images of the training list, decoded about 0.1 MiB'
+    holds err 'cache=ram: 1 of 8 images were kept'
 }
