@@ -99,7 +99,7 @@ for i in $(seq 0 299); do
     cp images/$i.jpg class/${i}_$kind.jpg
     echo "$PWD/class/${i}_$kind.jpg"
 done > class.txt
-printf '%s\n' red green > class.names
+printf '%s\n' _red.jpg _green.jpg > class.names # found in the path, which may have red in a folder's name
 printf '%s\n' classes=2 train=class.txt valid=class.txt labels=class.names backup=backup top=1 > class.data
 layers > class.cfg <<'END'
 [net] batch=4 subdivisions=2 width=32 height=32 channels=3 min_crop=32 max_crop=32 learning_rate=0.02
