@@ -165,10 +165,23 @@ static void replay_within_the_default_limits(const trace *t, const float scales[
     }
 }
 
+/* golden/scaler_traces.txt, or that of the folder in AMP_GOLDEN. __FILE__ may be relative. */
+static FILE *open_traces(void)
+{
+    char path[4096];
+    const char *folder = getenv("AMP_GOLDEN");
+    if (folder) snprintf(path, sizeof path, "%s/scaler_traces.txt", folder);
+    else snprintf(path, sizeof path, "%.*sgolden/scaler_traces.txt",
+                  (int)(sizeof __FILE__ - sizeof "amp/test_scaler_traces.c"), __FILE__);
+    FILE *file = fopen(path, "r");
+    if (!file) fail_msg("cannot read %s", path);
+    return file;
+}
+
 TEST(scales_and_trackers_are_those_of_torch)
 {
     static char line[LONGEST_LINE];
-    FILE *file = open_golden("scaler_traces.txt");
+    FILE *file = open_traces();
     long trainings = 0, steps = 0, ends = 0;
     tally seen = { 0 };
     for (int line_number = 1; fgets(line, sizeof line, file); line_number++) {

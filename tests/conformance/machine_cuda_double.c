@@ -171,4 +171,3 @@ static void set_processors(amp_backend *backend, int count)
 
 conformance_machine machine = { "cuda", orders, use_order, create, allocate, release, NULL, NULL,
     begin, finish, set_processors, NULL, 1, 1, 1, 1 };
-    set_processors, NULL, 1, 1, 1, 1 };
