@@ -44,7 +44,7 @@ typedef struct amp_step_report {
 
 enum { AMP_MAX_PLANS = 16 }; /* random=1 has ten sizes, validation adds a few */
 
-/* Others may read all of it. They write only where it says so. */
+/* Code outside the engine may read all of it, and writes only to the members that say so. */
 typedef struct amp_engine {
     amp_engine_settings settings; /* of these, only recompute may be changed */
     amp_backend *backend;
@@ -59,9 +59,9 @@ typedef struct amp_engine {
     int trains;           /* the engine has had a plan that keeps state; else the network has only
                              predicted */
     unsigned long weights_version; /* starts at 1, counts changes of the masters; a copy made at another
-                                      count is stale. amp_factor.version while a host layer runs */
+                                      count is stale. Masters that a host layer lends have this version */
 
-    amp_observer observer; /* may be written: sees all tensors from the next pass on; see NULL: nobody does */
+    amp_observer observer; /* may be written: sees all tensors from the next pass on, if its `see` is set */
     int in_step;          /* a training forward has run since the last update */
     int watched_step;     /* anomaly detection is on for this step */
     int watching;         /* and for the current pass */

@@ -37,9 +37,9 @@ typedef struct chooser {
     amp_plan_request request; /* for outlines */
     amp_plan *whole;          /* the plan that recomputes nothing */
     layer_facts *layers;
-    amp_recompute *best;      /* the best choice so far, */
-    size_t bytes;             /* its arena's size */
-    double again;             /* and the arithmetic that it repeats */
+    amp_recompute *best;      /* the best choice so far: per layer, what it recomputes */
+    size_t bytes;             /* the size of the arena with that choice */
+    double again;             /* the operations that it repeats */
 } chooser;
 
 static amp_recompute cheap_recompute(const amp_node *node)
@@ -155,8 +155,8 @@ static amp_status choose(chooser *c, const amp_recompute_settings *settings, amp
         return AMP_OK;
     }
     if (c->bytes > settings->budget) AMP_TRY(fit(c, 1, settings->budget, error));
-    if (c->bytes <= settings->budget) return AMP_OK; /* without recomputation, or with only cheap ones: no cut
-                                                     costs less */
+    /* It fits without recomputation, or with only cheap layers repeated: no cut costs less. */
+    if (c->bytes <= settings->budget) return AMP_OK;
     for (size_t k = 0; k < sizeof tried / sizeof *tried && tried[k] <= c->whole->count / 2; k++)
         AMP_TRY(fit(c, tried[k], settings->budget, error));
     return AMP_OK;

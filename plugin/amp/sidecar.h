@@ -116,10 +116,10 @@ void amp_sidecar_cancel(amp_sidecar_save *);
 /* Call before a training loads NAME. Completes a save of NAME that was killed after all its data was on disk,
  * and reads the sidecar. *out, owned by the caller: the sidecar of exactly this .weights file, or NULL if
  * there is none or NAME does not exist. If there is one, leftovers of killed saves are removed. note (may be
- * empty): what was completed. AMP_BAD_SIDECAR: the sidecar is not valid, or belongs to other weights.
- * A program that only reads weights calls it only if NAME is missing: otherwise another program may
- * be saving it.
+ * empty): what was completed. AMP_BAD_SIDECAR: the sidecar is not valid, or belongs to other weights. A
+ * program that reads weights without training may call it if NAME is missing; if NAME exists, another program
+ * may be saving it.
  *
- * out is NULL for a NAME that this training saves but does not start from: then what cannot be completed is
- * removed as well, and reported in note if there is no older NAME. */
+ * out is NULL for a NAME that this training saves but does not start from: then what cannot be completed
+ * is removed as well, and reported in note if there is no older NAME. */
 amp_status amp_sidecar_recover(const char *name, amp_sidecar **out, char note[256], amp_error *);

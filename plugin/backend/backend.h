@@ -199,8 +199,8 @@ typedef struct amp_param {
     size_t count;
     float decay;       /* weight decay of this array: the network's for weights, 0 for biases and scales
                           (SGD and AdamW) */
-    float rate_scale;  /* the layer's learning_rate multiplier; 0 while it is held */
-    float layer_rate;  /* the same, held or not */
+    float layer_rate;  /* the layer's learning_rate multiplier */
+    float rate_scale;  /* the multiplier of this update: layer_rate, or 0 while the layer is held */
     float clip;        /* weights are clamped to ±clip after each update (Darknet's clip=); 0 is off */
     int decays;        /* true for weights; for biases and scales only under Adam */
     int unsaved;       /* not in the host's weights file */

@@ -1,6 +1,6 @@
 /* The argument checks of operations, the same for every backend: reject tensors that break backend.h's rules,
- * or whose shapes do not match. Each error is one line. What the check of the .cfg has made sure of (windows
- * of max pooling, masks and anchors of yolo) is not checked again. */
+ * or whose shapes do not match. Each error is one line. Windows of max pooling and anchors of yolo are
+ * limited by amp_host_why_own (host/darknet/native.c), and yolo's masks are checked with the .cfg. */
 #pragma once
 
 #include <limits.h>
@@ -29,12 +29,12 @@ static inline amp_status amp_check_pair(const char *operation, const amp_tensor 
     return amp_refuse_pair(AMP_BACKEND_FAILED, operation, a, b, error);
 }
 
-/* The same, where b's shape follows from a's. */
+/* The same, where b must have this shape. */
 static inline amp_status amp_check_shape(const char *operation, const amp_tensor *a, const amp_tensor *b,
-                                         amp_shape of_b, amp_error *error)
+                                         amp_shape wanted, amp_error *error)
 {
     AMP_TRY(amp_check_pair(operation, a, b, 0, error));
-    if (amp_shape_equal(b->shape, of_b)) return AMP_OK;
+    if (amp_shape_equal(b->shape, wanted)) return AMP_OK;
     return amp_refuse_pair(AMP_BACKEND_FAILED, operation, a, b, error);
 }
 

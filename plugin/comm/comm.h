@@ -71,20 +71,20 @@ struct amp_comm {
 int amp_comm_is_launched(void);
 /* Its rank; 0 if the environment does not have it. */
 int amp_comm_launched_rank(void);
-/* Whether this program was built with MPI: mpi/ is linked, and not none/, where joining fails. */
+/* Whether this program was built with MPI (mpi/); in none/, joining fails. */
 extern const int amp_comm_is_here;
-/* Joins the other ranks; call it at most once. After a failure, *out is set if it can be used to end the
- * other ranks, else NULL. */
+/* Joins the other ranks; call it at most once. lost: as in amp_comm. After a failure, *out is set if it
+ * can be used to end the other ranks, else NULL. */
 amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_error *);
 
 /* ---- other ranks ---- */
 
 /* Threads of this program, with arrays in its memory. Fills ranks[0] to ranks[size - 1], one for each thread;
- * each must be destroyed. After abort of one, the others' calls fail. */
+ * each must be destroyed. After abort of one, the others' calls fail. seconds, lost: as in amp_comm. */
 amp_status amp_comm_threads(int size, double seconds, void (*lost)(const char *line), amp_comm **ranks,
                             amp_error *);
 
-/* GPUs: NCCL sums device memory; cpu, the comm of all ranks, each with its own GPU, does everything else.
+/* GPUs: NCCL sums device memory; `cpu`, a comm of the same ranks, does everything else. Each has its own GPU.
  * Collective. *out takes ownership of cpu, except after a failure. cuda: the backend (from
  * amp_cuda_backend_create) whose memory is summed; it may be destroyed before *out. A sum sees what was
  * queued on it before sum_begin, and what is queued after sum_end sees the sums; the CPU does not wait. */

@@ -132,8 +132,9 @@ typedef struct amp_statistics_desc {
 enum { AMP_MAX_PARAMS = 32, AMP_MAX_STATISTICS = 18 }; /* lstm: 8 connected × 3 arrays; × 2, and its two
                                                           states */
 
-/* One layer as the host describes it. The description owns inputs, params, statistics and yolo; the host owns
- * everything else that pointers point to, and it outlives the engine. Only shapes change with a resize. */
+/* One layer as the host describes it. The amp_network_desc owns inputs, params, statistics and yolo (a node's
+ * copy only borrows them); the host owns everything else that pointers point to, and it outlives the engine.
+ * Only shapes change with a resize. */
 typedef struct amp_layer_desc {
     const amp_layer_ops *kind;
     const char *type;           /* the .cfg section's name, for messages */
@@ -217,8 +218,8 @@ typedef struct amp_host {
  * plan. */
 typedef struct amp_gradients {
     float *all[AMP_MAX_PARAMS];
-    int param[AMP_MAX_PARAMS], count; /* each one's index among the engine's parameters, since layers may
-                                         share one; and their number */
+    int param[AMP_MAX_PARAMS]; /* its index among the engine's parameters: layers may share one */
+    int count;
 } amp_gradients;
 
 typedef struct amp_node amp_node;

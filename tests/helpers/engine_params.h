@@ -1,4 +1,4 @@
-/* The parameters of an engine, in .cfg order, from amp_engine_parameters; *count: their number. */
+/* The parameters of an engine, in .cfg order; *count: their number. */
 #pragma once
 
 #include "amp/engine.h"

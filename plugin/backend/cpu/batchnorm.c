@@ -25,7 +25,7 @@ static scratch scratch_make(const amp_tensor *x)
 {
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
     size_t p = plan.period;
-    /* aligned like vectors: loads across cache lines take a quarter longer */
+    /* means are aligned like vectors: loads across cache lines take a quarter longer */
     float *lanes = amp_allocated(aligned_alloc(64, (6 * p * sizeof *lanes + 63) / 64 * 64));
     return (scratch){ plan, { p, lanes, lanes + p, lanes + 2 * p, lanes + 3 * p, lanes + 4 * p,
                               lanes + 5 * p }, { NULL } };
@@ -107,9 +107,9 @@ static void find_moments(scratch *s, const amp_tensor *x)
     for (size_t l = plan->channels; l < plan->period; l++) origin[l] = origin[l - plan->channels];
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan->rows * plan->channels))
     for (size_t b = 0; b < plan->blocks; b++) {
-        amp_cpu_sums of = amp_cpu_sums_of(plan, &s->sums, b);
+        amp_cpu_sums own = amp_cpu_sums_of(plan, &s->sums, b);
         rows->moments(x->dtype, amp_cpu_at(x, amp_cpu_block_first(plan, b)), amp_cpu_block_count(plan, b),
-                      plan->period, origin, &of);
+                      plan->period, origin, &own);
     }
     amp_cpu_sums_fold(plan, &s->sums);
     for (size_t c = 0; c < plan->channels; c++) {
@@ -236,9 +236,9 @@ amp_status amp_cpu_batchnorm_backward(amp_backend *backend, const amp_tensor *x,
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan->rows * plan->channels))
     for (size_t b = 0; b < plan->blocks; b++) {
         size_t first = amp_cpu_block_first(plan, b);
-        amp_cpu_sums of = amp_cpu_sums_of(plan, &s.sums, b);
+        amp_cpu_sums own = amp_cpu_sums_of(plan, &s.sums, b);
         rows->delta_sums(x->dtype, norm->activation, amp_cpu_at(x, first), amp_cpu_at(y, first),
-                         amp_cpu_at(dy, first), amp_cpu_block_count(plan, b), &s.lanes, &of);
+                         amp_cpu_at(dy, first), amp_cpu_block_count(plan, b), &s.lanes, &own);
     }
     amp_cpu_sums_fold(plan, &s.sums);
     amp_status status = backward_lanes(&s, norm, error);

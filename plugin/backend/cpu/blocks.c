@@ -74,9 +74,9 @@ amp_cpu_sums amp_cpu_sum_pixels(const amp_cpu_plan *plan, const amp_tensor *x, s
     amp_cpu_sums sums = amp_cpu_sums_make(plan);
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan->rows * plan->channels))
     for (size_t b = 0; b < plan->blocks; b++) {
-        amp_cpu_sums of = amp_cpu_sums_of(plan, &sums, b);
+        amp_cpu_sums own = amp_cpu_sums_of(plan, &sums, b);
         rows->sum(x->dtype, amp_cpu_at(x, start + amp_cpu_block_first(plan, b)),
-                  amp_cpu_block_count(plan, b), plan->period, &of);
+                  amp_cpu_block_count(plan, b), plan->period, &own);
     }
     amp_cpu_sums_fold(plan, &sums);
     return sums;

@@ -30,8 +30,9 @@ static inline size_t amp_cpu_block_count(const amp_cpu_plan *p, size_t b)
 /* Fills `period` entries with value[l % channels]. */
 void amp_cpu_replicate(const amp_cpu_plan *, const float *per_channel, float *per_lane);
 
-/* Memory for a reduction of two sums per lane over the blocks: zeroed sums, and scratch, for each block. make
- * returns those of block 0. */
+/* Memory for a reduction of two sums per lane over the blocks: zeroed sums [blocks][2][period], so that
+ * `second` is right behind `first`, and scratch [blocks][3][period]. Returns block 0's, which alone is
+ * freed. */
 amp_cpu_sums amp_cpu_sums_make(const amp_cpu_plan *);
 void amp_cpu_sums_free(amp_cpu_sums *);
 amp_cpu_sums amp_cpu_sums_of(const amp_cpu_plan *, const amp_cpu_sums *, size_t block);

@@ -58,9 +58,9 @@ static void sum_image(const amp_tensor *a, const amp_tensor *b, size_t start, fl
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
     for (size_t k = 0; k < plan.blocks; k++) {
         size_t first = start + amp_cpu_block_first(&plan, k);
-        amp_cpu_sums of = amp_cpu_sums_of(&plan, &sums, k);
+        amp_cpu_sums own = amp_cpu_sums_of(&plan, &sums, k);
         rows->delta_sums(a->dtype, AMP_LINEAR, amp_cpu_at(a, first), amp_cpu_at(a, first),
-                         amp_cpu_at(b, first), amp_cpu_block_count(&plan, k), &zero, &of);
+                         amp_cpu_at(b, first), amp_cpu_block_count(&plan, k), &zero, &own);
     }
     amp_cpu_sums_fold(&plan, &sums);
     for (size_t c = 0; c < plan.channels; c++) total[c] = (float)sums.second[c];

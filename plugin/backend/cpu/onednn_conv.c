@@ -155,13 +155,13 @@ static amp_status run_slices(amp_onednn *library, const amp_conv *conv, amp_pass
     return amp_onednn_conv_outcome(conv, what, status, error);
 }
 
-/* Whether a pass can run: it was built, and the weights that it reads are loaded. */
+/* Whether forward or backward by data can run: it was built, and the weights that it reads are loaded. */
 static amp_status check(const amp_conv *conv, const char *what, int built, const void *weights,
                         amp_error *error)
 {
     if (built && weights) return AMP_OK;
     return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, what, built ? "its weights were not loaded"
-                                : "it was created without training or wants_dx", error);
+                                : "it was created without wants_dx", error);
 }
 
 static amp_status convolve(amp_onednn *library, const amp_winograd *winograd, amp_winograd_task task,
@@ -234,7 +234,9 @@ amp_status amp_cpu_conv_backward_weights(amp_backend *backend, amp_conv *conv, c
     amp_pass *pass = &conv->backward_weights;
     int widen = conv->compute != conv->desc.dtype, images = conv->slice;
     const amp_winograd *winograd = &conv->winograd[AMP_WINOGRAD_WEIGHTS];
-    AMP_TRY(check(conv, "backward by weights", pass->primitive || winograd->rows, dw, error));
+    if (!pass->primitive && !winograd->rows)
+        return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "backward by weights",
+                                    "it was created without training", error);
     if (winograd->rows) {
         size_t bytes = amp_winograd_scratch(winograd);
         void *room;

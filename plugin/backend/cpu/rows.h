@@ -63,8 +63,8 @@ typedef struct amp_cpu_rule {
 /* Pixels of output in a tile of a Winograd convolution: 4 x 4, except for the last tiles. */
 typedef struct amp_cpu_tile_size { int rows, columns; } amp_cpu_tile_size;
 
-/* V, M or D of Winograd convolutions (winograd.h), or its part from a tile on. Strides, in floats: between
- * the 36 planes, and between groups of 16 channels. */
+/* V, M or D of Winograd convolutions (winograd.h), or the part of it that begins with some tile. Strides,
+ * in floats: between the 36 planes, and between groups of 16 channels. */
 typedef struct amp_cpu_matrix { float *data; size_t plane, line; } amp_cpu_matrix;
 
 /* How a tile of a Winograd convolution ends: y = leaky(sum + bias), with leaky's slope or 1; or y += sum. */
@@ -104,17 +104,17 @@ typedef struct amp_cpu_rows {
     /* Call after zip and lines: makes what this thread has written visible to other threads. */
     void (*end_copies)(void);
 
-    /* to.first[l] += Σ x over the span's elements in lane l. */
+    /* to->first[l] += Σ x over the span's elements in lane l. */
     void (*sum)(amp_dtype, const void *x, size_t count, size_t period, const amp_cpu_sums *to);
-    /* With u = x - origin[l]: to.first[l] += Σ u, to.second[l] += Σ u². Without cancellation for any origin:
-     * each chunk is summed around its own first pixel and moved to the origin in double. */
+    /* With u = x - origin[l]: to->first[l] += Σ u, to->second[l] += Σ u². Without cancellation for any
+     * origin: each chunk is summed around its own first pixel and moved to the origin in double. */
     void (*moments)(amp_dtype, const void *x, size_t count, size_t period, const float *origin,
                     const amp_cpu_sums *to);
     /* y = act((x - mean[l])·gain[l] + bias[l]). */
     void (*normalize)(amp_dtype, amp_activation, const void *x, void *y, size_t count, const amp_cpu_norm *);
-    /* With d = dy·act'(y): to.first[l] += Σ d, to.second[l] += Σ d·(x - mean[l]). If amp_cpu_repeats_forward,
-     * act' is taken at (x - mean[l])·gain[l] + bias[l] and y is not read; otherwise gain and bias are not
-     * read. */
+    /* With d = dy·act'(y): to->first[l] += Σ d, to->second[l] += Σ d·(x - mean[l]). If
+     * amp_cpu_repeats_forward, act' is taken at (x - mean[l])·gain[l] + bias[l] and y is not read;
+     * otherwise gain and bias are not read. */
     void (*delta_sums)(amp_dtype, amp_activation, const void *x, const void *y, const void *dy, size_t count,
                        const amp_cpu_norm *, const amp_cpu_sums *to);
     /* dx = a[l]·d + b[l]·(x - mean[l]) + c[l]; dx may be dy. */

@@ -7,7 +7,8 @@
 
 enum { CHUNK = 64 }; /* periods summed in fp32 before the flush to double */
 
-/* `groups` periods from element `first` on; at a span's end one group of fewer lanes, and then none. */
+/* `groups` periods from element `first` on. What is left at a span's end, less than a period, is one group of
+ * fewer lanes; lanes = 0 ends the loop. */
 typedef struct chunk { size_t first, groups, lanes; } chunk;
 
 AMP_INLINE chunk chunk_at(size_t first, size_t count, size_t period)

@@ -3,15 +3,15 @@
  * bytes on the same kind of processor.
  *
  * It is based on the speed-ups over oneDNN's direct convolution in docs/results/winograd.md, measured for
- * each pass on a Zen 4. A tile is 4 x 4 pixels. In fp32 Winograd is 1.2 to 5.3 times as fast from 16 tiles
- * on. In bf16, which AVX512_BF16 computes twice as fast as fp32, it is .88 to 1.5 times as fast at 16 tiles,
- * and 1.0 to 1.7 times from 48 on, except forward and by data with 16 channels in a group.
+ * each pass on a Zen 4. A tile is 4 x 4 pixels. In fp32 Winograd pays from 16 tiles on, except forward and by
+ * data with few channels in a group; in bf16, which AVX512_BF16 computes twice as fast as fp32, from 48 on.
  *
- * Before narrow tiles and prefetching, 512->1024 with AVX-512 had .87, 1.22, 2.30 at 16 tiles on a Zen 5,
- * whose AVX-512 is twice as wide, and in bf16 .61, .95, 1.39 at 32 and .78, 1.19, 1.42 at 64; on an Intel
- * Xeon (Sapphire Rapids, without its AMX) with AVX2 1.1, .9, .9 at 16, against the library's fastest layout.
- * With AMX, bf16 takes a quarter to a half of Winograd's time. bf16 is never used for arithmetic on Intel
- * without AMX (onednn_halves.c), so halves are the same as fp32 there. */
+ * Before narrow tiles and prefetching, 512->1024 with AVX-512 (forward, by data, by weights) was .87, 1.22
+ * and 2.30 times as fast as direct convolution at 16 tiles on a Zen 5, whose AVX-512 is twice as wide, and
+ * in bf16 .61, .95, 1.39 at 32 and .78, 1.19, 1.42 at 64; on an Intel Xeon (Sapphire Rapids, without its
+ * AMX) with AVX2 1.1, .9, .9 at 16, against the library's fastest layout. With AMX, bf16 takes a quarter
+ * to a half of Winograd's time. bf16 is never used for arithmetic on Intel without AMX (onednn_halves.c),
+ * so halves are the same as fp32 there. */
 #include "winograd.h"
 
 #include "onednn.h"

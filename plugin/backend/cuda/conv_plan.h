@@ -17,10 +17,10 @@
 typedef enum amp_conv_pass { AMP_CONV_FORWARD, AMP_CONV_BACKWARD_DATA,
                              AMP_CONV_BACKWARD_FILTER } amp_conv_pass;
 
-/* One pass of a convolution that amp_check_conv has accepted: of x (n,h,w,c) by w (k, size_h, size_w,
- * c/groups) to y (n, out_h, out_w, k). All have one dtype and are densely packed; sums are in fp32. forward
- * writes y; backward data writes dx, or adds to it; backward filter writes dw (scaled: amp_cudnn_downscale).
- * The struct is its own cache key. */
+/* One pass of a convolution that amp_check_conv has accepted, with input x (n,h,w,c), weights w (k,
+ * size_h, size_w, c/groups) and output y (n, out_h, out_w, k). All have one dtype and are densely packed;
+ * sums are in fp32. forward writes y; backward data writes dx, or adds to it; backward filter writes dw
+ * (scaled: amp_cudnn_downscale). The struct is its own cache key. */
 typedef struct amp_conv_problem {
     amp_conv_desc conv; /* its shapes and dtype; training, wants_dx, transposed, leaky, direct and
                            masters_stay are 0 */

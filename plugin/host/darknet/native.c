@@ -42,7 +42,7 @@ amp_activation amp_host_activation_of(ACTIVATION a)
     return (unsigned)a < amp_own_activation_count ? amp_own_activations[a] : AMP_ACTIVATIONS;
 }
 
-enum { LARGEST_POOL = 15 }; /* the backend's limit on a window's side */
+enum { LARGEST_POOL = 15 }; /* of a window's side: the backend numbers its elements in a byte, 255 is none */
 
 const char *amp_host_why_own(const layer *l)
 {

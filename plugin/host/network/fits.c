@@ -176,7 +176,7 @@ amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
         asked a;
         amp_needs needs;
         /* A network that may only predict gets no training plan: that would allocate gradients, and prevent
-         * folding from then on (amp_engine_trains). */
+         * folding from then on. */
         status = make_plan(net, !amp_this_program()->trains, &a, error);
         if (status == AMP_OK) status = measure(&a, &needs, error);
         if (status == AMP_OK) settings.budget = arena_budget(&needs, memory ? memory : a.there);
