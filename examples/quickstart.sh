@@ -102,5 +102,5 @@ say '3 of 4: the shapes data set'
 draw_shapes
 
 say "4 of 4: training cfg/shapes.cfg in $dtypes"
-"$darknet" amp compare "$work/shapes/shapes.data" "$cfg" -dtypes "$dtypes" -seeds "$seeds" \
+exec "$darknet" amp compare "$work/shapes/shapes.data" "$cfg" -dtypes "$dtypes" -seeds "$seeds" \
     -report "$work/report"

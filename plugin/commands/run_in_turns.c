@@ -258,7 +258,7 @@ static volatile sig_atomic_t interrupted;
 
 static void interrupt(int signal)
 {
-    if (++interrupted > 2) _exit(1);
+    if (++interrupted > 2) _exit(128 + signal);
 }
 
 void amp_turns_watch_signals(void)

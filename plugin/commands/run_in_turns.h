@@ -10,8 +10,9 @@ typedef struct amp_turns_end {
     int stopped;              /* it was stopped before its end */
 } amp_turns_end;
 
-/* Starts zeroed. Some words are stored in it, so it must not be moved. */
 enum { AMP_TURNS_WORDS = 24 };
+
+/* One of the programs. Starts zeroed. It holds some of its arguments itself, so it must not be moved. */
 typedef struct amp_turns_program {
     /* the arguments, from argv[1] on, NULL at the end; the program is this one */
     const char *argv[AMP_TURNS_WORDS];

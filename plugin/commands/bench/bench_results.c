@@ -189,12 +189,12 @@ static const double operations_per_byte = 32;
 static void measure_layers(amp_bench_side *s, int subdivisions)
 {
     double all = amp_bench_layers_ms(s), step = s->spread[AMP_BENCH_STEP].typical;
-    double made = step - s->spread[AMP_BENCH_UPDATE].typical;
+    double passes = step - s->spread[AMP_BENCH_UPDATE].typical;
     for (int i = 0; i < s->layer_count && all > 0; i++) {
         amp_bench_layer *l = &s->layers[i];
         double part = amp_bench_layer_ms(l) / all;
-        l->forward_ms *= made / all;
-        l->backward_ms *= made / all;
+        l->forward_ms *= passes / all;
+        l->backward_ms *= passes / all;
         l->share = amp_bench_layer_ms(l) / step;
         if (!l->in_half) s->fp32_share += part;
         else if (l->bytes > 0 && l->operations < operations_per_byte * l->bytes) s->moving_share += part;

@@ -5,8 +5,9 @@ const char *const amp_bench_reason_names[AMP_BENCH_REASONS] = {
     "no native half", "fixed costs", "update", "fp32 layers", "memory-bound", "misaligned" };
 
 static const double worth_from = 1.1;                     /* times the speed of the engine's own fp32 */
-static const double memory_below = .95, memory_mb = 8;    /* one program varies by less from run to run */
-static const double short_call_us = 50, most_of = .5;     /* below and from which a reason holds */
+static const double memory_below = .95, memory_mb = 8;    /* more than a program's peak varies between runs */
+static const double short_call_us = 50;                   /* calls that are shorter have fixed costs */
+static const double most_of = .5;                         /* from this share of the time on a reason holds */
 /* In shorter steps it is the turns that are measured, and the cold caches after them. */
 static const double short_step_ms = 1;
 enum { FEWEST_STEPS = 5 };

@@ -123,7 +123,7 @@ typedef struct amp_plan_report {
     int advice_count;
 } amp_plan_report;
 
-/* Makes the network and its plan, and fills the report. batch, subdivisions: 0: as in the .cfg. The caller
+/* Makes the network and its plan, and fills the report. batch, subdivisions: 0 takes the .cfg's. The caller
  * frees *report with amp_plan_report_free, also after an error. */
 amp_status amp_plan_gather(const char *cfg, long batch, long subdivisions, const char *dtype,
                            amp_plan_report *report, amp_error *);

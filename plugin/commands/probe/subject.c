@@ -29,7 +29,7 @@ typedef struct looker {
     amp_subject *s;
     const amp_subject_pass *asked;
     amp_trace whole;         /* gradients, complete after backward, and statistics */
-    /* per layer, because an output is shown twice; for weights: how many gradients were shown */
+    /* per layer, what has been shown: an output is shown twice. For weights: how many of its gradients */
     amp_trace_flags *seen;
     int is_forward;          /* stock: whether the watched layers run forward */
     float *numbers;          /* of one tensor, NCHW */

@@ -122,7 +122,7 @@ static int take_findings(const amp_probe_comparison *c, findings *found)
 
 static amp_status test(const char *name, const char *cfg, long images, findings *found, amp_error *error)
 {
-    /* no step of a user's .cfg, which may clip gradients: Darknet does not do that */
+    /* A user's .cfg may clip gradients, which Darknet does not do, so it makes no step. */
     amp_probe_comparison c = { .cfg = cfg, .images = images, .tries_nothing = 1,
                                .source = { .seed = SEED, .stirs = 1, .steps = !images } };
     amp_status status = amp_probe_compare(&c, error);

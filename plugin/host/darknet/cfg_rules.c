@@ -445,7 +445,7 @@ void cfg_rule_rnn(cfg_walk *walk)
 void cfg_rule_gru(cfg_walk *walk) { recurrent(walk, 3, 3); }
 void cfg_rule_lstm(cfg_walk *walk) { recurrent(walk, 4, 4); }
 
-/* window: the numbers of a filter per channel. */
+/* window: how many numbers a filter has per channel. */
 static void recurrent_image(cfg_walk *walk, double w, double h, double hidden, double output, double window,
                             double groups)
 {

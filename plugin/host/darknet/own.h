@@ -11,7 +11,7 @@
 
 #ifdef DARKNET_AMP_HANK_AI /* defined by the build */
 #include "../hank_ai/types.h"
-#else /* what its types.h has in another form */
+#else /* hank-ai's types.h defines its own form of these macros */
 #ifdef DARKNET_AMP_ALEXEYAB /* defined by the patched darknet.h */
 #include "../alexeyab/types.h"
 #else

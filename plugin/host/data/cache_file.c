@@ -53,7 +53,8 @@ struct amp_cache_file {
     atomic_int told;        /* damaged images were reported */
 };
 
-enum { TRIES = 200, MILLISECONDS = 1 }; /* to lock the file; a program that adds an image takes a few */
+enum { TRIES = 200, MILLISECONDS = 1 }; /* to lock the file, which another program holds for a few
+                                              milliseconds to add an image */
 
 /* ---- entries ---- */
 

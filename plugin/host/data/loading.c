@@ -20,8 +20,9 @@
 #include "label_file.h"
 #include "loader_memory.h"
 
-/* What loaders warn about. A name is "BEFORE name what is wrong with it", `kind` is for the line after
- * NAMED_MOST of them, and `summary` for the count at a training's end. */
+/* What loaders warn about. The first NAMED_MOST files get a line each: `before`, the file's name, and what is
+ * wrong with it. One more line says that there are further ones of this `kind`, and at the end of a training
+ * `summary` stands beside their number. */
 typedef enum mistake { UNREADABLE, OUTSIDE, SMALL, CROWDED, MISLABELLED, MISTAKES } mistake;
 static const struct { const char *before, *kind, *summary; } mistakes[MISTAKES] = {
     [UNREADABLE] = { "image '", "images that cannot be read", "unreadable images" },

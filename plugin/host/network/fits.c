@@ -279,8 +279,9 @@ static amp_status choose_of(asked *a, int least, amp_fitting *out, amp_error *er
     return AMP_OK;
 }
 
-/* For a network made with one image per pass, before its first pass; least: of subdivisions. *what: the kind
- * of memory, "RAM". AMP_NO_MEMORY: nothing fits. All ranks call it, and get rank 0's choice. */
+/* For a network made with one image per pass, before its first pass. least: the fewest subdivisions.
+ * *what: the kind of memory, "RAM". AMP_NO_MEMORY: nothing fits. All ranks call it, and get rank 0's
+ * choice. */
 static amp_status choose_fit(struct network *net, int least, amp_fitting *out, const char **what,
                              amp_error *error)
 {

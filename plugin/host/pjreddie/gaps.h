@@ -47,11 +47,12 @@
  *  iseg fwd       | reads net.truth even when it is NULL, on a GPU too      | no truth: no loss
  *  upsample bwd   | stride < 0: overwrites net.delta                        | adds
  *  convolutional  | size=1 with stride > 1: the stride is ignored, the      | not needed: AMP computes it
- *                 | first out_w*out_h pixels are taken                      |
+ *                 | first out_w*out_h pixels are taken (right with cuDNN)   |
  *  convolutional, | the buffer of the binary input is not resized, on a GPU | resized
  *  xnor           | either: random=1 writes beyond it                       |
- *  convolutional  | size=1 overwrites net.delta (its gemm has beta 0): a    | adds
- *  bwd            | second consumer's gradient is lost                      |
+ *  convolutional  | size=1 overwrites net.delta (its gemm has beta 0), on a | adds
+ *  bwd            | GPU without cuDNN too: a second consumer's gradient is  |
+ *                 | lost                                                    |
  *  normalization, | overwrite net.delta, on a GPU too: a second consumer's  | adds (3)
  *  activation,    | gradient is lost                                        |
  *  reorg,         |                                                         |

@@ -30,10 +30,10 @@ amp_available_memory amp_available_ram(const char *root, int programs);
 /* The peak of this program's RAM so far, in MB of 2^20 bytes. */
 double amp_host_peak_resident_mb(void);
 
-/* What this program will take in a training besides a network's memory: 16 MiB, of which 12 are files. Larger
- * libraries, such as OpenCV's, count with 1.75 times the part of their files that is resident now: they have
- * data of their own, and a training uses more of them (measured: 62 MiB of files before a training, then 75
- * in a program of 102). */
+/* What this program will take in a training besides a network's memory: 16 MiB, of which 12 are files.
+ * What is resident of files beyond 12 MiB, as with large libraries such as OpenCV's, counts as 1.75 times
+ * its size: libraries have data of their own, and a training uses more of them (measured: 62 MiB of files
+ * before a training, then 75 in a program of 102). */
 size_t amp_host_program_bytes(void);
 
 /* The most loader threads that exist at the same time, including those that wait for their turn, and the

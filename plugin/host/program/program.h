@@ -102,8 +102,8 @@ typedef struct amp_thread_state {
     struct amp_watched *watched; /* a network whose layers a command watches; NULL: none */
     int checks_prediction;      /* the caller of network_predict checks the result itself: it can return an
                                    error, or it predicts with random weights, which may give anything */
-    int measures;               /* reads images to measure accuracy on them: the plugin reads these too, and
-                                   returns one that cannot be read without data */
+    int measures;               /* reads images to measure accuracy on them: the plugin reads these too; a
+                                   file that cannot be read becomes an image with data = NULL */
     int only_black;             /* until its job ends it gets only black images, whichever file it asks for */
     char unreadable[200];       /* why its reader rejected the last image */
 } amp_thread_state;
