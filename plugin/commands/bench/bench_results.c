@@ -200,7 +200,7 @@ static void measure_layers(amp_bench_side *s, int subdivisions)
         else if (l->bytes > 0 && l->operations < operations_per_byte * l->bytes) s->moving_share += part;
         if (l->misaligned) s->misaligned_share += part;
     }
-    if (all > 0) s->call_us = 1e3 * made / (2 * s->layer_count * subdivisions);
+    if (all > 0) s->call_us = 1e3 * passes / (2 * s->layer_count * subdivisions);
 }
 
 static void measure_side(const amp_bench *b, amp_bench_side *s, const rounds *r)
