@@ -4,11 +4,11 @@
 #include "testing.h"
 
 #include <omp.h>
-#include <pthread.h>
 
 #include "optimizer_testing.h"
 #include "comm/comm.h"
 #include "comm/watchdog.h"
+#include "threads.h"
 
 enum { MOST = 4, SUBDIVISIONS = 12 };
 
@@ -132,13 +132,11 @@ static void *train(void *pointer)
 
 static void train_ranks(int steps, unsigned seed)
 {
-    pthread_t threads[MOST];
     for (int i = 0; i < rank_count; i++) {
         ranks[i].steps = steps;
         ranks[i].seed = seed;
-        assert_int_equal(pthread_create(&threads[i], NULL, train, &ranks[i]), 0);
     }
-    for (int i = 0; i < rank_count; i++) pthread_join(threads[i], NULL);
+    in_threads(train, ranks, sizeof *ranks, rank_count);
 }
 
 static void train_one(network *net, int steps, unsigned seed)
@@ -368,24 +366,19 @@ static void *update_alone(void *pointer)
 TEST(other_weights_on_one_rank_end_the_training)
 {
     network *one = load_one("connected", "", "fp32");
-    pthread_t threads[2];
     int steps = 0;
     make_ranks(2, one, "connected", "", "fp32", AMP_FP32, AMP_BUCKET);
     ranks[1].net->layers[1].weights[5] += .5f;
     for (statuses[0] = AMP_OK; statuses[0] == AMP_OK && steps < AMP_DRIFT_STEPS; steps++) {
-        for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, update_alone, &ranks[i]);
-        for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+        in_threads(update_alone, ranks, sizeof *ranks, 2);
         assert_int_equal(statuses[0], statuses[1]);
     }
     assert_int_equal(statuses[0], AMP_COMM_FAILED);
     assert_non_null(strstr(errors[0].message, "the weights of rank 1 differ from those of rank 0"));
     free_ranks();
     make_ranks(2, one, "connected", "", "fp32", AMP_FP32, AMP_BUCKET);
-    amp_scaler other = ranks[1].net->amp->engine->scaler;
-    other.scale *= 2;
-    ranks[1].net->amp->engine->scaler = other;
-    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, update_alone, &ranks[i]);
-    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    ranks[1].net->amp->engine->scaler.scale *= 2;
+    in_threads(update_alone, ranks, sizeof *ranks, 2);
     assert_non_null(strstr(errors[0].message, "rank 1 has loss scale 2 and rank 0 1"));
     free_ranks();
     release(one);

@@ -7,7 +7,6 @@
 #include "testing.h"
 
 #include <omp.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include "engine_testing.h"
@@ -16,6 +15,7 @@
 #include "host/network/ranks_join.h"
 #include "child.h"
 #include "test_folder.h"
+#include "threads.h"
 
 enum { MOST = 4, SUBDIVISIONS = 12, NOWHERE = -1 };
 
@@ -36,15 +36,6 @@ static void *train_share(void *pointer)
         train_network_datum(r->net);
     }
     return NULL;
-}
-
-static void in_threads(void *(*work)(void *), void *parts, size_t size, int n)
-{
-    pthread_t threads[MOST];
-    assert_true(n <= MOST);
-    for (int i = 0; i < n; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, work, (char *)parts + (size_t)i * size), 0);
-    for (int i = 0; i < n; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
 /* train_networks: a part of the step for each, in a thread of its own; and the hook behind it. */
@@ -292,43 +283,6 @@ TEST(loaded_state_is_what_a_skipped_step_goes_back_to)
     assert_int_equal(net->amp->skipped, 1);
     release(net);
     release(other);
-}
-
-/* ---- going on ---- */
-
-TEST(any_number_goes_on_from_the_sidecar_of_any_other)
-{
-    static const int numbers[][2] = { { 1, 2 }, { 2, 1 }, { 2, 2 }, { 2, 3 } }; /* saved by, and gone on */
-    for (size_t c = 0; c < sizeof numbers / sizeof *numbers; c++) {
-        network *nets[MOST], *resumed[MOST], *one;
-        int n = numbers[c][0], m = numbers[c][1];
-        make_replicas(nets, n, &one, "adam=1\n", "fp32");
-        begin_numbers();
-        for (unsigned i = 0; i < 6; i++) train_alone(one, (step){ 100 * i, NOWHERE, 0 });
-        begin_numbers();
-        for (unsigned i = 0; i < 3; i++) train_replicas(nets, n, (step){ 100 * i, NOWHERE, 0 });
-        save_weights(nets[0], "a.weights");
-        int next = rand();
-        for (int i = 0; i < m; i++) {
-            resumed[i] = make_one("adam=1\n", "fp32");
-            load_weights(resumed[i], "a.weights");
-        }
-        darknet_amp_resume(resumed, m);
-        begin_numbers();
-        amp_random_skip(3 * SUBDIVISIONS * amp_fork_random_numbers(one));
-        assert_int_equal(rand(), next);
-        begin_numbers();
-        amp_random_skip(3 * SUBDIVISIONS * amp_fork_random_numbers(one));
-        for (unsigned i = 3; i < 6; i++) train_replicas(resumed, m, (step){ 100 * i, NOWHERE, 0 });
-        for (int i = 0; i < m; i++) {
-            assert_masters_near(resumed[i], one, 1e-6);
-            assert_int_equal(*resumed[i]->seen, *one->seen);
-            assert_int_equal(resumed[i]->amp->steps, 6);
-        }
-        release_all(nets, n);
-        release_all(resumed, m);
-        release(one);
-    }
 }
 
 /* ---- networks that share nothing ---- */
