@@ -80,32 +80,20 @@ static void reference_sgd(reference *r, const float *grad, double inverse, const
     }
 }
 
-/* adam_update_gpu: every array decays, the rate is not divided by the batch. */
-static void reference_adam(reference *r, const float *grad, double inverse, const network *net,
-                           double rate, int t)
-{
-    double b1 = (double)net->B1, b2 = (double)net->B2;
-    for (size_t e = 0; e < r->count; e++) {
-        double d = (double)grad[e] * inverse - (double)net->decay * net->batch * net->subdivisions * r->w[e];
-        r->m[e] = b1 * r->m[e] + (1 - b1) * d;
-        r->v[e] = b2 * r->v[e] + (1 - b2) * d * d;
-        r->w[e] += rate * r->rate_scale * (r->m[e] / (1 - pow(b1, t))) /
-            (sqrt(r->v[e] / (1 - pow(b2, t))) + (double)net->eps);
-    }
-}
-
-/* torch.optim.AdamW with a loss that is summed over the batch: weights lose rate·decay, other arrays
+/* Adam as adam_update_gpu: every array decays, and the rate is not divided by the batch. AdamW as
+ * torch.optim.AdamW with a loss that is summed over the batch: weights lose rate·decay, other arrays
  * nothing. */
-static void reference_adamw(reference *r, const float *grad, double inverse, const network *net,
-                            double rate, int t)
+static void reference_adam(reference *r, const float *grad, double inverse, const network *net,
+                           double rate, int t, int adamw)
 {
-    double b1 = (double)net->B1, b2 = (double)net->B2;
+    double b1 = (double)net->B1, b2 = (double)net->B2, decay = (double)net->decay;
+    double added = adamw ? 0 : decay * net->batch * net->subdivisions;
     rate *= r->rate_scale;
     for (size_t e = 0; e < r->count; e++) {
-        double g = (double)grad[e] * inverse;
-        r->m[e] = b1 * r->m[e] + (1 - b1) * g;
-        r->v[e] = b2 * r->v[e] + (1 - b2) * g * g;
-        if (r->decays) r->w[e] *= 1 - rate * (double)net->decay;
+        double d = (double)grad[e] * inverse - added * r->w[e];
+        r->m[e] = b1 * r->m[e] + (1 - b1) * d;
+        r->v[e] = b2 * r->v[e] + (1 - b2) * d * d;
+        if (adamw && r->decays) r->w[e] *= 1 - rate * decay;
         r->w[e] += rate * (r->m[e] / (1 - pow(b1, t))) /
             (sqrt(r->v[e] / (1 - pow(b2, t))) + (double)net->eps);
     }
@@ -135,8 +123,7 @@ static void follow_reference(const char *kind, const char *solver, int adam, con
             for (size_t e = 0; e < p->count; e++) /* fmax here causes an internal error of gcc 12 for
                                                      aarch64 */
                 if (fabs((double)p->grad[e]) > one->largest) one->largest = fabs((double)p->grad[e]);
-            if (adam == ADAMW) reference_adamw(one, p->grad, inverse, net, rate, t);
-            else if (adam) reference_adam(one, p->grad, inverse, net, rate, t);
+            if (adam) reference_adam(one, p->grad, inverse, net, rate, t, adam == ADAMW);
             else reference_sgd(one, p->grad, inverse, net, rate);
         }
         update_network(net);
@@ -157,28 +144,21 @@ static void follow_reference(const char *kind, const char *solver, int adam, con
     release(net);
 }
 
-TEST(sgd_follows_the_reference_on_every_kind)
+/* The decay is .3, so that AdamW's decay of other arrays, or one that grows with the batch, would be seen. */
+TEST(every_solver_follows_the_reference_on_every_kind)
 {
-    /* batch norm in a recurrent layer divides by variances near 0: with SGD that network does not survive its
-     * second step */
-    for (size_t k = 0; k < COUNT(kinds); k++)
-        follow_reference(kinds[k], "", SGD, "fp32", strcmp(kinds[k], "recurrent_batchnorm") ? 4 : 1);
-    follow_reference("convolutional_batchnorm", "", SGD, "bf16", 4);
-}
-
-TEST(adam_follows_the_reference_on_every_kind)
-{
-    for (size_t k = 0; k < COUNT(kinds); k++)
-        follow_reference(kinds[k], "adam=1\nB1=.8\nB2=.95\neps=.002\n", ADAM, "fp32", 4);
-    follow_reference("connected", "adam=1\nB1=.7\nB2=.9\neps=.001\n", ADAM, "bf16", 4);
-}
-
-/* The decay is .3, so that a decay of other arrays, or one that grows with the batch, would be seen. */
-TEST(adamw_follows_the_reference_on_every_kind)
-{
-    for (size_t k = 0; k < COUNT(kinds); k++)
-        follow_reference(kinds[k], "adam=1\nadamw=1\nB1=.8\nB2=.95\neps=.002\n", ADAMW, "fp32", 4);
-    follow_reference("connected", "adam=1\nadamw=1\nB1=.7\nB2=.9\neps=.001\n", ADAMW, "bf16", 4);
+    static const struct { int adam; const char *keys; } solvers[] = { { SGD, "" },
+        { ADAM, "adam=1\nB1=.8\nB2=.95\neps=.002\n" },
+        { ADAMW, "adam=1\nadamw=1\nB1=.7\nB2=.9\neps=.001\n" } };
+    for (size_t i = 0; i < COUNT(solvers); i++) {
+        for (size_t k = 0; k < COUNT(kinds); k++) {
+            /* batch norm in a recurrent layer divides by variances near 0: with SGD that network does not
+             * survive its second step */
+            int steps = solvers[i].adam == SGD && !strcmp(kinds[k], "recurrent_batchnorm") ? 1 : 4;
+            follow_reference(kinds[k], solvers[i].keys, solvers[i].adam, "fp32", steps);
+        }
+        follow_reference("convolutional_batchnorm", solvers[i].keys, solvers[i].adam, "bf16", 4);
+    }
 }
 
 int main(void) { return run_listed_tests("tests", NULL, NULL); }

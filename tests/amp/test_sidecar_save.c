@@ -8,11 +8,18 @@
 
 #include "sidecar_pairs.h"
 
-/* The next save starts in this folder, and is itself killed or cancelled before it has renamed anything. */
+/* What recovery finds after a save that was killed at this point. */
+static int pair_left(int old, int point)
+{
+    return point >= 5 || is_ended(old, point) ? 1 : old == OLD_PAIR ? 0 : -1;
+}
+
+/* The next save starts in this folder. It is itself killed or cancelled before it has renamed anything, or
+ * succeeds. */
 TEST(a_save_that_begins_after_a_killed_one_loses_nothing)
 {
     for (int old = OLD_NONE; old < OLD_KINDS; old++)
-        for (int point = 0; point < POINTS; point++)
+        for (int point = 0; point < POINTS; point++) {
             for (int given_up = 0; given_up < 2; given_up++) {
                 amp_sidecar_save save;
                 make_killed(old, point);
@@ -23,15 +30,9 @@ TEST(a_save_that_begins_after_a_killed_one_loses_nothing)
                     amp_safe_file_leave(&save.weights);
                     amp_safe_file_leave(&save.sidecar);
                 }
-                recovers_to(point >= 5 || is_ended(old, point) ? 1 : old == OLD_PAIR ? 0 : -1, old, 0);
+                recovers_to(pair_left(old, point), old, 0);
                 if (!given_up) amp_sidecar_cancel(&save);
             }
-}
-
-TEST(a_save_after_a_killed_one_succeeds)
-{
-    for (int old = OLD_NONE; old < OLD_KINDS; old++)
-        for (int point = 0; point < POINTS; point++) {
             make_killed(old, point);
             assert_int_equal(save_number("w", 2, NULL), AMP_OK);
             recovers_to(2, old, 0);
@@ -56,7 +57,7 @@ TEST(a_killed_save_is_ended_or_removed)
                         "w.new: it was being saved when a training was killed, and is incomplete: removed"),
                 removed);
             if (!removed && !is_ended(old, point)) assert_string_equal(note, "");
-            recovers_to(point >= 5 || is_ended(old, point) ? 1 : old == OLD_PAIR ? 0 : -1, old, 0);
+            recovers_to(pair_left(old, point), old, 0);
         }
 }
 

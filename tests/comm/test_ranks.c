@@ -4,11 +4,11 @@
 #include "testing.h"
 
 #include <omp.h>
-#include <pthread.h>
 
 #include "optimizer_testing.h"
 #include "comm/comm.h"
 #include "comm/watchdog.h"
+#include "threads.h"
 
 enum { MOST = 4, SUBDIVISIONS = 12 };
 
@@ -132,13 +132,11 @@ static void *train(void *pointer)
 
 static void train_ranks(int steps, unsigned seed)
 {
-    pthread_t threads[MOST];
     for (int i = 0; i < rank_count; i++) {
         ranks[i].steps = steps;
         ranks[i].seed = seed;
-        assert_int_equal(pthread_create(&threads[i], NULL, train, &ranks[i]), 0);
     }
-    for (int i = 0; i < rank_count; i++) pthread_join(threads[i], NULL);
+    in_threads(train, ranks, sizeof *ranks, rank_count);
 }
 
 static void train_one(network *net, int steps, unsigned seed)
@@ -209,15 +207,6 @@ TEST(ranks_train_what_one_network_does)
         for (int n = 2; n <= MOST; n++) compare_with_one(same[k], "", n, 1, AMP_BUCKET, n == 3 ? 5 : 1);
 }
 
-TEST(adam_and_clip_norm_go_by_the_sum)
-{
-    static const struct { const char *keys; int n; } solvers[] = {
-        { "adam=1\nB1=.8\nB2=.95\neps=.002\n", 2 }, { "adam=1\nadamw=1\nB1=.8\nB2=.95\neps=.002\n", 2 },
-        { "amp=1\nclip_norm=.01\n", 3 } };
-    for (size_t k = 0; k < COUNT(solvers); k++)
-        compare_with_one("convolutional_batchnorm", solvers[k].keys, solvers[k].n, 1, AMP_BUCKET, 5);
-}
-
 /* ---- batch norm over all ranks ---- */
 
 #define SYNC "amp=1\nsync_batchnorm=1\n"
@@ -230,27 +219,6 @@ TEST(with_sync_batchnorm_ranks_train_what_one_does_with_a_mini_batch_as_large)
         for (int n = 2; n <= MOST; n++) compare_with_one(normed[k], SYNC, n, n, 100, 3);
     compare_with_one("convolutional_batchnorm", SYNC "adam=1\n", 2, 2, 100, 3);
     compare_with_one("convolutional_batchnorm", SYNC "checkpoint=2\n", 3, 3, 100, 3);
-}
-
-/* What the test above would not notice without it. */
-static double variance_apart(const char *keys)
-{
-    network *one = load_cut("convolutional_batchnorm", keys, "fp32", SUBDIVISIONS / 2);
-    distance d = { 0 };
-    make_ranks(2, one, "convolutional_batchnorm", keys, "fp32", AMP_FP32, AMP_BUCKET);
-    train_one(one, 1, 7);
-    train_ranks(1, 7);
-    const layer *l = &ranks[1].net->layers[0];
-    add_distance(&d, l->rolling_variance, one->layers[0].rolling_variance, (size_t)l->n);
-    free_ranks();
-    release(one);
-    return sqrt(d.apart / d.size);
-}
-
-TEST(without_sync_batchnorm_statistics_are_those_of_small_mini_batches)
-{
-    double synced = variance_apart(SYNC), apart = variance_apart("amp=1\n");
-    if (!(synced <= 1e-6 && apart > 1e-4)) fail_msg("%g and %g apart", synced, apart);
 }
 
 TEST(two_ranks_with_sync_batchnorm_repeat_to_the_bit)
@@ -398,53 +366,25 @@ static void *update_alone(void *pointer)
 TEST(other_weights_on_one_rank_end_the_training)
 {
     network *one = load_one("connected", "", "fp32");
-    pthread_t threads[2];
     int steps = 0;
     make_ranks(2, one, "connected", "", "fp32", AMP_FP32, AMP_BUCKET);
     ranks[1].net->layers[1].weights[5] += .5f;
     for (statuses[0] = AMP_OK; statuses[0] == AMP_OK && steps < AMP_DRIFT_STEPS; steps++) {
-        for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, update_alone, &ranks[i]);
-        for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+        in_threads(update_alone, ranks, sizeof *ranks, 2);
         assert_int_equal(statuses[0], statuses[1]);
     }
     assert_int_equal(statuses[0], AMP_COMM_FAILED);
     assert_non_null(strstr(errors[0].message, "the weights of rank 1 differ from those of rank 0"));
     free_ranks();
     make_ranks(2, one, "connected", "", "fp32", AMP_FP32, AMP_BUCKET);
-    amp_scaler other = ranks[1].net->amp->engine->scaler;
-    other.scale *= 2;
-    ranks[1].net->amp->engine->scaler = other;
-    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, update_alone, &ranks[i]);
-    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    ranks[1].net->amp->engine->scaler.scale *= 2;
+    in_threads(update_alone, ranks, sizeof *ranks, 2);
     assert_non_null(strstr(errors[0].message, "rank 1 has loss scale 2 and rank 0 1"));
     free_ranks();
     release(one);
 }
 
 /* ---- a rank that gives up ---- */
-
-static void *wait_for_sum(void *pointer)
-{
-    rank *r = pointer;
-    float x = 1;
-    statuses[r->comm.rank] = r->comm.sum_begin(&r->comm, &x, 1, AMP_FP32, &errors[r->comm.rank]);
-    return NULL;
-}
-
-TEST(who_waits_for_a_rank_that_gives_up_fails)
-{
-    network *one = load_one("connected", "", "fp32");
-    pthread_t threads[2];
-    make_ranks(3, one, "connected", "", "fp32", AMP_FP32, AMP_BUCKET);
-    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, wait_for_sum, &ranks[i]);
-    ranks[2].real->abort(ranks[2].real, 1);
-    for (int i = 0; i < 2; i++) {
-        pthread_join(threads[i], NULL);
-        assert_int_equal(statuses[i], AMP_COMM_FAILED);
-    }
-    free_ranks();
-    release(one);
-}
 
 static amp_comm *waiting[2];
 

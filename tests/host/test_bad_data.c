@@ -143,42 +143,42 @@ TEST(labels_lie_where_stock_looks)
 
 /* ---- the .data file and lists ---- */
 
-TEST(a_data_file_is_read_as_stock_reads_it)
+static amp_data_file read_data(const char *text, const char *note)
 {
     amp_error error;
     amp_data_file data;
-    put_file("my.data", "# comment\n classes = 3\r\ntrain= a.txt\nvalid =b.txt\nlabels=l\nnames=n\n"
-               "backup=back\ntrain=second\ntop=5\n");
+    put_file("my.data", text);
     assert_int_equal(amp_data_file_read("my.data", &data, &error), AMP_OK);
+    assert_string_equal(data.note, note);
+    return data;
+}
+
+TEST(a_data_file_is_read_as_stock_reads_it)
+{
+    amp_data_file data = read_data("# comment\n classes = 3\r\ntrain= a.txt\nvalid =b.txt\nlabels=l\n"
+                                   "names=n\nbackup=back\ntrain=second\ntop=5\n",
+                                   "my.data:8: train is given again; the first line is used");
     assert_int_equal(data.classes, 3);
     assert_string_equal(data.train, "a.txt");
     assert_string_equal(data.valid, "b.txt");
     assert_string_equal(data.backup, "back");
     assert_string_equal(amp_data_file_names(&data), "n");
-    assert_string_equal(data.note, "my.data:8: train is given again; the first line is used");
     amp_data_file_free(&data);
-    put_file("my.data", "classes = 3 \ntrain = a=b.txt\t\ntag=0\ntag=1\n");
-    assert_int_equal(amp_data_file_read("my.data", &data, &error), AMP_OK);
+    data = read_data("classes = 3 \ntrain = a=b.txt\t\ntag=0\ntag=1\n",
+                     "my.data:4: tag is given again; the first line is used");
     assert_string_equal(data.train, "a=b.txt");
     assert_int_equal(data.tag, 0);
-    assert_string_equal(data.note, "my.data:4: tag is given again; the first line is used");
     amp_data_file_free(&data);
-    put_file("my.data", "classes=3\ntrain=a.txt\n");
-    assert_int_equal(amp_data_file_read("my.data", &data, &error), AMP_OK);
-    assert_string_equal(data.note, "");
-    assert_int_equal(data.cache, AMP_CACHE_OFF);
-    assert_true(data.cache_scale == 2);
+    data = read_data("classes=3\ntrain=a.txt\n", "");
+    assert_true(data.cache == AMP_CACHE_OFF && data.cache_scale == 2);
     amp_data_file_free(&data);
-    put_file("my.data", "cache = disk\ncache=off\ncache_scale = 1.5\n");
-    assert_int_equal(amp_data_file_read("my.data", &data, &error), AMP_OK);
-    assert_int_equal(data.cache, AMP_CACHE_DISK);
-    assert_true(data.cache_scale == 1.5);
-    assert_string_equal(data.note, "my.data:2: cache is given again; the first line is used");
+    data = read_data("cache = disk\ncache=off\ncache_scale = 1.5\n",
+                     "my.data:2: cache is given again; the first line is used");
+    assert_true(data.cache == AMP_CACHE_DISK && data.cache_scale == 1.5);
     amp_data_file_free(&data);
-    put_file("my.data", "eval=voc\nother=1\nvaild=a.txt\nclases=3\n");
-    assert_int_equal(amp_data_file_read("my.data", &data, &error), AMP_OK);
-    assert_string_equal(data.note, "my.data:3: vaild: unknown key, did you mean valid?; "
-                        "my.data:4: clases: unknown key, did you mean classes?");
+    data = read_data("eval=voc\nother=1\nvaild=a.txt\nclases=3\n",
+                     "my.data:3: vaild: unknown key, did you mean valid?; "
+                     "my.data:4: clases: unknown key, did you mean classes?");
     amp_data_file_free(&data);
 }
 
@@ -405,28 +405,25 @@ TEST(only_some_parts_of_a_batch_are_loaded_at_a_time)
     assert_int_equal(in_child(loads_a_batch, NULL, said, sizeof said), 0);
 }
 
-/* find_replace has 4096 bytes: each of its callers' and its own. save_image is one of many with 256, which
- * Darknet fills with sprintf. */
+/* find_replace has 4096 bytes: each of its callers' and its own; it makes "labels" of the path's one "a".
+ * save_image is one of many with 256, which Darknet fills with sprintf: it adds ".jpg". */
 TEST(a_path_longer_than_darknets_buffers_ends_the_program)
 {
-    char said[1000];
-    int status;
-    for (int length = 4085; length < 4100; length++) {
-        memset(long_path, 'x', sizeof long_path);
-        long_path[100] = 'a';
-        long_path[length] = 0;
-        status = in_child(replaces, NULL, said, sizeof said);
-        assert_int_equal(status, length + 5 < 4096 ? 0 : 1);
-        if (status)
-            assert_non_null(strstr(said, "bytes, but Darknet has room for 4095 here; shorten its parts"));
-    }
-    for (int length = 249; length < 260; length++) {
-        memset(long_path, 'x', sizeof long_path);
-        long_path[length] = 0;
-        status = in_child(saves_image, NULL, said, sizeof said);
-        assert_int_equal(status, length + 4 < 256 ? 0 : 1);
-        if (status)
-            assert_non_null(strstr(said, "bytes, but Darknet has room for 255 here; shorten its parts"));
+    static const struct { void (*run)(void *); int room, added; } users[] = { { replaces, 4096, 5 },
+                                                                              { saves_image, 256, 4 } };
+    char said[1000], expected[100];
+    for (size_t u = 0; u < COUNT(users); u++) {
+        int room = users[u].room;
+        snprintf(expected, sizeof expected, "bytes, but Darknet has room for %d here; shorten its parts",
+                 room - 1);
+        for (int length = room - 11; length < room + 4; length++) {
+            memset(long_path, 'x', sizeof long_path);
+            long_path[100] = 'a';
+            long_path[length] = 0;
+            int status = in_child(users[u].run, NULL, said, sizeof said);
+            if (status != (length + users[u].added >= room) || (status && !strstr(said, expected)))
+                fail_msg("room for %d, a path of %d: status %d, %s", room, length, status, said);
+        }
     }
 }
 
@@ -461,10 +458,13 @@ TEST(a_mask_stays_within_its_image)
     free(text);
 }
 
+/* The last is longer than any buffer. */
 TEST(a_list_has_stocks_lines)
 {
-    const char *texts[] = { "a\nb\n", "a\nb", "\na\n\n", "a", "a b\r\n c \n" };
+    static char many[500000];
+    const char *texts[] = { "a\nb\n", "a\nb", "\na\n\n", "a", "a b\r\n c \n", many };
     amp_error error;
+    for (int i = 0, at = 0; i < 20000; i++) at += sprintf(many + at, "images/%d.jpg\n", i);
     for (size_t i = 0; i < COUNT(texts); i++) {
         put_file("list.txt", texts[i]);
         amp_lines list;
@@ -495,19 +495,6 @@ TEST(an_empty_list_is_refused)
     }
     assert_int_equal(amp_paths_read("images", "the list", &list, &error), AMP_BAD_CONFIG);
     assert_string_equal(error.message, "images: cannot read the list: Is a directory");
-    amp_lines_free(&list);
-}
-
-TEST(a_list_longer_than_any_buffer_is_read_whole)
-{
-    FILE *file = fopen("long.txt", "w");
-    for (int i = 0; i < 50000; i++) fprintf(file, "images/%d.jpg\n", i);
-    fclose(file);
-    amp_error error;
-    amp_lines list;
-    assert_int_equal(amp_paths_read("long.txt", "the list", &list, &error), AMP_OK);
-    assert_int_equal(list.count, 50000);
-    assert_string_equal(list.line[49999], "images/49999.jpg");
     amp_lines_free(&list);
 }
 
@@ -749,40 +736,35 @@ TEST(a_layer_reads_as_many_bytes_as_its_writer_writes)
     free_whole(net);
 }
 
-static amp_status check(network *net, long bytes, int cutoff, int *held, amp_error *error)
-{
-    save_weights(net, "my.weights");
-    if (bytes >= 0) assert_int_equal(truncate("my.weights", bytes), 0);
-    return amp_check_weights_size(net, "my.weights", 0, cutoff, held, error);
-}
-
 TEST(weights_end_where_a_layer_does)
 {
     amp_error error;
     int held;
     network *net = network_of_every_kind();
-    save_weights(net, "my.weights");
-    long whole = file_size("my.weights");
     save_weights_upto(net, "my.weights", 2);
-    long two = file_size("my.weights");
-    assert_int_equal(check(net, -1, net->n, &held, &error), AMP_OK);
-    assert_int_equal(held, net->n);
-    assert_int_equal(check(net, two, net->n, &held, &error), AMP_OK);
-    assert_int_equal(held, 2);
-    assert_int_equal(check(net, two - 4, net->n, &held, &error), AMP_BAD_CONFIG);
-    assert_non_null(strstr(error.message, "my.weights: ends in the middle of layer 1, 4 bytes short of its"));
-    assert_int_equal(check(net, whole + 4, net->n, &held, &error), AMP_BAD_CONFIG);
-    assert_non_null(strstr(error.message, "my.weights: 4 bytes longer than what this network's"));
-    assert_int_equal(check(net, whole + 4, 2, &held, &error), AMP_OK); /* only two layers are wanted of it */
-    assert_int_equal(check(net, 20, net->n, &held, &error), AMP_OK);
-    assert_int_equal(held, 0);
-    assert_int_equal(check(net, 13, net->n, &held, &error), AMP_BAD_CONFIG);
-    assert_int_equal(check(net, 0, net->n, &held, &error), AMP_BAD_CONFIG);
-    assert_non_null(strstr(error.message, "my.weights: 0 bytes are too few"));
-    assert_int_equal(amp_check_weights_size(net, "nowhere.weights", 0, net->n, &held, &error),
-                     AMP_BAD_CONFIG);
+    const long two = file_size("my.weights");
+    save_weights(net, "my.weights");
+    const long whole = file_size("my.weights");
+    const int all = net->n;
+    /* `cutoff` layers are wanted of a file of `bytes`: it holds `held`, or is refused. */
+    const struct { long bytes; int cutoff, held; const char *expected; } files[] = {
+        { whole, all, all, NULL }, { two, all, 2, NULL }, { 20, all, 0, NULL }, { whole + 4, 2, all, NULL },
+        { two - 4, all, 0, "my.weights: ends in the middle of layer 1, 4 bytes short of its" },
+        { whole + 4, all, 0, "my.weights: 4 bytes longer than what this network's" },
+        { 13, all, 0, "my.weights: 13 bytes are too few" }, { 0, all, 0, "my.weights: 0 bytes are too few" } };
+    for (size_t i = 0; i < COUNT(files); i++) {
+        save_weights(net, "my.weights");
+        assert_int_equal(truncate("my.weights", files[i].bytes), 0);
+        amp_status status = amp_check_weights_size(net, "my.weights", 0, files[i].cutoff, &held, &error);
+        if (status != (files[i].expected ? AMP_BAD_CONFIG : AMP_OK))
+            fail_msg("%ld bytes: status %d", files[i].bytes, status);
+        if (!files[i].expected) assert_int_equal(held, files[i].held);
+        else if (!strstr(error.message, files[i].expected))
+            fail_msg("no '%s' in: %s", files[i].expected, error.message);
+    }
+    assert_int_equal(amp_check_weights_size(net, "nowhere.weights", 0, all, &held, &error), AMP_BAD_CONFIG);
     assert_non_null(strstr(error.message, "nowhere.weights: cannot read these weights: No such file"));
-    assert_int_equal(amp_check_weights_size(net, "images", 0, net->n, &held, &error), AMP_BAD_CONFIG);
+    assert_int_equal(amp_check_weights_size(net, "images", 0, all, &held, &error), AMP_BAD_CONFIG);
     free_whole(net);
 }
 

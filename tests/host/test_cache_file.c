@@ -5,13 +5,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
 
 #include "child.h"
 #include "host/data/cache_file.h"
 #include "test_folder.h"
+#include "threads.h"
 
 enum { IMAGES = 7, PHOTO_W = 40, PHOTO_H = 30, THREADS = 3 };
 
@@ -158,13 +158,9 @@ static void *load_in_thread(void *file)
     return NULL;
 }
 
-static void load_in_threads(void *out)
+static void load_in_threads(void)
 {
-    pthread_t threads[THREADS];
-    amp_cache_file *file = opened(&whole);
-    (void)out;
-    for (int k = 0; k < THREADS; k++) pthread_create(&threads[k], NULL, load_in_thread, file);
-    for (int k = 0; k < THREADS; k++) pthread_join(threads[k], NULL);
+    in_threads(load_in_thread, opened(&whole), 0, THREADS);
 }
 
 /* Each image is kept once. */
@@ -178,7 +174,7 @@ TEST_WITH(programs_and_threads_share_a_file, set_up, leave_folder)
         unlink(name);
         for (int k = 0; k < 3; k++)
             if (!(children[k] = fork())) {
-                load_in_threads(NULL);
+                load_in_threads();
                 _exit(0);
             }
         for (int k = 0; k < 3; k++) {

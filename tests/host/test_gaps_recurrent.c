@@ -29,30 +29,22 @@ TEST(gru_backward_is_the_gradient)
         struct subject s = gru(tanh);
         run_both(&s);
         assert_input_gradient(&s, weighted_output, 1);
-        assert_parameter_gradients(&s, s.l.uz, "uz", IN*OUT);
-        assert_parameter_gradients(&s, s.l.wz, "wz", OUT*OUT);
-        assert_parameter_gradients(&s, s.l.ur, "ur", IN*OUT);
-        assert_parameter_gradients(&s, s.l.wr, "wr", OUT*OUT);
-        assert_parameter_gradients(&s, s.l.uh, "uh", IN*OUT);
-        assert_parameter_gradients(&s, s.l.wh, "wh", OUT*OUT);
+        layer *subs[] = {s.l.uz, s.l.ur, s.l.uh, s.l.wz, s.l.wr, s.l.wh};
+        const char *names[] = {"uz", "ur", "uh", "wz", "wr", "wh"};
+        for (int i = 0; i < 6; i++)
+            assert_parameter_gradients(&s, subs[i], names[i], i < 3 ? IN*OUT : OUT*OUT);
         release(&s);
     }
 }
 
-TEST(gru_carries_its_last_output_to_the_next_batch)
-{
-    struct subject s = gru(1);
-    run_both(&s);
-    assert_memory_equal(s.l.state, s.l.output + (TIMES - 1)*BATCH*OUT, BATCH*OUT*sizeof(float));
-    release(&s);
-}
-
-TEST(gru_as_first_layer_trains_its_parameters)
+/* As the first layer of a network, which has no net.delta. */
+TEST(gru_without_net_delta_trains_its_parameters_and_carries_its_last_output)
 {
     struct subject s = gru(1);
     float *delta = s.net.delta;
     s.net.delta = NULL;
     run_both(&s);
+    assert_memory_equal(s.l.state, s.l.output + (TIMES - 1)*BATCH*OUT, BATCH*OUT*sizeof(float));
     assert_parameter_gradients(&s, s.l.uh, "uh", IN*OUT);
     s.net.delta = delta;
     release(&s);
@@ -69,29 +61,22 @@ static struct subject rnn(ACTIVATION activation, int shortcut)
     return s;
 }
 
-TEST(rnn_backward_is_the_gradient)
+TEST(rnn_backward_is_the_gradient_and_its_last_state_goes_to_the_next_batch)
 {
     for (int shortcut = 0; shortcut < 2; shortcut++){
         struct subject s = rnn(TANH, shortcut);
         run_both(&s);
+        const int last = (TIMES - 1)*BATCH*OUT;
+        for (int i = 0; i < BATCH*OUT && !shortcut; i++){
+            float sum = s.l.input_layer->output[last + i] + s.l.self_layer->output[last + i];
+            assert_float_equal(s.l.state[i], sum, 1e-6);
+        }
         assert_input_gradient(&s, weighted_output, 1);
         assert_parameter_gradients(&s, s.l.input_layer, "input", IN*OUT);
         assert_parameter_gradients(&s, s.l.self_layer, "self", OUT*OUT);
         assert_parameter_gradients(&s, s.l.output_layer, "output", OUT*OUT);
         release(&s);
     }
-}
-
-TEST(rnn_carries_its_last_state_to_the_next_batch)
-{
-    struct subject s = rnn(TANH, 0);
-    run_both(&s);
-    const int last = (TIMES - 1)*BATCH*OUT;
-    for (int i = 0; i < BATCH*OUT; i++){
-        float sum = s.l.input_layer->output[last + i] + s.l.self_layer->output[last + i];
-        assert_float_equal(s.l.state[i], sum, 1e-6);
-    }
-    release(&s);
 }
 
 /* ---- lstm ---------------------------------------------------------------------------------------------- */
@@ -189,17 +174,10 @@ static struct subject crnn(ACTIVATION activation)
     return subject_of(l, BATCH*TIMES);
 }
 
-TEST(crnn_needs_no_workspace_from_the_network)
+TEST(crnn_of_linear_activation_has_the_gradient_and_needs_no_workspace)
 {
     struct subject s = crnn(LINEAR);
     assert_null(s.net.workspace);
-    run_both(&s);
-    release(&s);
-}
-
-TEST(crnn_of_linear_activation_has_the_gradient)
-{
-    struct subject s = crnn(LINEAR);
     run_both(&s);
     assert_input_gradient(&s, weighted_output, 1);
     assert_parameter_gradients(&s, s.l.input_layer, "input", s.l.input_layer->nweights);

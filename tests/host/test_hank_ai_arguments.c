@@ -30,25 +30,21 @@ static void becomes(const char *given, const char *expected)
     assert_string_equal(joined, expected);
 }
 
-TEST(a_training_in_the_usual_order_stays_as_it_is)
+TEST(words_and_options_may_stand_in_any_order)
 {
-    becomes("darknet detector train my.data my.cfg first.weights -amp bf16 -dont_show",
+    becomes("darknet detector train my.data my.cfg first.weights -amp bf16 -dont_show", /* the usual one */
             "darknet detector train my.data my.cfg first.weights -amp bf16 -dont_show");
-}
-
-TEST(words_may_stand_in_any_order)
-{
     becomes("darknet -map detector my.cfg -seed 4 my.backup train my.data",
             "darknet detector train my.data my.cfg my.backup -map -seed 4");
     becomes("darknet detector map my.cfg my.data my.weights",
             "darknet detector map my.data my.cfg my.weights");
-}
-
-TEST(the_number_behind_map_stays_there)
-{
-    becomes("darknet detector -map 3 -dont_show train my.data my.cfg 7",
+    becomes("darknet detector -map 3 -dont_show train my.data my.cfg 7", /* the number behind -map stays */
             "darknet detector train my.data my.cfg 7 -map 3 -dont_show");
     becomes("darknet detector -map train my.data my.cfg", "darknet detector train my.data my.cfg -map");
+    becomes("darknet detector dontshow train --CLEAR my.data my.cfg -saveweights 500 -Map", /* spelling */
+            "darknet detector train my.data my.cfg -dont_show -clear -save_weights 500 -map");
+    becomes("darknet detector -log train.cfg -gpus 0,1 train my.data my.cfg", /* an option's value is no word */
+            "darknet detector train my.data my.cfg -log train.cfg -gpus 0,1");
 }
 
 TEST(a_training_takes_one_file_of_weights_whatever_its_ending)
@@ -63,18 +59,6 @@ TEST(a_training_takes_one_file_of_weights_whatever_its_ending)
             "darknet detector train my.data my.cfg my.weights first.conv.29");
     assert_string_equal(amp_this_program()->weights[0], "first.conv.29");
     assert_string_equal(amp_this_program()->weights[1], "my.weights");
-}
-
-TEST(options_may_be_spelled_otherwise)
-{
-    becomes("darknet detector dontshow train --CLEAR my.data my.cfg -saveweights 500 -Map",
-            "darknet detector train my.data my.cfg -dont_show -clear -save_weights 500 -map");
-}
-
-TEST(the_value_of_an_option_is_no_word)
-{
-    becomes("darknet detector -log train.cfg -gpus 0,1 train my.data my.cfg",
-            "darknet detector train my.data my.cfg -log train.cfg -gpus 0,1");
 }
 
 TEST(other_commands_are_left_alone)

@@ -2,10 +2,9 @@
  * without, rand() does. */
 #include "testing.h"
 
-#include <pthread.h>
-
 #include "darknet_amp.h"
 #include "host/program/random.h"
+#include "threads.h"
 
 enum { DRAWS = 1000 };
 
@@ -26,19 +25,11 @@ static void *draw(void *pointer)
 static struct part drawn(unsigned long job, int part)
 {
     struct part p = { job, part, { 0 } };
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, draw, &p), 0);
-    pthread_join(thread, NULL);
+    in_threads(draw, &p, 0, 1);
     return p;
 }
 
-static int same(struct part a, struct part b)
-{
-    for (int i = 0; i < DRAWS; i++) {
-        if (a.draws[i] != b.draws[i]) return 0;
-    }
-    return 1;
-}
+static int same(struct part a, struct part b) { return !memcmp(a.draws, b.draws, sizeof a.draws); }
 
 TEST(without_a_seed_it_is_the_c_library)
 {
@@ -143,10 +134,8 @@ TEST(numbers_that_are_skipped_are_those_that_would_be_drawn)
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         int drawn[DRAWS], of_branch[DRAWS];
         drawing branch = { counts[i], of_branch };
-        pthread_t thread;
         assert_true(amp_random_save(before));
-        assert_int_equal(pthread_create(&thread, NULL, draw_from_a_branch, &branch), 0);
-        pthread_join(thread, NULL);
+        in_threads(draw_from_a_branch, &branch, 0, 1);
         assert_true(amp_random_save(after));
         assert_memory_equal(before, after, sizeof before);
         for (size_t k = 0; k < counts[i]; k++) (void)rand();

@@ -3,11 +3,10 @@
  * networks that have nothing to do with each other live, train and die at the same time.
  *
  * Darknet compiles train_networks for GPUs only; train_replicas below is its like. */
-#define _DEFAULT_SOURCE /* mkstemps */
+#define _DEFAULT_SOURCE /* mkstemps, mkdtemp */
 #include "testing.h"
 
 #include <omp.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include "engine_testing.h"
@@ -15,6 +14,8 @@
 #include "host/program/random.h"
 #include "host/network/ranks_join.h"
 #include "child.h"
+#include "test_folder.h"
+#include "threads.h"
 
 enum { MOST = 4, SUBDIVISIONS = 12, NOWHERE = -1 };
 
@@ -35,15 +36,6 @@ static void *train_share(void *pointer)
         train_network_datum(r->net);
     }
     return NULL;
-}
-
-static void in_threads(void *(*work)(void *), void *parts, size_t size, int n)
-{
-    pthread_t threads[MOST];
-    assert_true(n <= MOST);
-    for (int i = 0; i < n; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, work, (char *)parts + (size_t)i * size), 0);
-    for (int i = 0; i < n; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
 /* train_networks: a part of the step for each, in a thread of its own; and the hook behind it. */
@@ -105,7 +97,7 @@ static void begin_numbers(void)
 
 TEST(replicas_train_what_one_network_does_with_its_dropout)
 {
-    static const char *solvers[] = { "", "adam=1\n", "amp=1\nclip_norm=.01\n" };
+    static const char *solvers[] = { "", "adam=1\n", "amp=1\nadam=1\nadamw=1\n", "amp=1\nclip_norm=.01\n" };
     for (size_t k = 0; k < sizeof solvers / sizeof *solvers; k++)
         for (int n = 2; n <= MOST; n++) {
             network *nets[MOST], *one;
@@ -235,14 +227,6 @@ TEST(behaviour_22_weights_stay_finite_whichever_replica_overflows)
     }
 }
 
-static void write_weights(network *net, char name[])
-{
-    int file = mkstemps(name, 8);
-    assert_true(file >= 0);
-    close(file);
-    save_weights(net, name);
-}
-
 /* Both feed themselves the same images. One that has not trained would fold its batch norm, and round
  * otherwise. */
 static void assert_same_prediction(network *a, network *b, unsigned seed)
@@ -258,7 +242,6 @@ static void assert_same_prediction(network *a, network *b, unsigned seed)
 TEST(behaviour_23_half_copies_are_refreshed_after_weights_are_shared_or_loaded)
 {
     for (int t = 0; t < 3; t++) {
-        char name[] = "/tmp/replicas-XXXXXX.weights";
         network *nets[2], *loaded;
         make_replicas(nets, 2, &loaded, "amp=1\ninit_scale=64\n", dtype_names[t]);
         for (int i = 0; i < 2; i++) {
@@ -271,16 +254,15 @@ TEST(behaviour_23_half_copies_are_refreshed_after_weights_are_shared_or_loaded)
         train_replicas(nets, 2, (step){ 1, 0, NAN }); /* skipped: the second has the first one's weights */
         for (int i = 0; i < 2; i++) assert_same_prediction(nets[i], loaded, 5);
         train_replicas(nets, 2, (step){ 1, NOWHERE, 0 });
-        write_weights(nets[1], name);
-        load_weights(loaded, name);
+        save_weights(nets[1], "a.weights");
+        load_weights(loaded, "a.weights");
         for (int i = 0; i < 2; i++) assert_same_prediction(nets[i], loaded, 5);
         /* Nor do copies of other weights stay in a network that trains, of which no prediction notices it. */
         train_replicas(nets, 2, (step){ 2, NOWHERE, 0 });
         feed(nets[0], 7);
         amp_host_predict(nets[0], nets[0]->input);
-        load_weights(nets[0], name);
+        load_weights(nets[0], "a.weights");
         assert_same_prediction(nets[0], loaded, 5);
-        unlink_pair(name);
         release_all(nets, 2);
         release(loaded);
     }
@@ -292,10 +274,9 @@ TEST(loaded_state_is_what_a_skipped_step_goes_back_to)
     network *net = make_one("", "bf16"), *other = make_one("", "bf16");
     for (unsigned i = 0; i < 3; i++) train_alone(other, (step){ 300 + 20 * i, NOWHERE, 0 });
     for (unsigned i = 0; i < 2; i++) train_alone(net, (step){ 20 * i, NOWHERE, 0 });
-    char name[] = "/tmp/replicas-XXXXXX.weights";
-    write_weights(other, name);
-    load_weights(net, name);
-    unlink_pair(name);
+    save_weights(other, "a.weights");
+    unlink("a.weights.amp");
+    load_weights(net, "a.weights");
     kept_state before = snapshot(net);
     train_alone(net, (step){ 77, SUBDIVISIONS - 1, INFINITY });
     assert_true(is_as_before(net, before));
@@ -304,104 +285,16 @@ TEST(loaded_state_is_what_a_skipped_step_goes_back_to)
     release(other);
 }
 
-/* ---- going on ---- */
-
-TEST(any_number_goes_on_from_the_sidecar_of_any_other)
-{
-    static const int numbers[][2] = { { 1, 2 }, { 2, 1 }, { 2, 2 }, { 2, 3 } }; /* saved by, and gone on */
-    for (size_t c = 0; c < sizeof numbers / sizeof *numbers; c++) {
-        network *nets[MOST], *resumed[MOST], *one;
-        char name[] = "/tmp/replicas-XXXXXX.weights";
-        int n = numbers[c][0], m = numbers[c][1];
-        make_replicas(nets, n, &one, "adam=1\n", "fp32");
-        begin_numbers();
-        for (unsigned i = 0; i < 6; i++) train_alone(one, (step){ 100 * i, NOWHERE, 0 });
-        begin_numbers();
-        for (unsigned i = 0; i < 3; i++) train_replicas(nets, n, (step){ 100 * i, NOWHERE, 0 });
-        write_weights(nets[0], name);
-        int next = rand();
-        for (int i = 0; i < m; i++) {
-            resumed[i] = make_one("adam=1\n", "fp32");
-            load_weights(resumed[i], name);
-        }
-        darknet_amp_resume(resumed, m);
-        begin_numbers();
-        amp_random_skip(3 * SUBDIVISIONS * amp_fork_random_numbers(one));
-        assert_int_equal(rand(), next);
-        begin_numbers();
-        amp_random_skip(3 * SUBDIVISIONS * amp_fork_random_numbers(one));
-        for (unsigned i = 3; i < 6; i++) train_replicas(resumed, m, (step){ 100 * i, NOWHERE, 0 });
-        for (int i = 0; i < m; i++) {
-            assert_masters_near(resumed[i], one, 1e-6);
-            assert_int_equal(*resumed[i]->seen, *one->seen);
-            assert_int_equal(resumed[i]->amp->steps, 6);
-        }
-        unlink_pair(name);
-        release_all(nets, n);
-        release_all(resumed, m);
-        release(one);
-    }
-}
-
-static network *make_recurrent(void)
-{
-    return parse("[net]\nbatch=12\nsubdivisions=12\ninputs=10\ntime_steps=3\nlearning_rate=.01\n"
-                 "max_batches=100\n[gru]\noutput=8\n[connected]\noutput=10\nactivation=leaky\n"
-                 "[softmax]\n",
-                 "bf16");
-}
-
-/* What a gru carries from batch to batch: the caller's. */
-static float *states_of(network *net, size_t *bytes)
-{
-    amp_error error;
-    *bytes = amp_sidecar_state_count(net->amp->engine) * sizeof(float);
-    float *states = malloc(*bytes);
-    assert_true(*bytes > 0);
-    assert_int_equal(amp_sidecar_states(net->amp->engine, states, &error), AMP_OK);
-    return states;
-}
-
-TEST(a_sidecar_holds_what_each_replicas_recurrent_layers_carry)
-{
-    char name[] = "/tmp/replicas-XXXXXX.weights";
-    network *nets[2], *resumed[2];
-    float *carried[2];
-    size_t bytes;
-    for (int i = 0; i < 2; i++) nets[i] = make_recurrent();
-    darknet_amp_resume(nets, 2);
-    for (unsigned i = 0; i < 2; i++) train_replicas(nets, 2, (step){ 100 * i, NOWHERE, 0 });
-    write_weights(nets[0], name);
-    for (int i = 0; i < 2; i++) {
-        carried[i] = states_of(nets[i], &bytes);
-        resumed[i] = make_recurrent();
-        load_weights(resumed[i], name);
-    }
-    assert_memory_not_equal(carried[0], carried[1], bytes);
-    darknet_amp_resume(resumed, 2);
-    for (int i = 0; i < 2; i++) {
-        float *states = states_of(resumed[i], &bytes);
-        assert_memory_equal(states, carried[i], bytes);
-        free(states);
-        free(carried[i]);
-    }
-    unlink_pair(name);
-    release_all(nets, 2);
-    release_all(resumed, 2);
-}
-
 /* ---- networks that share nothing ---- */
 
-typedef struct life {
-    const char *cfg, *weights; int seed, team; kept_state state, prediction;
-} life;
+typedef struct life { int seed, team; kept_state state, prediction; } life;
 
 static void *live(void *pointer)
 {
     life *l = pointer;
     omp_set_num_threads(l->team);
-    network *net = parse_network_cfg((char *)l->cfg);
-    load_weights(net, (char *)l->weights); /* initial weights come from a generator that all threads share */
+    network *net = parse_network_cfg("life.cfg");
+    load_weights(net, "life.weights"); /* initial weights come from a generator that all threads share */
     for (unsigned i = 0; i < 4; i++) train_step(net, (unsigned)l->seed + 10 * i);
     resize_network(net, 24, 20);
     feed(net, 3);
@@ -422,24 +315,20 @@ static void *live(void *pointer)
 /* team: OpenMP threads of each. */
 static void check_lives(const char *dtype, int team)
 {
-    char cfg[] = "/tmp/replicas-XXXXXX.cfg", weights[] = "/tmp/replicas-XXXXXX.weights", text[4096];
-    snprintf(text, sizeof text, branched, "", "");
-    write_cfg(cfg, text);
-    network *net = parse_branched("", "", dtype); /* its -amp stands for all that follow */
-    write_weights(net, weights);
-    release(net);
-
     life together[MOST], in_turn[MOST];
-    for (int i = 0; i < MOST; i++)
-        together[i] = in_turn[i] = (life){ .cfg = cfg, .weights = weights, .seed = 1000 * i, .team = team };
+    char text[4096];
+    snprintf(text, sizeof text, branched, "", "");
+    put_file("life.cfg", text);
+    network *net = parse_branched("", "", dtype); /* its -amp stands for all that follow */
+    save_weights(net, "life.weights");
+    release(net);
+    for (int i = 0; i < MOST; i++) together[i] = in_turn[i] = (life){ .seed = 1000 * i, .team = team };
     in_threads(live, together, sizeof *together, MOST);
     for (int i = 0; i < MOST; i++) {
         live(&in_turn[i]);
         assert_true(same_states(together[i].state, in_turn[i].state));
         assert_true(same_states(together[i].prediction, in_turn[i].prediction));
     }
-    unlink(cfg);
-    unlink_pair(weights);
 }
 
 TEST(networks_made_trained_and_freed_in_threads_equal_those_in_turn)
@@ -508,5 +397,5 @@ int main(int argc, char **argv)
     gpu_index = -1;
     omp_set_num_threads(1);
     if (argc > 1) return train_to_the_end(argv[1]);
-    return run_listed_tests("tests", NULL, NULL);
+    return run_listed_tests("tests", enter_folder, leave_folder);
 }

@@ -85,33 +85,39 @@ TEST_WITH(a_flipped_layer_with_groups_reads_its_matrix_transposed, enter_folder,
     release(flipped);
 }
 
-/* Saved in the middle of a batch: its gradients go on too. */
+static void train_half(network *net, unsigned seed, float first_number)
+{
+    feed(net, seed);
+    net->input[0] = first_number;
+    train_network_datum(net);
+}
+
+/* Saved in the middle of a batch: its gradients go on too, and the rolling statistics that a skipped step
+ * goes back to. */
 TEST_WITH(behaviour_25_half_a_batch_goes_on, enter_folder, leave_folder)
 {
-    char text[4096];
-    snprintf(text, sizeof text, branched, "", "");
-    for (int adam = 0; adam < 2; adam++) {
-        if (adam) snprintf(text, sizeof text, branched, "adam=1\n", "");
-        network *whole = parse(text, "bf16"), *first = parse(text, "bf16");
-        for (int i = 0; i < 3; i++) { STEP(whole, i); STEP(first, i); }
-        feed(first, 77);
-        train_network_datum(first);
-        save_weights(first, "half.weights");
-        release(first);
-        network *second = parse(text, "bf16");
-        load_weights(second, "half.weights");
-        feed(second, 78);
-        train_network_datum(second);
-        feed(whole, 77);
-        train_network_datum(whole);
-        feed(whole, 78);
-        train_network_datum(whole);
-        STEP(whole, 5);
-        STEP(second, 5);
-        assert_same_state(whole, second);
-        release(whole);
-        release(second);
-    }
+    for (int adam = 0; adam < 2; adam++)
+        for (int skipped = 0; skipped < 2; skipped++) {
+            const char *keys = adam ? "adam=1\n" : "";
+            float last = skipped ? INFINITY : .5f;
+            network *whole = parse_branched(keys, "", "bf16"), *first = parse_branched(keys, "", "bf16");
+            for (int i = 0; i < 3; i++) { STEP(whole, i); STEP(first, i); }
+            train_half(first, 77, .5f);
+            save_weights(first, "half.weights");
+            release(first);
+            network *second = parse_branched(keys, "", "bf16");
+            load_weights(second, "half.weights");
+            train_half(second, 78, last);
+            train_half(whole, 77, .5f);
+            train_half(whole, 78, last);
+            assert_same_state(whole, second);
+            assert_int_equal(whole->amp->skipped, skipped);
+            STEP(whole, 5);
+            STEP(second, 5);
+            assert_same_state(whole, second);
+            release(whole);
+            release(second);
+        }
 }
 
 /* A prediction between load and training reads no sidecar and takes nothing from it. */
@@ -145,22 +151,6 @@ TEST_WITH(loading_again_goes_back, enter_folder, leave_folder)
     release(straight);
 }
 
-TEST_WITH(clear_starts_anew, enter_folder, leave_folder)
-{
-    network *first = parse_branched("", "", "bf16");
-    for (int i = 0; i < 3; i++) STEP(first, i);
-    save_weights(first, "a.weights");
-    release(first);
-    network *second = parse_branched("", "", "bf16");
-    load_weights(second, "a.weights");
-    *second->seen = 0;
-    amp_host_note_command(4, (char *[]){ "darknet", "detector", "train", "-clear" });
-    STEP(second, 3);
-    assert_int_equal(second->amp->steps, 1);
-    assert_int_equal(*second->t, 1);
-    release(second);
-}
-
 TEST_WITH(a_partial_load_starts_anew, enter_folder, leave_folder)
 {
     network *first = parse_branched("", "", "bf16");
@@ -179,20 +169,13 @@ TEST_WITH(a_partial_load_starts_anew, enter_folder, leave_folder)
     release(second);
 }
 
-/* Commands that load and save but never train have no momentum to tell of. */
-TEST_WITH(a_copy_has_no_sidecar, enter_folder, leave_folder)
-{
-    network *net = parse_branched("", "", "bf16");
-    save_weights(net, "copy.weights");
-    assert_true(exists("copy.weights"));
-    assert_false(exists("copy.weights.amp"));
-    release(net);
-}
-
-TEST_WITH(the_last_checkpoint_is_known, enter_folder, leave_folder)
+/* Commands that load and save but never train have no momentum to tell of: their copies have no sidecar. */
+TEST_WITH(the_last_checkpoint_of_a_training_is_known, enter_folder, leave_folder)
 {
     network *net = parse_branched("", "", "bf16");
     assert_null(net->amp->resume->last_file);
+    save_weights(net, "copy.weights");
+    assert_true(exists("copy.weights") && !exists("copy.weights.amp"));
     STEP(net, 0);
     save_weights(net, "a.weights");
     assert_string_equal(net->amp->resume->last_file, "a.weights");
@@ -248,33 +231,6 @@ TEST_WITH(no_second_save_after_a_skipped_step, enter_folder, leave_folder)
     save_weights(net, "last.weights"); /* the end of training is saved whatever its last step was */
     assert_true(exists("last.weights.amp"));
     darknet_amp_loop_ended(&net);
-    release(net);
-}
-
-/* Killed between the two renames, over an old file and without one. */
-TEST_WITH(a_killed_save_is_ended, enter_folder, leave_folder)
-{
-    network *net = parse_branched("", "", "bf16");
-    for (int i = 0; i < 3; i++) STEP(net, i);
-    save_weights(net, "old.weights");
-    STEP(net, 3);
-    save_weights(net, "new.weights");
-    for (int with_old = 0; with_old < 2; with_old++) {
-        if (with_old) assert_int_equal(rename("old.weights", "x.weights"), 0);
-        save_weights(net, "y.weights");
-        rename("y.weights", "x.weights.new");
-        rename("y.weights.amp", "x.weights.amp");
-        network *resumed = parse_branched("", "", "bf16");
-        load_weights(resumed, "x.weights");
-        STEP(resumed, 4);
-        network *whole = parse_branched("", "", "bf16");
-        for (int i = 0; i < 5; i++) STEP(whole, i);
-        assert_same_state(whole, resumed);
-        assert_false(exists("x.weights.new"));
-        release(whole);
-        release(resumed);
-        remove("x.weights");
-    }
     release(net);
 }
 

@@ -43,30 +43,23 @@ static int join_unfit(void)
     return 0;
 }
 
-/* This program, run with `name` as its argument, must end with status 1 and a last line that contains
- * `message`. */
-static void assert_refused(const char *name, const char *message)
+/* What this program does with the name as its argument, and the end of what it says. */
+static const struct { const char *name; int (*run)(void); const char *message; } refusals[] = {
+    { "cut", cut_network, "amp: this command cuts the network to 3 of its 7 layers; run it with -amp off" },
+    { "grow", grow_batch, "as parsed: fine\nlayer 0: batch grew from 2 to 4" },
+    { "unfit", join_unfit, "from = 0: layer 0 outputs 6x4, to which the 2x2 of the layer before this one "
+                           "cannot be added" },
+};
+
+TEST(what_cannot_run_ends_the_program_with_a_line)
 {
     char said[16384];
-    const char *const arguments[] = { "test_host_layers", name, NULL };
-    assert_int_equal(this_program_again(arguments, said, sizeof said), 1);
-    if (!strstr(said, message)) fail_msg("%s: no \"%s\" in: %s", name, message, said);
-}
-
-TEST(a_cut_network_is_refused)
-{
-    assert_refused("cut", "amp: this command cuts the network to 3 of its 7 layers; run it with -amp off");
-}
-
-TEST(darknets_own_layers_refuse_a_larger_batch)
-{
-    assert_refused("grow", "as parsed: fine\nlayer 0: batch grew from 2 to 4");
-}
-
-TEST(a_shortcut_of_sizes_that_do_not_fit_is_refused)
-{
-    assert_refused("unfit", "from = 0: layer 0 outputs 6x4, to which the 2x2 of the layer before this one "
-                            "cannot be added");
+    for (size_t i = 0; i < COUNT(refusals); i++) {
+        const char *const arguments[] = { "test_host_layers", refusals[i].name, NULL };
+        int status = this_program_again(arguments, said, sizeof said);
+        if (status != 1 || !strstr(said, refusals[i].message))
+            fail_msg("%s: status %d, no \"%s\" in: %s", refusals[i].name, status, refusals[i].message, said);
+    }
 }
 
 /* ---- buffers ---- */
@@ -140,61 +133,41 @@ TEST(dropout_rests_at_inference_between_trainings)
 
 /* ---- which layers are native ---- */
 
-static void assert_own(layer l, const char *why)
-{
-    assert_false(amp_host_is_native(&l));
-    assert_ptr_equal(amp_host_kind_of(&l), AMP_LAYER_HOST);
-    assert_string_equal(amp_host_why_own(&l), why);
-}
-
 /* Options that a kind does not support are never ignored: Darknet's own code runs the layer. */
 TEST(a_layer_with_an_unknown_option_is_darknets_own)
 {
-    const layer conv = { .type = CONVOLUTIONAL, .activation = LEAKY, .batch_normalize = 1, .n = 8, .size = 3,
-                         .stride = 1, .pad = 1, .groups = 2, .learning_rate_scale = 1, .clip = 1, .truth = 1,
-                         .dontload = 1, .smooth = .1f };
-    const layer pool = { .type = MAXPOOL, .size = 2, .stride = 2, .learning_rate_scale = 1 };
-    const layer yolo = { .type = YOLO, .classes = 2, .n = 3, .total = 6, .max_boxes = 90, .jitter = .3f,
-                         .ignore_thresh = .7f };
-    int map = 0;
-    layer l = conv;
-    assert_ptr_equal(amp_host_kind_of(&conv), &amp_convolutional_ops);
-    assert_ptr_equal(amp_host_kind_of(&pool), &amp_maxpool_ops);
-    assert_ptr_equal(amp_host_kind_of(&yolo), &amp_yolo_ops);
-    l.dot = .5f;
-    assert_own(l, "dot is set");
-    l = conv;
-    l.xnor = 1;
-    assert_own(l, "xnor is set");
-    l = conv;
-    l.input_layer = &l; /* like a fork's antialiasing */
-    assert_own(l, "input_layer is set");
-    l = conv;
-    l.activation = SELU + 1;
-    assert_own(l, "an activation that AMP does not know");
-    l.activation = (ACTIVATION)-1;
-    assert_own(l, "an activation that AMP does not know");
-    l = pool;
-    l.activation = RELU;
-    assert_own(l, "activation is set");
-    l = pool;
-    l.batch_normalize = 1;
-    assert_own(l, "batch_normalize is set");
-    l = pool;
-    l.size = 16;
-    assert_own(l, "window above 15");
-    l = yolo;
-    l.map = &map;
-    assert_own(l, "map is set");
-    l = yolo;
-    l.onlyforward = 1;
-    assert_own(l, "onlyforward is set");
-    l = yolo;
-    l.total = 33;
-    assert_own(l, "more than 32 anchors");
-    assert_own((layer){ .type = UPSAMPLE, .stride = 2, .reverse = 1 }, "downsamples (stride < 0)");
-    assert_own((layer){ .type = BLANK + 1 }, "Darknet's own fp32 code");
-    assert_own((layer){ .type = (LAYER_TYPE)-1 }, "Darknet's own fp32 code");
+#define CONVOLUTION .type = CONVOLUTIONAL, .batch_normalize = 1, .n = 8, .size = 3, .stride = 1, .pad = 1, \
+    .groups = 2, .learning_rate_scale = 1, .clip = 1, .truth = 1, .dontload = 1, .smooth = .1f
+#define POOL .type = MAXPOOL, .stride = 2, .learning_rate_scale = 1
+#define DETECTOR .type = YOLO, .classes = 2, .n = 3, .max_boxes = 90, .jitter = .3f, .ignore_thresh = .7f
+    static layer inside;
+    static int map;
+    static const char no_activation[] = "an activation that AMP does not know";
+    const struct { const amp_layer_ops *kind; const char *why; layer l; } table[] = {
+        { &amp_convolutional_ops, NULL, { CONVOLUTION, .activation = LEAKY } },
+        { &amp_maxpool_ops, NULL, { POOL, .size = 2 } },
+        { &amp_yolo_ops, NULL, { DETECTOR, .total = 6 } },
+        { AMP_LAYER_HOST, "dot is set", { CONVOLUTION, .activation = LEAKY, .dot = .5f } },
+        { AMP_LAYER_HOST, "xnor is set", { CONVOLUTION, .activation = LEAKY, .xnor = 1 } },
+        /* like a fork's antialiasing */
+        { AMP_LAYER_HOST, "input_layer is set", { CONVOLUTION, .activation = LEAKY, .input_layer = &inside } },
+        { AMP_LAYER_HOST, no_activation, { CONVOLUTION, .activation = SELU + 1 } },
+        { AMP_LAYER_HOST, no_activation, { CONVOLUTION, .activation = (ACTIVATION)-1 } },
+        { AMP_LAYER_HOST, "activation is set", { POOL, .size = 2, .activation = RELU } },
+        { AMP_LAYER_HOST, "batch_normalize is set", { POOL, .size = 2, .batch_normalize = 1 } },
+        { AMP_LAYER_HOST, "window above 15", { POOL, .size = 16 } },
+        { AMP_LAYER_HOST, "map is set", { DETECTOR, .total = 6, .map = &map } },
+        { AMP_LAYER_HOST, "onlyforward is set", { DETECTOR, .total = 6, .onlyforward = 1 } },
+        { AMP_LAYER_HOST, "more than 32 anchors", { DETECTOR, .total = 33 } },
+        { AMP_LAYER_HOST, "downsamples (stride < 0)", { .type = UPSAMPLE, .stride = 2, .reverse = 1 } },
+        { AMP_LAYER_HOST, "Darknet's own fp32 code", { .type = BLANK + 1 } },
+        { AMP_LAYER_HOST, "Darknet's own fp32 code", { .type = (LAYER_TYPE)-1 } } };
+    for (size_t i = 0; i < COUNT(table); i++) {
+        const layer *l = &table[i].l;
+        if (amp_host_kind_of(l) != table[i].kind) fail_msg("row %zu: another kind", i);
+        assert_int_equal(amp_host_is_native(l), !table[i].why);
+        if (table[i].why) assert_string_equal(amp_host_why_own(l), table[i].why);
+    }
     assert_string_equal(amp_host_type_name(BLANK + 1), "layer");
 }
 
@@ -222,8 +195,7 @@ TEST(amps_keys_are_not_called_unused)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && !strcmp(argv[1], "cut")) return cut_network();
-    if (argc > 1 && !strcmp(argv[1], "grow")) return grow_batch();
-    if (argc > 1 && !strcmp(argv[1], "unfit")) return join_unfit();
+    for (size_t i = 0; i < COUNT(refusals); i++)
+        if (argc > 1 && !strcmp(argv[1], refusals[i].name)) return refusals[i].run();
     return run_listed_tests("tests", NULL, NULL);
 }
