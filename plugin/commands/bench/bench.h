@@ -1,6 +1,6 @@
-/* The data of `darknet amp bench`. bench.c starts a program for each dtype, bench_child.c is that program,
- * bench_results.c reads its lines and computes, bench_verdict.c judges, bench_output.c prints. bench_ranks.c
- * measures several ranks. */
+/* The data of `darknet amp bench`. bench_command.c starts a program for each dtype, bench_child.c is that
+ * program, bench_results.c reads its lines and computes, bench_verdict.c judges, bench_output.c prints.
+ * bench_ranks.c measures several ranks. */
 #pragma once
 
 #include "../../host/fork_commands.h"

@@ -45,7 +45,7 @@ static void complete_softmax(struct darknet_amp *amp, int index, const float *in
     if (l->type != SOFTMAX || amp_is_finite(*l->cost)) return;
     if (amp_host_on_gpu(amp->net)) {
         amp_backend *b = amp->engine->backend;
-        copy = amp_gap_scratch(count);
+        copy = amp_allocated(malloc(count * sizeof *copy));
         amp_host_check(b->download(b, copy, input, count * sizeof *copy, &error), &error);
         input = copy;
     }
