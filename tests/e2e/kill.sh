@@ -58,7 +58,7 @@ status_of trapped TRAP_KILL=$((per_save + before_flush)) "$DARKNET" "${train[@]}
 status_of "$DARKNET" "${train[@]}" backup/tiny.backup -seed 3
 says 'amp: backup/tiny_100.weights.new: it was being saved when a training was killed, and is incomplete: '
 rm backup/tiny_mine.weights.new || fail "$name: it removes files that are not its own"
-says 'amp: backup/tiny_100.weights, of the step of backup/tiny.backup, was not saved before a kill'
+says 'amp: backup/tiny_100.weights, which belongs to the same step as backup/tiny.backup, is missing'
 diff -r whole backup || fail "$name: other files than those of a training left alone"
 for before in none older; do
     name="killed between a backup and its snapshot, of which there is $before"

@@ -126,7 +126,7 @@ by_hand() {
 
 what_fits_is_left_as_it_is() {
     train 16000 large.cfg -amp bf16 -fit || fail "does not train: $(tail -n 3 out)"
-    holds out '^amp: -fit: the training fits as the .cfg has it: '
+    holds out "^amp: -fit: the training fits with the .cfg's settings: "
     cmp without.weights backup/large_final.weights || fail '-fit changes what fits'
 }
 
@@ -136,7 +136,7 @@ what_does_not_fit_is_made_to_fit() {
     for less in 5 30 60 75 90; do
         limit=$((least - less))
         if train $limit large.cfg -amp fp32 -fit; then
-            holds out '^amp: -fit: as the .cfg has it the training needs '
+            holds out "^amp: -fit: with the .cfg's settings the training needs "
             by_hand large.cfg > hand.cfg
             ! cmp -s large.cfg hand.cfg || fail "$limit MiB: nothing was changed: $(grep -e -fit out)"
             mv backup/large_final.weights fitted.weights

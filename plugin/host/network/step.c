@@ -86,7 +86,7 @@ static void print_skip(struct darknet_amp *amp, const amp_step_report *report, s
     if (report->scale_after != report->scale_before)
         snprintf(scale, sizeof scale, "; loss scale %g -> %g", (double)report->scale_before,
                  (double)report->scale_after);
-    fprintf(stderr, "amp: step after %zu skipped: inf or NaN %s%s\n", good_steps,
+    fprintf(stderr, "amp: skipped the step after step %zu: inf or NaN %s%s\n", good_steps,
             where(amp, &report->bad, text), scale);
 }
 

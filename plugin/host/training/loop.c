@@ -279,8 +279,8 @@ static void save_lost_snapshot(void)
     amp_exchange_broadcast(&lost, sizeof lost, "saving a snapshot");
     if (!lost) return;
     if (amp_ranks_leads())
-        fprintf(stderr, "amp: %s, of the step of %s, was not saved before a kill; it is saved now\n", name,
-                        backup);
+        fprintf(stderr, "amp: %s, which belongs to the same step as %s, is missing because the training was "
+                        "killed before it was saved; it is saved now\n", name, backup);
     amp_fork_save_weights(net, name);
 }
 
