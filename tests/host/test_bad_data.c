@@ -751,7 +751,8 @@ TEST(weights_end_where_a_layer_does)
         { whole, all, all, NULL }, { two, all, 2, NULL }, { 20, all, 0, NULL }, { whole + 4, 2, all, NULL },
         { two - 4, all, 0, "my.weights: ends in the middle of layer 1, 4 bytes short of its" },
         { whole + 4, all, 0, "my.weights: 4 bytes longer than what this network's" },
-        { 13, all, 0, "my.weights: 13 bytes are too few" }, { 0, all, 0, "my.weights: 0 bytes are too few" } };
+        { 13, all, 0, "my.weights: 13 bytes are too few" },
+        { 0, all, 0, "my.weights: 0 bytes are too few" } };
     for (size_t i = 0; i < COUNT(files); i++) {
         save_weights(net, "my.weights");
         assert_int_equal(truncate("my.weights", files[i].bytes), 0);
