@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "engine_testing.h"
-#include "host/network/resume.h"
 #include "host/program/random.h"
 #include "host/network/ranks_join.h"
 #include "child.h"
