@@ -310,22 +310,23 @@ static void starts_a_loader(void *jobs)
 
 TEST(a_loader_without_memory_or_threads_ends_the_program)
 {
-    char said[1000];
-    int status;
+    static const struct { void (*run)(void *); int jobs, status; const char *says; } cases[] = {
+        { wants_too_much, 0, 1, "no memory for 268435456.0 MiB more; " },
+        { starts_a_loader, 1, 1, "no thread that loads images can be started: " },
+        { starts_a_loader, 2, 0, "\nforgotten\n" } };
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip(); /* whose address space and allocator are others */
 #endif
     assert_null(darknet_amp_calloc((size_t)1 << 46, 4, "m.cols"));
-    status = in_child(wants_too_much, NULL, said, sizeof said);
-    if (status != 1 || !strstr(said, "no memory for 268435456.0 MiB more; "))
-        fail_msg("%d: %s", status, said);
-    status = in_child(starts_a_loader, &(int){ 1 }, said, sizeof said);
-    if (status != 1 || !strstr(said, "no thread that loads images can be started: "))
-        fail_msg("%d: %s", status, said);
-    assert_int_equal(strchr(said, '\n') - said, strlen(said) - 1); /* one line */
-    status = in_child(starts_a_loader, &(int){ 2 }, said, sizeof said);
-    if (status || strncmp(said, "kept: ", 6) || !strstr(said, "\nforgotten\n"))
-        fail_msg("%d: %s", status, said);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char said[1000];
+        int jobs = cases[i].jobs, status = in_child(cases[i].run, &jobs, said, sizeof said);
+        int lines = 0, is_kept = !strncmp(said, "kept: ", 6);
+        for (const char *c = said; *c; c++) lines += *c == '\n';
+        if (status != cases[i].status || !strstr(said, cases[i].says) || lines != (status ? 1 : 2)
+            || is_kept != !status)
+            fail_msg("%d jobs: %d: %s", jobs, status, said);
+    }
 }
 
 /* Whoever copies them, rows lie one behind the other, and are freed. */
@@ -751,7 +752,8 @@ TEST(weights_end_where_a_layer_does)
         { whole, all, all, NULL }, { two, all, 2, NULL }, { 20, all, 0, NULL }, { whole + 4, 2, all, NULL },
         { two - 4, all, 0, "my.weights: ends in the middle of layer 1, 4 bytes short of its" },
         { whole + 4, all, 0, "my.weights: 4 bytes longer than what this network's" },
-        { 13, all, 0, "my.weights: 13 bytes are too few" }, { 0, all, 0, "my.weights: 0 bytes are too few" } };
+        { 13, all, 0, "my.weights: 13 bytes are too few" },
+        { 0, all, 0, "my.weights: 0 bytes are too few" } };
     for (size_t i = 0; i < COUNT(files); i++) {
         save_weights(net, "my.weights");
         assert_int_equal(truncate("my.weights", files[i].bytes), 0);

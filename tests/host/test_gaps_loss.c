@@ -54,16 +54,6 @@ static struct subject softmax_subject(int inputs, int groups)
     return s;
 }
 
-TEST(softmax_with_groups_has_the_gradient)
-{
-    struct subject s = softmax_subject(6, 2);
-    for (int group = 0; group < 2*BATCH; group++) s.net.truth[3*group + group % 3] = 1;
-    carry_down(&s);
-    assert_input_gradient(&s, printed_cost, 1);
-    assert_backward_adds(&s);
-    release(&s);
-}
-
 TEST(spatial_softmax_is_over_channels_at_each_pixel)
 {
     const int c = 3, pixels = 4;
@@ -111,13 +101,17 @@ static struct subject logistic_subject(void)
     return s;
 }
 
-TEST(logistic_has_the_gradient)
+TEST(logistic_and_softmax_with_groups_have_the_gradient)
 {
-    struct subject s = logistic_subject();
-    carry_down(&s);
-    assert_input_gradient(&s, printed_cost, 1);
-    assert_backward_adds(&s);
-    release(&s);
+    struct subject subjects[2] = {logistic_subject(), softmax_subject(6, 2)};
+    for (int group = 0; group < 2*BATCH; group++) subjects[1].net.truth[3*group + group % 3] = 1;
+    for (int i = 0; i < 2; i++){
+        struct subject *s = &subjects[i];
+        carry_down(s);
+        assert_input_gradient(s, printed_cost, 1);
+        assert_backward_adds(s);
+        release(s);
+    }
 }
 
 TEST(logistic_loss_stays_finite_when_the_output_saturates)

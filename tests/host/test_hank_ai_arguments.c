@@ -43,7 +43,7 @@ TEST(words_and_options_may_stand_in_any_order)
     becomes("darknet detector -map train my.data my.cfg", "darknet detector train my.data my.cfg -map");
     becomes("darknet detector dontshow train --CLEAR my.data my.cfg -saveweights 500 -Map", /* spelling */
             "darknet detector train my.data my.cfg -dont_show -clear -save_weights 500 -map");
-    becomes("darknet detector -log train.cfg -gpus 0,1 train my.data my.cfg", /* an option's value is no word */
+    becomes("darknet detector -log train.cfg -gpus 0,1 train my.data my.cfg", /* the value is no word */
             "darknet detector train my.data my.cfg -log train.cfg -gpus 0,1");
 }
 

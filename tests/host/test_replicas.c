@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "engine_testing.h"
-#include "host/network/resume.h"
 #include "host/program/random.h"
 #include "host/network/ranks_join.h"
 #include "child.h"
@@ -283,6 +282,34 @@ TEST(loaded_state_is_what_a_skipped_step_goes_back_to)
     assert_int_equal(net->amp->skipped, 1);
     release(net);
     release(other);
+}
+
+/* ---- what a sidecar holds of each ---- */
+
+static network *make_recurrent(void)
+{
+    return parse("[net]\nbatch=12\nsubdivisions=12\ninputs=10\ntime_steps=3\nlearning_rate=.01\n"
+                 "max_batches=100\n[gru]\noutput=8\n[connected]\noutput=10\nactivation=leaky\n"
+                 "[softmax]\n",
+                 "bf16");
+}
+
+TEST(a_sidecar_holds_what_each_replicas_recurrent_layers_carry)
+{
+    network *nets[2], *resumed[2];
+    for (int i = 0; i < 2; i++) nets[i] = make_recurrent();
+    darknet_amp_resume(nets, 2);
+    for (unsigned i = 0; i < 2; i++) train_replicas(nets, 2, (step){ 100 * i, NOWHERE, 0 });
+    save_weights(nets[0], "a.weights");
+    for (int i = 0; i < 2; i++) load_weights(resumed[i] = make_recurrent(), "a.weights");
+    darknet_amp_resume(resumed, 2);
+    const layer *gru = nets[0]->layers, *other = nets[1]->layers;
+    size_t bytes = (size_t)gru->batch * (size_t)gru->outputs * sizeof *gru->state;
+    assert_memory_not_equal(gru->state, other->state, bytes);
+    assert_memory_equal(resumed[0]->layers->state, gru->state, bytes);
+    assert_memory_equal(resumed[1]->layers->state, other->state, bytes);
+    release_all(nets, 2);
+    release_all(resumed, 2);
 }
 
 /* ---- networks that share nothing ---- */

@@ -1,5 +1,5 @@
 /* What the host room does around Darknet's own fp32 layers and its parser: buffers that stock forgets, the
- * workspace, the image's delta, dropout, AMP's keys in a .cfg, and what cannot run and is rejected. */
+ * workspace, dropout, AMP's keys in a .cfg, and what cannot run and is rejected. */
 #define _DEFAULT_SOURCE /* mkstemps */
 #include "testing.h"
 
@@ -80,32 +80,6 @@ TEST(the_workspace_grows_with_a_resize)
     release(ours);
 }
 
-TEST(darknets_own_first_layer_gives_the_image_its_gradient)
-{
-    static const char text[] = "[net]\nbatch=2\nwidth=6\nheight=6\nchannels=3\n"
-        "[convolutional]\nbinary=1\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n"
-        "[convolutional]\nfilters=4\nsize=3\nstride=1\npad=1\nactivation=leaky\n[cost]\ntype=sse\n";
-    network *nets[2] = { parse(text, "off"), parse(text, "fp32") };
-    float deltas[2][2 * 3 * 36];
-    copy_weights(nets[0], nets[1]);
-    for (int k = 0; k < 2; k++) {
-        /* The existing numbers stay, and the gradient is added. */
-        for (int i = 0; i < 2 * 3 * 36; i++) deltas[k][i] = 3;
-        feed(nets[k], 3);
-        nets[k]->delta = deltas[k];
-        both_passes(nets[k]);
-    }
-    double difference = 0, size = 0;
-    for (int i = 0; i < 2 * 3 * 36; i++) {
-        difference += pow((double)deltas[0][i] - deltas[1][i], 2);
-        size += pow((double)deltas[0][i] - 3, 2);
-    }
-    assert_true(size > 0);
-    assert_true(sqrt(difference / size) < 1e-4);
-    release(nets[0]);
-    release(nets[1]);
-}
-
 /* Stock's dropout does nothing and draws nothing at inference; the next training drops the same elements. */
 TEST(dropout_rests_at_inference_between_trainings)
 {
@@ -140,7 +114,7 @@ TEST(a_layer_with_an_unknown_option_is_darknets_own)
     .groups = 2, .learning_rate_scale = 1, .clip = 1, .truth = 1, .dontload = 1, .smooth = .1f
 #define POOL .type = MAXPOOL, .stride = 2, .learning_rate_scale = 1
 #define DETECTOR .type = YOLO, .classes = 2, .n = 3, .max_boxes = 90, .jitter = .3f, .ignore_thresh = .7f
-    static layer inside;
+    static layer sub;
     static int map;
     static const char no_activation[] = "an activation that AMP does not know";
     const struct { const amp_layer_ops *kind; const char *why; layer l; } table[] = {
@@ -150,7 +124,7 @@ TEST(a_layer_with_an_unknown_option_is_darknets_own)
         { AMP_LAYER_HOST, "dot is set", { CONVOLUTION, .activation = LEAKY, .dot = .5f } },
         { AMP_LAYER_HOST, "xnor is set", { CONVOLUTION, .activation = LEAKY, .xnor = 1 } },
         /* like a fork's antialiasing */
-        { AMP_LAYER_HOST, "input_layer is set", { CONVOLUTION, .activation = LEAKY, .input_layer = &inside } },
+        { AMP_LAYER_HOST, "input_layer is set", { CONVOLUTION, .activation = LEAKY, .input_layer = &sub } },
         { AMP_LAYER_HOST, no_activation, { CONVOLUTION, .activation = SELU + 1 } },
         { AMP_LAYER_HOST, no_activation, { CONVOLUTION, .activation = (ACTIVATION)-1 } },
         { AMP_LAYER_HOST, "activation is set", { POOL, .size = 2, .activation = RELU } },
