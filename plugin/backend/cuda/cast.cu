@@ -1,6 +1,6 @@
-/* Casts between dtypes and layouts (NCHW, NHWC): dst = factor·src or dst += factor·src. Also: the gradient
- * of weights from KRSC (convolutions) to OIHW (Darknet), an fp32 array times a factor, and a bias added to
- * each channel. */
+/* Casts between dtypes and layouts (NCHW, NHWC): dst = factor·src or dst += factor·src. Also converts the
+ * gradient of weights from KRSC (convolutions) to OIHW (Darknet), multiplies an fp32 array by a factor, and
+ * adds a bias to each channel. */
 #include "kernels.h"
 
 #include "../check.h"
@@ -47,7 +47,7 @@ __global__ void add_bias(T *y, const float *bias, size_t rows, size_t channels)
 typedef struct operand { void *data; amp_dtype dtype; } operand;
 typedef struct scaling { float factor; int accumulate; } scaling;
 
-/* Runs a statement with `S` and `D` as the C++ types of two dtypes. */
+/* Runs a statement with `S` and `D` as the C++ types of the dtypes src and dst. */
 #define BY_TWO_DTYPES(src, dst, ...) \
     AMP_CUDA_BY_DTYPE(src, typedef T S; AMP_CUDA_BY_DTYPE(dst, typedef T D; __VA_ARGS__))
 

@@ -1,8 +1,8 @@
 /* Channel copies (route), shortcuts and dropout: operations that move elements one by one.
  *
- * If only some channels of a tensor are moved, a launch covers a plane: its rows are pixels, its columns
- * groups of channels. If all are moved, all pixels are treated as one long row. Shortcuts between tensors of
- * different sizes work line by line. */
+ * If only some channels of a tensor are moved, a launch covers a plane: its rows are pixels, and its columns
+ * are groups of channels. If all channels are moved, all pixels are treated as one long row. Shortcuts
+ * between tensors of different sizes work on one line of pixels at a time. */
 #include "kernels.h"
 
 #include "../check.h"
@@ -111,12 +111,13 @@ __global__ void shortcut(const T *x, const T *from, size_t from_step, T *y, size
     }
 }
 
-/* How the pixels of this tensor correspond to those of another one of a different size: every `step`-th of
- * this one to every other_step-th of the other, common_h × common_w pairs in each image. */
+/* How the pixels of this tensor correspond to those of another tensor of a different size. Along each axis,
+ * pixel i·step of this tensor corresponds to pixel i·other_step of the other one. There are common_h ×
+ * common_w such pairs in each image. */
 typedef struct size_map { unsigned h, w, step, common_h, common_w, other_h, other_w, other_step; } size_map;
 
-/* *other: the other tensor's line that corresponds to `line`; lines are counted over all images. Returns 0 if
- * there is none. */
+/* Sets *other to the other tensor's line that corresponds to `line` of this tensor. Lines are numbered
+ * through all images. Returns 0 if no line corresponds. */
 __device__ __forceinline__ int map_line(const size_map &m, size_t line, size_t *other)
 {
     size_t image = line / m.h;
@@ -125,8 +126,8 @@ __device__ __forceinline__ int map_line(const size_map &m, size_t line, size_t *
     return i == at * m.step && at < m.common_h;
 }
 
-/* *other: the other tensor's pixel, in its line `line` (from map_line), that corresponds to pixel p. Returns
- * 0 if the other tensor has no pixel there. */
+/* Sets *other to the other tensor's pixel that corresponds to pixel p of a line of this tensor. line: the
+ * other tensor's line, from map_line. Returns 0 if no pixel corresponds. */
 __device__ __forceinline__ int map_pixel(const size_map &m, size_t line, unsigned p, size_t *other)
 {
     unsigned at = p / m.step;
@@ -134,8 +135,9 @@ __device__ __forceinline__ int map_pixel(const size_map &m, size_t line, unsigne
     return p == at * m.step && at < m.common_w;
 }
 
-/* Arguments of the kernels for two sizes. columns, other_columns: channels of this tensor and of the other
- * one; both: the smaller number of the two, also a multiple of the group size. */
+/* Arguments of the kernels for tensors of different sizes. columns, other_columns: the channels of this
+ * tensor and of the other one. both: the smaller of these two numbers. All three are multiples of the group
+ * size. */
 typedef struct two_sizes { size_map m; size_t lines, columns, other_columns, both; } two_sizes;
 
 /* y = act(alpha·x + beta·from) where pixels correspond, act(x) elsewhere. */

@@ -1,10 +1,10 @@
-/* For kernels that compute something for each channel of an NHWC tensor: how blocks divide the tensor, and
- * sums over its pixels, in an order that depends only on the shape.
+/* For kernels that compute something for each channel of an NHWC tensor. The functions divide the tensor
+ * among blocks and sum over its pixels, in an order that depends only on the shape.
  *
  * The tensor is a matrix with a row for each pixel; a row is made of packs. A pack is what one thread loads
  * at once: 16 bytes if the channels fill whole packs and memory is aligned, otherwise one element. A block is
- * `lanes` packs wide and AMP_COLUMN_THREADS/lanes rows high, and moves down over block_rows rows. With few
- * channels it is narrow and high, so that neighbouring threads always read neighbouring memory.
+ * `lanes` packs wide and AMP_COLUMN_THREADS/lanes rows high, and moves down over block_rows rows. If there
+ * are few channels, blocks are narrow and high, so that neighbouring threads always read neighbouring memory.
  *
  * A thread sums at most AMP_COLUMN_RUN rows in fp32 and then adds the result to a double, so that the
  * rounding error stays that of a short sum. */
@@ -15,10 +15,11 @@
 enum {
     AMP_COLUMN_THREADS = 256,
     AMP_COLUMN_LANES = 32,    /* a block is at most this many packs wide: 512 bytes */
-    AMP_COLUMN_BLOCKS = 2048, /* about this many: several rounds on the largest device, but few partial
-                                 sums */
-    AMP_COLUMN_ROWS = 8,      /* with fewer rows a thread is not worth starting */
-    AMP_COLUMN_RUN = 64       /* rows summed in fp32 first, since doubles are slow on consumer GPUs */
+    AMP_COLUMN_BLOCKS = 2048, /* approximate number of blocks: several waves on the largest GPU, but few
+                                 partial sums */
+    AMP_COLUMN_ROWS = 8,      /* least rows per thread: with fewer, a thread is not worth starting */
+    AMP_COLUMN_RUN = 64       /* rows summed in fp32 before the sum is added to a double: doubles are slow
+                                 on consumer GPUs */
 };
 
 /* A pack of one element; amp_pack has 16 bytes. */
@@ -46,7 +47,7 @@ typedef struct amp_columns {
     size_t block_rows;
     unsigned images, chunks;    /* chunks of block_rows in each image */
     int packs, lanes, height;   /* packs of a row; a block is `lanes` packs wide and `height` rows high */
-    int groups;                 /* blocks side by side */
+    int groups;                 /* blocks that cover the width of a row */
 } amp_columns;
 
 static inline amp_columns amp_columns_make(size_t rows, unsigned images, int packs)
@@ -62,7 +63,7 @@ static inline amp_columns amp_columns_make(size_t rows, unsigned images, int pac
     return c;
 }
 
-/* The same with all rows of an image in one block. */
+/* Like amp_columns_make, but with all rows of an image in one block. */
 static inline amp_columns amp_columns_whole(size_t rows, unsigned images, int packs)
 {
     amp_columns c = amp_columns_make(rows, images, packs);
@@ -91,13 +92,13 @@ static __device__ __forceinline__ amp_column amp_column_of(const amp_columns &c,
     at.first = at.chunk * c.block_rows;
     at.end = at.first + c.block_rows < c.rows ? at.first + c.block_rows : c.rows;
     at.first += threadIdx.x / c.lanes;
-    if (at.pack >= c.packs) at.first = at.end; /* outside of the tensor: no rows, but the thread must reach
-                                                  the block's barriers */
+    if (at.pack >= c.packs) at.first = at.end; /* outside the tensor: the thread gets no rows, but must
+                                                  reach the block's barriers */
     return at;
 }
 
 /* S sums for each thread of a block. They are in shared memory because registers limit these kernels: the
- * fewer a thread uses, the more threads run at once and have loads in flight. */
+ * fewer registers a thread uses, the more threads run at once and have loads in flight. */
 template <int S> struct amp_column_sums {
     double of[S][AMP_COLUMN_THREADS];
     __device__ __forceinline__ void clear()
@@ -105,8 +106,8 @@ template <int S> struct amp_column_sums {
         #pragma unroll
         for (int i = 0; i < S; i++) of[i][threadIdx.x] = 0;
     }
-    /* volatile, so that the sums are updated one after the other: otherwise the compiler would load all of
-     * them into registers at once. */
+    /* `volatile` makes the compiler update the sums one after the other. Otherwise it would load all of them
+     * into registers at once. */
     __device__ __forceinline__ void add(int i, double v)
     {
         volatile double *sum = &of[i][threadIdx.x];

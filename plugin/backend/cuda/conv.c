@@ -1,10 +1,11 @@
 /* Convolutions by cuDNN, and connected layers by cuBLAS.
  *
- * The libraries read a copy of the weights in the dtype of the data and in the order that NHWC data needs
+ * The libraries read a copy of the weights, in the dtype of the data and in the order that NHWC data needs
  * (KRSC: k, rows, columns, c/groups). They write the gradient of the weights in the same order. cuDNN writes
- * it in the dtype of the data, in fp16 scaled down so that it does not overflow; a kernel scales it back and
- * adds it to the sum over subdivisions, which is in fp32 because it does not fit into 16 bits. cuBLAS writes
- * fp32, directly into that sum if both orders are the same. */
+ * the gradient in the dtype of the data; in fp16 it is scaled down so that it does not overflow. A kernel
+ * then scales it back and adds it to the sum over subdivisions, which is in fp32 because it does not fit into
+ * 16 bits. cuBLAS writes the gradient in fp32, and adds it directly to that sum if KRSC and Darknet's OIHW
+ * are the same order in memory. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -18,10 +19,11 @@
 enum { FORWARD, BACKWARD_WEIGHTS, BACKWARD_DATA, BACKWARD_DATA_ADDING, PASSES };
 
 struct amp_conv {
-    amp_conv_desc desc;            /* first: times.cu reads it */
+    amp_conv_desc desc;            /* must be first: times.cu reads it */
     amp_shape y;
     int connected;                 /* 1: computed as matrix products by cuBLAS; 0: by cuDNN's plans */
-    int inputs;                    /* of a connected layer: x (n, inputs), w (k, inputs), y (n, k) */
+    int inputs;                    /* numbers per image of a connected layer's x. x: (n, inputs), w: (k,
+                                      inputs), y: (n, k) */
     amp_conv_plan *plans[PASSES];  /* owned by cuda->plans; NULL for a pass that is not wanted */
     amp_cudnn_pack packs[PASSES];  /* for each pass: the buffers of its last run, as a cuDNN descriptor */
     void *weights;                 /* KRSC; NULL: not loaded */
@@ -29,19 +31,20 @@ struct amp_conv {
 
 /* ---- timing engines ---- */
 
-/* They are timed on memory allocated for this purpose: when convolutions are created, the network's own
- * memory is not allocated yet, or has the size from before a resize.
+/* Engines are timed on memory that is allocated for this purpose. The network's own memory cannot be used:
+ * when convolutions are created, it is not allocated yet, or still has its size from before a resize.
  *
- * A small convolution takes 5 to 20 µs, which is as long as the CPU takes to queue it. So a kernel that
- * spins first keeps the GPU busy until the run and two events around it are queued: the time between the
- * events is then the GPU's alone. The shortest of several runs is the one that was disturbed least. */
+ * A small convolution takes 5 to 20 µs, which is as long as the CPU takes to queue it. So a spinning kernel
+ * first keeps the GPU busy until the run, with an event before and after it, is queued. The time between the
+ * two events is then the GPU's alone. The shortest of several runs is the one that was disturbed least. */
 
-/* Cycles of the GPU's clock, which runs at 1 to 2 GHz. SPIN: 50 to 100 µs, before each run. WARM: 50 to 100
- * ms, once, so that the clocks rise from idle. */
+/* RUNS: timed runs of each engine. SPIN and WARM: how long kernels spin, in cycles of the GPU's clock, which
+ * runs at 1 to 2 GHz. SPIN, before each timed run, takes 50 to 100 µs. WARM, once, takes 50 to 100 ms, so
+ * that the clocks rise from idle. */
 enum { RUNS = 5, SPIN = 100000, WARM = 100000000 };
 
-/* Fills the memory that engines are timed on: a small number in every dtype. (Zeros would need less power,
- * and run faster.) */
+/* The byte that fills the memory on which engines are timed. It makes a small number in every dtype. (On
+ * zeros, engines would need less power and run faster.) */
 enum { FILL = 0x2b };
 
 typedef struct trial {
@@ -103,8 +106,9 @@ static void end_trial(trial *t, amp_backend *backend)
 
 static int is_untimed(const amp_conv_plan *plan) { return plan && !plan->tuned && plan->fit > 1; }
 
-/* Times up to settings.tune engines of each plan that was not timed yet, and makes the fastest its current
- * one. NULL plans are skipped. If there is not enough memory for the timing, plans stay as they are. */
+/* Times up to settings.tune engines of each plan that was not timed yet, and makes the fastest one its
+ * current engine. NULL plans are skipped. If there is not enough memory for the timing, plans stay as they
+ * are. */
 static amp_status tune(amp_backend *backend, amp_conv_plan *const *plans, int count,
                        const tensor_bytes *bytes, amp_error *error)
 {
@@ -130,8 +134,8 @@ static amp_conv_problem problem_of(const amp_conv_desc *d, int pass, int determi
         [FORWARD] = AMP_CONV_FORWARD, [BACKWARD_WEIGHTS] = AMP_CONV_BACKWARD_FILTER,
         [BACKWARD_DATA] = AMP_CONV_BACKWARD_DATA, [BACKWARD_DATA_ADDING] = AMP_CONV_BACKWARD_DATA };
     amp_conv_problem p = { *d, passes[pass], pass == BACKWARD_DATA_ADDING, deterministic };
-    p.conv.dilation = amp_conv_dilation(d); /* the problem is a cache key: equal settings must be equal
-                                               numbers */
+    p.conv.dilation = amp_conv_dilation(d); /* 0 becomes 1: the problem is a cache key, so equal
+                                               settings must have equal numbers */
     p.conv.stride_x = amp_conv_stride_x(d);
     p.conv.training = p.conv.wants_dx = p.conv.transposed = p.conv.leaky = 0;
     p.conv.direct = p.conv.masters_stay = 0;
@@ -274,7 +278,7 @@ static amp_status check(const amp_conv *conv, int pass, amp_error *error)
 static amp_status run(amp_backend *backend, amp_conv *conv, int pass, const void *x, void *w, const void *y,
                       amp_error *error)
 {
-    /* Which of the three is written depends on the pass: see conv_plan.h. */
+    /* Which of x, w and y is written depends on the pass: see conv_plan.h. */
     const amp_conv_buffers buffers = { (void *)x, w, (void *)y, &conv->packs[pass] };
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     amp_conv_plan *plan = conv->plans[pass];
@@ -348,7 +352,8 @@ amp_status amp_cuda_conv_backward_weights(amp_backend *backend, amp_conv *conv, 
 
 /* ---- facts ---- */
 
-/* cuDNN pads channels inside its workspace; the copies of the weights are not padded. */
+/* padded_in and padded_out are the plain numbers of channels: cuDNN pads channels inside its workspace, and
+ * the copies of the weights are not padded. */
 void amp_cuda_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_conv_facts *out)
 {
     const amp_conv_desc *d = &conv->desc;

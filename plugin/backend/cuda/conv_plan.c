@@ -11,7 +11,7 @@ struct amp_conv_plans {
     amp_conv_plan **list;
     int count;
     size_t room;
-    int compiled; /* engines compiled at run time only to be timed */
+    int compiled; /* how many engines have been compiled at run time only to be timed */
 };
 
 /* ---- problems ---- */
@@ -58,8 +58,8 @@ int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_pro
         amp_conv_candidate c = list[i];
         if (fitness_of(&c, problem, workspace_cap) != FIT) continue;
         int to = fit++;
-        /* list[to .. i) are unfit: they move back by one, and c is inserted among the fit ones before
-         * them. */
+        /* list[to] to list[i-1] are unfit: they are shifted by one place, and c is inserted among the fit
+         * candidates before them. */
         memmove(&list[to + 1], &list[to], sizeof *list * (size_t)(i - to));
         while (to > 0 && preference(&list[to - 1], problem) > preference(&c, problem)) {
             list[to] = list[to - 1];
@@ -70,8 +70,8 @@ int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_pro
     return fit;
 }
 
-/* The part of the error that says why no candidate is left: "of 12 candidates 3 need more workspace than 256
- * MiB, ...". */
+/* Writes the part of the error that says why no candidate is left: "of 12 candidates 3 need more workspace
+ * than 256 MiB, ...". */
 static void explain_none_fit(const amp_conv_candidates *candidates, const amp_conv_plan *plan,
                              size_t workspace_cap, char *text, size_t size)
 {
@@ -101,7 +101,8 @@ static void release_current(amp_conv_plans *plans, amp_conv_plan *plan)
     if (plan->current.config || plan->current.plan) plans->library->release(plans->self, &plan->current);
 }
 
-/* Makes candidate c, which is built, the plan's current one, which takes over c's config and plan. */
+/* Makes c, which has been built, the plan's current candidate. The plan takes ownership of c's config and
+ * plan. */
 static void set_current(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate *c)
 {
     release_current(plans, plan);
@@ -136,8 +137,8 @@ static amp_status build(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_can
     return status;
 }
 
-/* Makes the best candidate that can be built and has not failed before the current one. *why: the last
- * failure so far, on entry and on exit. */
+/* Sets the plan's current candidate to the best one that can be built and has not failed yet. *why: the last
+ * failure so far (AMP_OK: none), on entry and on return. */
 static amp_status choose(amp_conv_plans *plans, amp_conv_plan *plan, amp_error *why, amp_error *error)
 {
     amp_conv_candidates candidates;
@@ -220,8 +221,8 @@ amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const
 
 /* ---- tuning ---- */
 
-/* Whether list[i] is one of the first best_of candidates in the library's order. Failed ones do not count,
- * nor do reduced-precision reductions if there are others. */
+/* Whether list[i] is one of the first best_of candidates in the library's order. Candidates that have failed
+ * do not count. Those with reduced-precision reductions do not count if there are others. */
 static int worth_timing(const amp_conv_plan *plan, const amp_conv_candidate *list, int i, int best_of)
 {
     unsigned unwanted = list[0].notes & AMP_CONV_REDUCED_REDUCTION ? 0 : AMP_CONV_REDUCED_REDUCTION;
@@ -232,8 +233,8 @@ static int worth_timing(const amp_conv_plan *plan, const amp_conv_candidate *lis
     return before < best_of;
 }
 
-/* Whether a failed timing counts against the engine. If memory was short it does not: the workspace may fit
- * later, without the tensors that engines are timed on. */
+/* Whether a timing with this status counts as a failure of the engine. A lack of memory does not: the
+ * workspace may fit later, when the tensors on which engines are timed have been freed. */
 static int is_its_fault(amp_status timed) { return timed != AMP_OK && timed != AMP_NO_MEMORY; }
 
 /* Times the current candidate, which is already built. */
@@ -244,8 +245,8 @@ static void time_current(amp_conv_plan *plan, amp_conv_timer timer, void *user, 
     if (is_its_fault(status)) mark_failed(plan, &plan->current);
 }
 
-/* Builds c to be timed, unless it is compiled at run time and AMP_CONV_COMPILED engines already were. Returns
- * whether it is built. */
+/* Builds c to be timed, unless it is compiled at run time and AMP_CONV_COMPILED engines have already been
+ * compiled for timing. Returns whether c is built. */
 static int built_for_timing(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate *c, amp_error *why)
 {
     int compiles = (c->notes & AMP_CONV_RUNTIME_COMPILED) != 0;

@@ -1,10 +1,11 @@
 /* Chooses which of a library's engines computes a convolution.
  *
- * For each problem a library lists candidates in the order in which it expects them to be fast. conv_plan.c
- * filters and sorts them, builds one after the other until one works, times them if the caller has a timer,
- * and caches the choice, so that a shape that occurs again (random=1) costs only a lookup. A candidate that
- * fails, when it is built or when it runs, is never tried again for that problem. The library is a table of
- * functions, amp_conv_library: cudnn_graph.c implements it, and the tests have a fake one.
+ * For each problem (one pass of a convolution) a library lists candidate engines; it lists those first that
+ * it expects to be fastest. conv_plan.c filters and sorts the candidates, and builds one after the other
+ * until one works. If the caller has a timer, conv_plan.c times several and takes the fastest. It caches the
+ * choice, so that a shape that occurs again (random=1) costs only a lookup. A candidate that fails to build
+ * or to run is never tried again for that problem. The library is a table of functions, amp_conv_library:
+ * cudnn_graph.c implements it, and the tests have a fake one.
  *
  * An amp_conv_plans and its plans may be used by one thread at a time. */
 #pragma once
@@ -17,15 +18,15 @@
 typedef enum amp_conv_pass { AMP_CONV_FORWARD, AMP_CONV_BACKWARD_DATA,
                              AMP_CONV_BACKWARD_FILTER } amp_conv_pass;
 
-/* One pass of a convolution that amp_check_conv has accepted, with input x (n,h,w,c), weights w (k,
- * size_h, size_w, c/groups) and output y (n, out_h, out_w, k). All have one dtype and are densely packed;
- * sums are in fp32. forward writes y; backward data writes dx, or adds to it; backward filter writes dw
- * (scaled: amp_cudnn_downscale). The struct is its own cache key. */
+/* One pass of a convolution that amp_check_conv has accepted, with input x (n,h,w,c), weights w (k, size_h,
+ * size_w, c/groups) and output y (n, out_h, out_w, k). All have one dtype and are densely packed; sums are in
+ * fp32. forward writes y; backward data writes dx, or adds to it; backward filter writes dw (scaled:
+ * amp_cudnn_downscale). The whole struct is the key of the cache. */
 typedef struct amp_conv_problem {
     amp_conv_desc conv; /* its shapes and dtype; training, wants_dx, transposed, leaky, direct and
                            masters_stay are 0 */
     amp_conv_pass pass;
-    int accumulate;     /* 1, backward data only: dx += */
+    int accumulate;     /* backward data only; 1: adds to dx */
     int deterministic;  /* 1: the same bits in every run */
 } amp_conv_problem;
 
@@ -45,36 +46,37 @@ enum amp_conv_notes {
 typedef struct amp_conv_candidate {
     int64_t engine;
     unsigned notes;
-    size_t workspace; /* bytes; 0 until it is built, if the library does not know it before */
+    size_t workspace; /* bytes; 0 until the engine is built if the library does not know them before */
     int rank;         /* place in the library's list, from 0; failures are recorded by rank */
     void *config, *plan; /* the library's; plan is NULL until it is built */
 } amp_conv_candidate;
 
-enum { AMP_CONV_CANDIDATES = 128 }; /* a longer list is cut */
+enum { AMP_CONV_CANDIDATES = 128 }; /* the most that a list holds; a longer one is truncated */
 
 typedef struct amp_conv_candidates {
     amp_conv_candidate *list;
     int count;
-    void *graph; /* the library's: the operation graph of all configs */
+    void *graph; /* the library's operation graph, which all configs share */
 } amp_conv_candidates;
 
 /* Sorts the candidates, best first, and returns how many are fit for use; the unfit ones are moved to the
- * end. An engine is unfit if it rounds its inputs, if it is not deterministic and the problem asks for that,
- * if it needs more than workspace_cap bytes, or, for fp32, if it uses Tensor Cores, which would compute in
- * TF32. Without groups, engines with Tensor Cores come first, then those without; in either part (with
- * groups: in the whole list) reduced-precision reductions come last. Otherwise the library's order is
- * kept. */
+ * end. An engine is unfit if it rounds its inputs, if it is not deterministic although the problem requires
+ * that, if it needs more than workspace_cap bytes, or, for fp32, if it uses Tensor Cores, which would compute
+ * in TF32. For convolutions without groups, engines with Tensor Cores come first, then those without. Within
+ * each of these two parts (with groups: within the whole list), engines with reduced-precision reductions
+ * come last. Otherwise the library's order is kept. */
 int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_problem *problem,
                              size_t workspace_cap);
 
-/* The functions of a library; self: the library. drop frees everything that list allocated, except for
- * configs and plans that were taken from it (set to NULL). */
+/* The functions of a library; self: the library. */
 typedef struct amp_conv_library {
     amp_status (*list)(void *self, const amp_conv_problem *, amp_conv_candidates *out, amp_error *);
     /* sets the candidate's plan, and workspace to the bytes that the plan needs */
     amp_status (*build)(void *self, amp_conv_candidate *, amp_error *);
     /* frees plan and config, and sets both to NULL */
     void (*release)(void *self, amp_conv_candidate *);
+    /* frees everything that `list` allocated, except configs and plans that were taken over and set to
+     * NULL */
     void (*drop)(void *self, amp_conv_candidates *);
 } amp_conv_library;
 
@@ -83,7 +85,7 @@ typedef struct amp_conv_library {
 typedef struct amp_conv_plan {
     amp_conv_problem problem;
     amp_conv_candidate current; /* the engine that runs; its plan is NULL if no engine is left */
-    int fit;                    /* candidates of the library that are fit for use */
+    int fit;                    /* how many of the library's candidates are fit for use */
     int tuned;                  /* 1: current was the fastest of the engines that were timed */
     float ms;                   /* current's time, if tuned */
     uint64_t failed[AMP_CONV_CANDIDATES / 64]; /* one bit per rank */
@@ -95,13 +97,14 @@ typedef struct amp_conv_plans amp_conv_plans;
 amp_conv_plans *amp_conv_plans_create(const amp_conv_library *library, void *self, size_t workspace_cap);
 void amp_conv_plans_destroy(amp_conv_plans *plans);
 
-/* *out: the problem's plan, from the cache or with the first candidate that can be built. AMP_UNSUPPORTED if
- * none can. */
+/* Sets *out to the problem's plan: the cached one, or one with the best candidate that can be built. If none
+ * can, returns the status of the last one that was tried, or AMP_UNSUPPORTED if none was tried. */
 amp_status amp_conv_plans_get(amp_conv_plans *plans, const amp_conv_problem *problem, amp_conv_plan **out,
                               amp_error *error);
 
-/* Replaces the plan's current candidate, which did not run for the reason in *why, by the next one. If there
- * is none, the plan is left without one (current.plan is NULL), and *error says why the last one failed. */
+/* Call this when the plan's current candidate has failed to run; *why is the error. The next candidate that
+ * can be built becomes the current one. If there is none, current.plan is NULL afterwards, the call fails,
+ * and *error says why the last candidate failed. */
 amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const amp_error *why,
                                amp_error *error);
 
@@ -109,13 +112,13 @@ amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const
  * if it does not run. */
 typedef amp_status (*amp_conv_timer)(void *user, const amp_conv_plan *plan, float *ms, amp_error *error);
 
-/* At most this many engines are compiled at run time only to be timed, over all plans. Without a limit, a
+/* How many engines, of all plans together, may be compiled at run time only to be timed. Without a limit, a
  * network with many depthwise convolutions would compile for minutes at each of its sizes. */
 enum { AMP_CONV_COMPILED = 32 };
 
-/* Times the first best_of candidates in the library's order, and makes the fastest the current one. A plan
- * that is already tuned is left as it is. Engines with reduced-precision reductions are not timed if there
- * are others. Of engines that are compiled at run time only the current one and, over all plans,
- * AMP_CONV_COMPILED others are timed. */
+/* Times the first best_of candidates in the library's order, and makes the fastest one current. A plan that
+ * is already tuned is left as it is. Engines with reduced-precision reductions are not timed if there are
+ * others. An engine that is compiled at run time is timed only if it is the current one, or if fewer than
+ * AMP_CONV_COMPILED engines, of all plans together, have been compiled for timing. */
 amp_status amp_conv_plans_tune(amp_conv_plans *plans, amp_conv_plan *plan, int best_of, amp_conv_timer timer,
                                void *user, amp_error *error);

@@ -14,8 +14,8 @@
 /* ---- the environment ---- */
 
 /* Switches that belong to a machine or an experiment, not to a network:
- *   AMP_CUDA_TUNE           engines of cuDNN that are timed for each pass of a convolution: 0 to 100 (8)
- *   AMP_CUDA_DETERMINISTIC  1: the same bits in every run, so nothing is timed either
+ *   AMP_CUDA_TUNE           cuDNN engines that are timed per pass of a convolution: 0 to 100 (8 if unset)
+ *   AMP_CUDA_DETERMINISTIC  1: the same bits in every run; this turns off the timing of engines
  *   AMP_CUDA_RANGES         1: ranges with the layers' names for profilers such as Nsight Systems */
 enum { TUNE = 8 };
 
@@ -38,14 +38,14 @@ static amp_status read_settings(amp_cuda_settings *settings, amp_error *error)
     AMP_TRY(read_number("AMP_CUDA_TUNE", 100, TUNE, &settings->tune, error));
     AMP_TRY(read_number("AMP_CUDA_DETERMINISTIC", 1, 0, &settings->deterministic, error));
     AMP_TRY(read_number("AMP_CUDA_RANGES", 1, 0, &settings->ranges, error));
-    /* Another run may time differently, then choose other engines, which round differently. */
+    /* In another run, timing may choose other engines, which round differently. */
     if (settings->deterministic) settings->tune = 0;
     return AMP_OK;
 }
 
 static void range_push(amp_backend *backend, const char *name)
 {
-    nvtxRangePushA(name); /* its result, the depth of nesting, is negative without a profiler */
+    nvtxRangePushA(name); /* returns the nesting depth, which is negative without a profiler: ignored */
 }
 
 static void range_pop(amp_backend *backend) { nvtxRangePop(); }
@@ -111,7 +111,7 @@ amp_support amp_cuda_supports(const amp_backend *backend, amp_dtype dtype, char 
 
 /* ---- life ---- */
 
-/* Also for a backend that was only partly created. Errors are ignored: nothing can be done about them
+/* Also destroys a backend that was only partly created. Errors are ignored: nothing can be done about them
  * here. */
 void amp_cuda_destroy(amp_backend *backend)
 {
@@ -142,7 +142,7 @@ static amp_status open_libraries(amp_cuda_backend *cuda, amp_error *error)
     if (cuda->settings.ranges) {
         cuda->base.range_push = range_push;
         cuda->base.range_pop = range_pop;
-    } else { /* only without ranges: to a profiler, a recorded pass is one operation */
+    } else { /* passes are recorded only without ranges: a profiler sees a recorded pass as one operation */
         cuda->base.pass_begin = amp_cuda_pass_begin;
         cuda->base.pass_end = amp_cuda_pass_end;
         cuda->base.pass_free = amp_cuda_pass_free;

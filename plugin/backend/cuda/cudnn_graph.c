@@ -2,8 +2,8 @@
  * heuristics list for it, the plans of engines, and running a plan. conv_plan.c chooses the engine.
  *
  * cuDNN's objects are descriptors: they are created, given attributes and finalized, and cannot be changed
- * after that. This takes many calls, each of which can fail. A `chain` records the first failure and skips
- * all later calls, so that one check at its end is enough. */
+ * after that. Setting them up takes many calls, each of which can fail. A `chain` records the first failure
+ * and skips all later calls, so that one check at its end is enough. */
 #include "cudnn_graph.h"
 
 #include <dlfcn.h>
@@ -14,7 +14,7 @@
 #include <cudnn.h>
 #include <cudnn_backend.h>
 
-#define CONFIG_KNOWS_WORKSPACE (CUDNN_VERSION >= 90200) /* in older versions only a built plan knows it */
+#define CONFIG_KNOWS_WORKSPACE (CUDNN_VERSION >= 90200) /* in older versions only a built plan does */
 
 typedef cudnnBackendDescriptor_t descriptor;
 
@@ -27,11 +27,12 @@ struct amp_cudnn {
 
 typedef struct chain {
     cudnnStatus_t status;
-    const char *call, *subject; /* of the call that failed; subject: its attribute or kind of descriptor */
+    const char *call, *subject; /* the function that failed, and the attribute or kind of descriptor
+                                   that it was called with */
     char text[512];             /* cuDNN's own message */
 } chain;
 
-/* Records the outcome of a call; true if nothing has failed so far. */
+/* Records the outcome of a call. Returns true if no call has failed so far. */
 static int after(chain *chain, cudnnStatus_t status, const char *call, const char *subject)
 {
     if (chain->status != CUDNN_STATUS_SUCCESS || status == CUDNN_STATUS_SUCCESS)
@@ -49,7 +50,7 @@ static int after(chain *chain, cudnnStatus_t status, const char *call, const cha
 
 static int ok(const chain *chain) { return chain->status == CUDNN_STATUS_SUCCESS; }
 
-/* Compares by name, since the numbers differ between cuDNN 8 and 9. */
+/* Compares with named constants, whose numbers differ between cuDNN 8 and 9. */
 static amp_status status_of(cudnnStatus_t status)
 {
     if (status == CUDNN_STATUS_SUCCESS) return AMP_OK;
@@ -61,8 +62,8 @@ static amp_status status_of(cudnnStatus_t status)
     return status == CUDNN_STATUS_NOT_SUPPORTED ? AMP_UNSUPPORTED : AMP_BACKEND_FAILED;
 }
 
-/* AMP_OK, or the status of the chain's failure. The error names the call that failed; it begins with `about`,
- * an engine, if that is not "". */
+/* Returns AMP_OK, or the status of the first failure in the chain. The error message names the call that
+ * failed. If `about` (an engine) is not "", the message begins with it. */
 static amp_status outcome(const chain *chain, const char *about, amp_error *error)
 {
     if (ok(chain)) return AMP_OK;
@@ -133,7 +134,8 @@ static void conv_graph_free(conv_graph *g)
     free(g);
 }
 
-/* A packed tensor of logical n,c,h,w stored as n,h,w,c; for a filter, k,c,r,s stored as k,r,s,c. */
+/* Describes a packed tensor: its dimensions are n,c,h,w, and it is stored as n,h,w,c. A filter has the
+ * dimensions k,c,r,s and is stored as k,r,s,c. */
 static descriptor tensor(chain *chain, int64_t id, amp_dtype dtype, amp_shape shape)
 {
     static const cudnnDataType_t types[] = {
@@ -169,7 +171,7 @@ static descriptor convolution(chain *chain, const amp_conv_desc *p)
     return d;
 }
 
-/* Sets the attributes that all passes have; in each pass they have other names. */
+/* Sets the attributes that the operations of all passes have; their names differ from pass to pass. */
 #define SET_OPERATION(chain, d, pass, x_name, w_name, y_name, g, alpha, beta) \
     do { \
         SET(chain, d, OPERATION_CONVOLUTION_##pass##_ALPHA, FLOAT, 1, alpha); \
@@ -181,13 +183,13 @@ static descriptor convolution(chain *chain, const amp_conv_desc *p)
     } while (0)
 
 /* A filter gradient sums N products, one for each image and output pixel. In fp16 the sum could exceed 65504
- * although the deltas are small. So cuDNN writes 2^-s times the sum, and the reader multiplies it by 2^s.
- * With random signs, the sum of N products is √N times as large as one product: s = log2(√N), rounded,
- * makes it as large as one. */
+ * although the deltas are small. So cuDNN writes 2^-s times the sum, and conv.c multiplies it by 2^s. With
+ * random signs, the sum of N products is about √N times as large as one product. With s = log2(√N), rounded,
+ * the scaled sum is about as large as one product. */
 int amp_cudnn_downscale(const amp_conv_problem *p)
 {
     const amp_shape y = amp_conv_output(&p->conv);
-    int twice = 0; /* of s, rounded down */
+    int twice = 0; /* 2·log2(√N), rounded down */
     if (p->pass != AMP_CONV_BACKWARD_FILTER || p->conv.dtype != AMP_FP16) return 0;
     for (double products = (double)y.n * y.h * y.w; products >= 2; products /= 2) twice++;
     return (twice + 1) / 2;
@@ -260,7 +262,7 @@ static void describe_config(chain *chain, amp_conv_candidate *c)
 }
 
 /* Appends the engines that one heuristic lists for the graph. There may be none (status NOT_SUPPORTED, or an
- * empty list); if no heuristic lists any, the caller reports that. */
+ * empty list). If no heuristic lists any, conv_plan.c reports that. */
 static void append_candidates(chain *outer, descriptor graph, cudnnBackendHeurMode_t mode,
                               amp_conv_candidates *out)
 {
@@ -304,7 +306,7 @@ static void drop_candidates(void *self, amp_conv_candidates *candidates)
     *candidates = (amp_conv_candidates){ 0 };
 }
 
-/* Lists the engines of the heuristic for speed first, then cuDNN's fallback engines. */
+/* Lists the engines that cuDNN's heuristic expects to be fastest, then cuDNN's fallback engines. */
 static amp_status list_candidates(void *self, const amp_conv_problem *problem, amp_conv_candidates *out,
                                   amp_error *error)
 {
@@ -400,7 +402,7 @@ amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const
 
 /* ---- library ---- */
 
-/* 9.19.0 is 91900; 8.9.7 was 8907. */
+/* cuDNN's number for 9.19.0 is 91900; for 8.9.7 it was 8907. */
 static void version_text(int version, char *text, size_t size)
 {
     int unit = version >= 90000 ? 10000 : 1000;
@@ -409,8 +411,8 @@ static void version_text(int version, char *text, size_t size)
 
 void amp_cudnn_describe(char *text, size_t size) { version_text((int)cudnnGetVersion(), text, size); }
 
-/* An older library lacks attributes that this file was compiled to read, and would fail at the first of
- * them. */
+/* A library older than the headers of this build lacks attributes that this file reads, and would fail at the
+ * first of them. */
 static amp_status check_version(amp_error *error)
 {
     char built[32], found[32];
@@ -422,8 +424,8 @@ static amp_status check_version(amp_error *error)
                     "to, install the newer one, or rebuild", built, found);
 }
 
-/* Without this, cuDNN loads and unloads CUDA's compiler each time it lists engines; that takes most of the
- * time and leaks 70 kB. If the compiler is not found under this name, nothing else is lost. */
+/* Without this, cuDNN loads and unloads CUDA's compiler each time it lists engines. That takes most of the
+ * listing's time and leaks 70 kB. If the compiler is not found under this name, only this saving is lost. */
 static void keep_compiler_loaded(void)
 {
     char name[32];

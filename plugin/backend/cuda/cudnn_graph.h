@@ -1,8 +1,8 @@
-/* Convolutions through cuDNN's graph API, 8.9 and later. Only cudnn_graph.c includes cuDNN's headers.
+/* Convolutions through the graph API of cuDNN 8.9 and later. Only cudnn_graph.c includes cuDNN's headers.
  *
- * Layouts: activations are NHWC, filters and their gradients KRSC (k, size_h, size_w, c/groups). Any number
- * of channels: cuDNN pads them in its workspace if a kernel needs that. Sums are in fp32, also on Tensor
- * Cores. All memory is device memory, 16-byte aligned, and belongs to the caller.
+ * Layouts: activations are NHWC, filters and their gradients KRSC (k, size_h, size_w, c/groups). The number
+ * of channels may be any: cuDNN pads them in its workspace if a kernel needs that. Sums are in fp32, also on
+ * Tensor Cores. All memory is device memory, 16-byte aligned, and belongs to the caller.
  *
  * An amp_cudnn has one cuDNN handle on one stream. One thread at a time may use it and its plans. */
 #pragma once
@@ -11,12 +11,13 @@
 
 typedef struct amp_cudnn amp_cudnn;
 
-/* The smallest cap on workspace, in bytes. With it, all convolutions of tests/golden/conv_shapes.txt run on
- * Tensor Cores at batch 64. */
+/* The smallest cap on workspace, in bytes. With this cap, all convolutions of tests/golden/conv_shapes.txt
+ * run on Tensor Cores at batch 64. */
 enum { AMP_CUDNN_WORKSPACE_CAP = 512 << 20 };
 
-/* The cap on workspace for a device with `memory` bytes. cuDNN pads the channels of a detector's first layers
- * in its workspace, for all images of the batch; a larger device trains with larger batches. */
+/* The cap on workspace for a device with `memory` bytes. It grows with the device's memory, because cuDNN
+ * pads the channels of a detector's first layers in its workspace for all images of the batch, and larger
+ * devices train with larger batches. */
 static inline size_t amp_cudnn_workspace_cap(size_t memory)
 {
     return memory / 64 > AMP_CUDNN_WORKSPACE_CAP ? memory / 64 : AMP_CUDNN_WORKSPACE_CAP;
@@ -24,29 +25,32 @@ static inline size_t amp_cudnn_workspace_cap(size_t memory)
 
 typedef struct amp_cudnn_settings {
     /* Sets *memory to at least `bytes` of device memory for the next launch. Kernels that are still queued on
-     * the stream may be using the memory of the previous call. If it fails, the launch fails. */
+     * the stream may be using the memory that the previous call returned. If reserve fails, the launch
+     * fails. */
     amp_status (*reserve)(void *owner, size_t bytes, void **memory, amp_error *error);
     void *owner;
 } amp_cudnn_settings;
 
-/* *out: a library on the current CUDA device and on `stream`, a cudaStream_t that must outlive it. */
+/* *out: a library on the current CUDA device and on `stream`, a cudaStream_t that must outlive the
+ * library. */
 amp_status amp_cudnn_create(void *stream, const amp_cudnn_settings *settings, amp_cudnn **out,
                             amp_error *error);
 
-/* Destroy the plans first. The stream must be idle. */
+/* The plans must have been destroyed, and the stream must be idle. */
 void amp_cudnn_destroy(amp_cudnn *library);
 
 /* The library's version, e.g. "cuDNN 9.19.0". */
 void amp_cudnn_describe(char *text, size_t size);
 
-/* cuDNN, as conv_plan.h wants a library; self: an amp_cudnn. */
+/* cuDNN's functions for conv_plan.h; their `self` is an amp_cudnn. */
 extern const amp_conv_library amp_cudnn_library;
 
-/* Returns s: a filter gradient in fp16 is written multiplied by 2^-s. 0 for all other problems. */
+/* Returns the s by which a filter gradient in fp16 is scaled down: cuDNN writes it multiplied by 2^-s. s is 0
+ * for all other problems. */
 int amp_cudnn_downscale(const amp_conv_problem *problem);
 
-/* The buffers of a run and cuDNN's descriptor of them, which is reused while the next runs have the same
- * buffers. All zeros at first. */
+/* The buffers of the last run and cuDNN's descriptor of them, which is reused as long as the buffers stay the
+ * same. All zeros before the first run. */
 typedef struct amp_cudnn_pack { void *descriptor, *x, *w, *y, *workspace; } amp_cudnn_pack;
 void amp_cudnn_pack_free(amp_cudnn_pack *);
 

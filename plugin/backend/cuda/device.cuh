@@ -53,7 +53,8 @@ template <class T, int N> __device__ __forceinline__ void amp_get(float (&v)[N],
     }
 }
 
-/* Rounds v to T, two halves to a word. Left to itself, nvcc may store the halves one by one. */
+/* Rounds v to T and packs it into words of 32 bits: one float or two 16-bit numbers per word. Without this,
+ * nvcc may store 16-bit numbers one by one. The pointer only tells the compiler what T is. */
 template <int W, int N> __device__ __forceinline__ void amp_words(unsigned (&word)[W], const float *,
                                                                   const float (&v)[N])
 {
@@ -105,7 +106,7 @@ template <class T, int N> __device__ __forceinline__ void amp_put_or_add(T *p, f
     amp_put(p, v, n);
 }
 
-/* How many of the N elements from `first` on are below count; first < count. */
+/* How many of the N elements that begin at `first` are below count. first must be below count. */
 template <int N> __device__ __forceinline__ int amp_present(size_t first, size_t count)
 {
     return count - first < (size_t)N ? (int)(count - first) : N;
@@ -132,8 +133,8 @@ static inline bool amp_cuda_wide(const amp_tensor *t)
         else { const int N = 1; __VA_ARGS__; } \
     } while (0)
 
-/* Runs a statement with the constant `A`: the activation if it is a frequent one, else -1; then the kernel
- * uses its argument (amp_chosen). */
+/* Runs a statement with the constant `A`: the activation if it is a frequent one, else -1. If A is -1, the
+ * kernel takes the activation from its argument (amp_chosen). */
 #define AMP_CUDA_BY_ACTIVATION(activation, ...) do { \
         switch (activation) { \
         case AMP_LINEAR: { const int A = AMP_LINEAR; __VA_ARGS__; break; } \
@@ -154,9 +155,9 @@ template <int A> __device__ __forceinline__ amp_activation amp_chosen(amp_activa
 /* ---- launches ---- */
 
 enum {
-    AMP_CUDA_THREADS = 256,         /* of a block, unless a kernel needs another number */
-    AMP_CUDA_BLOCKS_PER_SM = 32     /* four times as many as can be resident: the last ones balance the
-                                       load */
+    AMP_CUDA_THREADS = 256,         /* threads per block, unless a kernel needs another number */
+    AMP_CUDA_BLOCKS_PER_SM = 32     /* the most to launch: four times as many as can be resident, so
+                                       that the load is balanced at the end */
 };
 
 static inline size_t amp_pixels(const amp_tensor *t) { return (size_t)t->shape.n * t->shape.h * t->shape.w; }
@@ -186,7 +187,8 @@ static inline amp_status amp_cuda_copy(const amp_backend *backend, const void *f
 __device__ __forceinline__ size_t amp_thread() { return (size_t)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ size_t amp_threads() { return (size_t)gridDim.x * blockDim.x; }
 
-/* The number of rows of blocks to launch: `wanted`, or as many as are allowed. A row has `across` blocks. */
+/* The number of rows of blocks to launch: `wanted`, but at most as many as are allowed. A row has `across`
+ * blocks. */
 static inline unsigned amp_cuda_down(const amp_backend *backend, size_t across, size_t wanted)
 {
     size_t most = amp_cuda_most_blocks(backend) / across;
@@ -196,8 +198,8 @@ static inline unsigned amp_cuda_down(const amp_backend *backend, size_t across, 
 }
 
 /* A launch over a plane of rows × columns: x is the column and y the row, so that a kernel needs no division
- * to find them. A block is as wide as a row if possible; otherwise blocks divide a row evenly, so that almost
- * no thread is beyond its end. */
+ * to find them. A block is as wide as a row if possible; otherwise blocks divide a row evenly, so that few
+ * threads are beyond the end of the row. */
 typedef struct amp_plane { dim3 blocks, threads; } amp_plane;
 
 static inline amp_plane amp_cuda_plane(const amp_backend *backend, size_t rows, size_t columns)
@@ -225,9 +227,10 @@ static inline amp_plane amp_cuda_lines(const amp_backend *backend, const amp_ten
     return pixel;
 }
 
-/* Launch kernel<T, N> for a dtype, with N = AMP_WIDE(T) if wide, else 1: over `count` numbers; over rows ×
- * columns of numbers; over the lines of t. The kernel's arguments may use T. Like AMP_LAUNCH, these return
- * from the calling function on an error. */
+/* These macros launch kernel<T, N> for a dtype, with N = AMP_WIDE(T) if wide, else 1. AMP_LAUNCH_ALONG covers
+ * `count` numbers, AMP_LAUNCH_PLANE covers rows × columns numbers, and AMP_LAUNCH_LINES covers the lines of
+ * t. The kernel's arguments may use T. Like AMP_LAUNCH, the macros return from the calling function on an
+ * error. */
 #define AMP_LAUNCH_ALONG(backend, dtype, wide, count, kernel, ...) \
     AMP_CUDA_BY_DTYPE(dtype, AMP_CUDA_BY_GROUP(wide, \
         AMP_LAUNCH(backend, amp_cuda_blocks(backend, amp_divide_up(count, N)), AMP_CUDA_THREADS, \

@@ -1,4 +1,4 @@
-/* Activations as operations of their own, for layers without a batch norm that includes them. */
+/* Activations as separate operations, for layers whose activation is not part of a batch norm. */
 #include "kernels.h"
 
 #include "../check.h"

@@ -1,5 +1,5 @@
-/* Matrix products by cuBLAS. It is column-major, so it takes each of our row-major matrices for its
- * transpose. We let it compute the transposed product, cᵀ = bᵀ·aᵀ. */
+/* Matrix products by cuBLAS. cuBLAS is column-major, so it sees each of our row-major matrices as its
+ * transpose. We therefore let it compute the transposed product, cᵀ = bᵀ·aᵀ. */
 #include "gemm.h"
 
 #include <cublas_v2.h>
@@ -22,7 +22,7 @@ static amp_status cublas_fail(cublasStatus_t status, const char *call, int line,
         if (status_ != CUBLAS_STATUS_SUCCESS) return cublas_fail(status_, #name, __LINE__, error); \
     } while (0)
 
-/* Otherwise cuBLAS may sum in 16 bits if the factors have 16 bits. */
+/* In its default math mode, cuBLAS may sum in 16 bits if the factors have 16 bits. */
 static amp_status set_up(const amp_cuda_backend *cuda, cublasHandle_t handle, amp_error *error)
 {
     CUBLAS_TRY(cublasSetStream, handle, cuda->stream);
@@ -86,8 +86,8 @@ static amp_status round_to(amp_backend *backend, const float *from, amp_dtype dt
     return amp_cuda_cast(backend, &src, &dst, 0, error);
 }
 
-/* *out: the factor rounded to the dtype, in its cached copy or in scratch. If the cast fails, nothing is
- * written and the copy keeps its old version. */
+/* Sets *out to the factor rounded to the dtype: in its cached copy, or in `scratch` if its version is 0. If
+ * the cast fails, nothing is written and the copy keeps its old version. */
 static amp_status prepare(amp_backend *backend, const amp_factor *f, size_t count, amp_dtype dtype,
                           void *scratch, const void **out, amp_error *error)
 {

@@ -6,20 +6,20 @@
 
 #include "state.h"
 
-/* Creates the cuBLAS handle if there is none. Call it before amp_cuda_product. */
+/* Creates the cuBLAS handle if there is none. Must be called before amp_cuda_product. */
 amp_status amp_cuda_gemm_start(amp_backend *, amp_error *);
 void amp_cuda_gemm_stop(amp_backend *);
 /* The library's version, e.g. "cuBLAS 13.0.2"; needs no handle. */
 void amp_cuda_gemm_describe(char *text, size_t size);
 
-/* A matrix whose rows are `ld` elements apart; transposed: 1 if its transpose is meant. */
+/* A matrix whose rows are `ld` elements apart. transposed: 1: its transpose is the factor. */
 typedef struct amp_cuda_matrix {
     const void *data;
     amp_dtype dtype;
     int ld, transposed;
 } amp_cuda_matrix;
 
-/* c = alpha·a·b + beta·c, with a (m, k), b (k, n) and c (m, n). Writes c.data. a and b have the same
- * dtype; c has that dtype or fp32. */
+/* c = alpha·a·b + beta·c, with a (m, k), b (k, n) and c (m, n). Writes to c.data, although it is const. a and
+ * b have the same dtype; c has that dtype or fp32. */
 amp_status amp_cuda_product(amp_backend *, int m, int n, int k, float alpha, amp_cuda_matrix a,
                             amp_cuda_matrix b, float beta, amp_cuda_matrix c, amp_error *);

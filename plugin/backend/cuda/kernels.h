@@ -1,5 +1,5 @@
-/* The CUDA backend's operations: amp_cuda_<operation> for each operation of backend.h, which says what it
- * computes. README.md says which file has which.
+/* The CUDA backend's operations: amp_cuda_<operation> for each operation of backend.h, which says what each
+ * computes. README.md says which file defines which operation.
  *
  * Our kernels compute what cuDNN and cuBLAS do not. They read and write NHWC tensors in device memory, 16
  * bytes at a time if channels and alignment allow. They compute in fp32, round once when they store, and are
@@ -19,14 +19,14 @@ AMP_BACKEND_OPERATIONS(AMP_CUDA_DECLARE)
 
 /* ---- other functions of the .cu files ---- */
 
-/* table.cu: amp_cuda_table_release frees one table and leaves it empty. amp_cuda_tables_destroy, for destroy,
- * frees all of the backend's tables, and update.cu's decision. */
+/* table.cu: amp_cuda_table_release frees one table and leaves it empty. amp_cuda_tables_destroy frees all of
+ * the backend's tables and update.cu's decision; amp_cuda_destroy calls it. */
 void amp_cuda_table_release(amp_backend *, amp_cuda_table *);
 void amp_cuda_tables_destroy(amp_cuda_backend *);
 
 /* weights.cu: copies the weights of `count` convolutions in one launch, from the masters' OIHW (k, c/groups,
- * size_h, size_w) in fp32 to KRSC (k, size_h, size_w, c/groups) in fp32 or 16 bits. The table is reused while
- * the list does not change. */
+ * size_h, size_w) in fp32 to KRSC (k, size_h, size_w, c/groups) in fp32 or 16 bits. The table is reused as
+ * long as the list does not change. */
 typedef struct amp_cuda_weights {
     const float *oihw;
     void *krsc;
@@ -36,15 +36,16 @@ typedef struct amp_cuda_weights {
 amp_status amp_cuda_weights_to_krsc(amp_backend *, amp_cuda_table *, const amp_cuda_weights *, int count,
                                     amp_error *);
 
-/* cast.cu: adds a gradient of weights in KRSC, which cuDNN has written, times factor, to one in OIHW. */
+/* cast.cu: oihw += factor·krsc. Both are gradients of weights; cuDNN or cuBLAS has written krsc. */
 amp_status amp_cuda_gradient_from_krsc(amp_backend *, const void *krsc, amp_dtype, float factor, float *oihw,
                                        int k, int c, int size_h, int size_w, amp_error *);
 
-/* times.cu: operation_times of backend.h; for destroy, amp_cuda_times_free frees what it has allocated. */
+/* times.cu: operation_times of backend.h. amp_cuda_times_free frees what it has allocated; amp_cuda_destroy
+ * calls it. */
 amp_status amp_cuda_operation_times(amp_backend *, amp_operation_times *, amp_error *);
 void amp_cuda_times_free(amp_cuda_backend *);
 
-/* spin.cu: keeps all multiprocessors busy for this many cycles of the GPU's clock. */
+/* spin.cu: keeps all multiprocessors busy for `cycles` cycles of the GPU's clock. */
 amp_status amp_cuda_spin(amp_backend *, long long cycles, amp_error *);
 
 #ifdef __cplusplus

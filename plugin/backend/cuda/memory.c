@@ -1,4 +1,5 @@
-/* Device memory: allocating, freeing and copying it, and the two blocks that operations share.
+/* Allocates, frees and copies device memory, and manages the two blocks that operations share: scratch and
+ * cuDNN's workspace.
  *
  * Freeing waits for the stream first, since kernels that are queued may still use the memory. */
 #include "kernels.h"
@@ -9,7 +10,7 @@
 enum { UNIT = 256, BLOCK_UNIT = 1 << 20 }; /* blocks grow by whole MiB, so that they do not grow at every
                                               layer */
 
-/* 0 if the sum overflows. */
+/* Returns 0 if the result would overflow. */
 static size_t round_up(size_t bytes, size_t unit)
 {
     return bytes > SIZE_MAX - unit ? 0 : (bytes + unit - 1) / unit * unit;
@@ -46,8 +47,8 @@ amp_status amp_cuda_malloc(amp_backend *backend, size_t bytes, const char *what,
     return amp_cuda_fail(status, "cudaMalloc", __FILE__, __LINE__, error);
 }
 
-/* An error here comes from work that was queued before. If it is permanent, the next call that returns a
- * status reports it. If not, it must not be reported as an error of the next launch. */
+/* An error here comes from work that was queued earlier. It is cleared, so that the next launch does not
+ * report it as its own. If it is permanent, the next call that returns a status reports it anyway. */
 void amp_cuda_release(amp_backend *backend, void *memory)
 {
     if (!memory) return;
@@ -64,8 +65,8 @@ amp_status amp_cuda_allocate(amp_backend *backend, size_t bytes, void **out, amp
 
 struct amp_cuda_spare { struct amp_cuda_spare *next; void *memory; size_t bytes; };
 
-/* Appends to the list: layers release and allocate in the same order, so that each gets the memory that it
- * had before, and the table of copies on the device (weights.cu) need not change. */
+/* Appends to the end of the list. Since layers release and allocate in the same order, each layer then gets
+ * the memory that it had before, and the table of copies on the device (weights.cu) need not change. */
 void amp_cuda_spare_put(amp_backend *backend, void *memory, size_t bytes)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
@@ -152,7 +153,7 @@ void amp_cuda_trim(amp_backend *backend)
 
 /* ---- copying ---- */
 
-/* *answer: whether this is device memory, which is read in the order of the stream. */
+/* Sets *answer to whether `memory` is device memory. A copy from device memory reads it in stream order. */
 static amp_status lies_on_device(const void *memory, int *answer, amp_error *error)
 {
     struct cudaPointerAttributes attributes;
@@ -161,8 +162,8 @@ static amp_status lies_on_device(const void *memory, int *answer, amp_error *err
     return AMP_OK;
 }
 
-/* Waits if `from` is the program's memory: the caller may overwrite it on return, and whether CUDA has read
- * it by then depends on how it was allocated. */
+/* If `from` is CPU memory, waits for the copy: the caller may overwrite `from` on return, and whether CUDA
+ * has read it by then depends on how it was allocated. */
 amp_status amp_cuda_upload(amp_backend *backend, void *memory, const void *from, size_t bytes,
                            amp_error *error)
 {

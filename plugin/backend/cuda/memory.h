@@ -1,5 +1,4 @@
-/* Memory that the backend allocates for itself. The operations of memory.c and upload.c are declared in
- * kernels.h. */
+/* What memory.c, upload.c and pass.c define besides the operations that kernels.h declares. */
 #pragma once
 
 #include "state.h"
@@ -7,8 +6,8 @@
 /* upload.c: frees page-locked memory, and the stream and events of upload_ahead. */
 void amp_cuda_uploads_free(amp_backend *);
 
-/* amp_cuda_reserve is amp_cudnn_settings.reserve: it provides cuDNN's workspace; backend: an amp_backend.
- * amp_cuda_trim frees the workspace if it is larger than the backend's workspace_needed. */
+/* amp_cuda_reserve implements amp_cudnn_settings.reserve, which provides cuDNN's workspace; its `backend` is
+ * an amp_backend. amp_cuda_trim frees the workspace if it is larger than the backend's workspace_needed. */
 amp_status amp_cuda_reserve(void *backend, size_t bytes, void **memory, amp_error *);
 void amp_cuda_trim(amp_backend *);
 
@@ -17,9 +16,10 @@ amp_status amp_cuda_pass_begin(amp_backend *, amp_recorded_pass **pass, int *rep
 amp_status amp_cuda_pass_end(amp_backend *, amp_recorded_pass **pass, int whole, amp_error *);
 void amp_cuda_pass_free(amp_backend *, amp_recorded_pass *);
 
-/* Reuses memory when the network is resized, since the copies of weights keep their sizes. put adds memory to
- * a list; get takes memory of exactly `bytes` from the list, or allocates it. No call waits, since all of
- * that memory is written and read in the stream's order. free frees the list. */
+/* When the network is resized, the memory of its copies of weights is reused, since their sizes stay the
+ * same. put adds memory to a list; get takes memory of exactly `bytes` from the list, or allocates it.
+ * Neither waits to reuse memory, since all of it is written and read in the stream's order. free frees the
+ * whole list. */
 void amp_cuda_spare_put(amp_backend *, void *memory, size_t bytes);
 amp_status amp_cuda_spare_get(amp_backend *, size_t bytes, const char *what, void **out, amp_error *);
 void amp_cuda_spares_free(amp_backend *);

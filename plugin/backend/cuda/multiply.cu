@@ -1,15 +1,15 @@
 /* Products of two tensors, and the sums of products that their gradients need. The second tensor may have
  * only one number for each channel or for each pixel.
  *
- * A launch covers a plane: its rows are pixels, its columns groups of channels. If both tensors have one
- * shape, they are treated as one long row. */
+ * A launch covers a plane: its rows are pixels, and its columns are groups of channels. If both tensors have
+ * the same shape, each is treated as one long row. */
 #include "kernels.h"
 
 #include "../check.h"
 #include "columns.cuh"
 
-/* y (+)= x·s. The factors of row r are row r / rows_each of s: as many as columns, or with `one` a single
- * number. */
+/* y (+)= x·s. Row r of x is multiplied by row r / rows_each of s. A row of s has `columns` numbers, or a
+ * single number if `one` is 1. */
 template <class T, int N>
 __global__ void multiply(const T *x, const T *s, T *y, size_t rows, size_t columns, size_t rows_each, int one,
                          int accumulate)

@@ -3,15 +3,16 @@
  *
  * Forward and backward take three launches each:
  *  1. Each block sums its rows (columns.cuh).
- *  2. For each channel the sums of all blocks are added up, in double, and the factors of launch 3 computed.
+ *  2. For each channel the sums of all blocks are added up, in double, and the factors for launch 3 are
+ *     computed.
  *  3. All elements are computed and written.
  * Partial sums and factors are in scratch memory. Launch 3 takes the blocks in reverse order, because launch
- * 1 leaves the end of the tensor in the cache. For frequent activations, each thread has loads of N rows in
- * flight.
+ * 1 leaves the end of the tensor in the cache. For frequent activations, each thread has the loads of several
+ * rows (N in the kernels) in flight.
  *
- * For leaky and relu, backward needs only the sign of y. It repeats forward's arithmetic on x for that, to
- * the bit, instead of reading y: five passes over memory instead of seven. It also does so if the gradient is
- * a function of the activation's input. */
+ * For leaky and relu, backward needs only the sign of y. Instead of reading y, it recomputes y from x with
+ * forward's arithmetic, to the bit. This takes five passes over memory instead of seven. If the gradient is a
+ * function of the activation's input, backward recomputes that input in the same way. */
 #include "kernels.h"
 
 #include "../check.h"
@@ -233,8 +234,8 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS, 3) delta_sums(const P *__r
 
 /* ------------------------------------------------------------------------------------- sums of all blocks */
 
-/* A block adds up the partial sums of CHANNELS channels. They are few, so that many threads share the chunks
- * of each channel; four doubles fill a 32-byte sector of memory. */
+/* A block adds up the partial sums of CHANNELS channels. CHANNELS is small, so that many threads share the
+ * chunks of each channel; four doubles fill a 32-byte sector of memory. */
 enum { FOLD_THREADS = 256, CHANNELS = 4 };
 
 static unsigned fold_blocks(int channels) { return ((unsigned)channels + CHANNELS - 1) / CHANNELS; }
@@ -268,8 +269,8 @@ __global__ void add_sums(const double *partial, unsigned chunks, int channels, f
     if (c >= 0) db[c] += (float)sums[0];
 }
 
-/* What launch 3 needs for each channel, as factors[k][channel]: mean, gain, bias; in backward also a, b,
- * c. */
+/* How many factors launch 3 needs for each channel. They are stored as factors[k][channel]: mean, gain, bias;
+ * in backward also a, b, c of normalize_delta. */
 enum { FORWARD = 3, BACKWARD = 6 };
 static __device__ __forceinline__ void forward_factors(float *factors, int channels, int c,
     const amp_batchnorm &norm, float mean, float variance)
@@ -353,8 +354,9 @@ __global__ void join_delta_sums(const float *all, int channels, double count, am
 
 /* ----------------------------------------------------------------------------------------- writing passes */
 
-/* y = act((x - mean)·gain + bias); with ADD, y is rounded, then `add` is added. __fadd_rn: nvcc could join a
- * plain sum and the activation's last product into one fma, which would not round y first. */
+/* y = act((x - mean)·gain + bias); with ADD, y is rounded, then `add` is added. The sum uses __fadd_rn
+ * because nvcc could join a plain sum and the activation's last product into one fma, which would not round y
+ * first. */
 template <class P, int A, bool ADD>
 __global__ void __launch_bounds__(AMP_COLUMN_THREADS) normalize(const P *__restrict__ x,
     const P *__restrict__ add, P *__restrict__ y, amp_columns c, const float *__restrict__ factors,
@@ -439,10 +441,10 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS, delta_blocks<A>) normalize
 
 /* --------------------------------------------------------------------------------------------- operations */
 
-/* One call's scratch memory: K sums for each chunk and channel, and F factors for each channel. */
+/* The scratch memory of one call. */
 typedef struct scratch {
-    double *partial;
-    float *factors;
+    double *partial; /* [chunk][sum][channel] */
+    float *factors;  /* [factor][channel] */
 } scratch;
 
 static amp_status scratch_take(amp_backend *backend, const amp_columns *c, int channels, int sums,
@@ -495,7 +497,7 @@ static bool forward_is_wide(const amp_tensor *x, const amp_tensor *y, const amp_
     return amp_cuda_wide(x) && amp_cuda_wide(y) && amp_aligned(norm->add);
 }
 
-/* A copy for kernels, without `ranks`, which is in the program's memory. */
+/* A copy of *norm for kernels, without `ranks`, which points to CPU memory. */
 static amp_batchnorm for_device(const amp_batchnorm *norm)
 {
     amp_batchnorm copy = *norm;
@@ -503,7 +505,7 @@ static amp_batchnorm for_device(const amp_batchnorm *norm)
     return copy;
 }
 
-/* A thread for each channel. */
+/* For kernels with a thread for each channel. */
 enum { CHANNEL_THREADS = 256 };
 static unsigned channel_blocks(int channels)
 {

@@ -1,11 +1,12 @@
 /* Passes recorded as CUDA graphs, so that one call queues a whole pass: pass_begin, pass_end and pass_free of
  * backend.h.
  *
- * While the stream captures, each call adds a node to the graph instead of queueing work. The graph keeps the
- * addresses and numbers of these calls. The caller keeps its own addresses the same. The backend's memory
- * (scratch, cuDNN's workspace, tables) may move; `moved` counts how often. What must not happen during a
- * capture fails, and so does the recording: growing memory (memory.c), changing cuDNN's engine (conv.c), and
- * everything that CUDA itself rejects. */
+ * While the stream captures, each call adds a node to the graph instead of queueing work. The graph stores
+ * the addresses and numbers that these calls were given. The caller must not move its own memory. The
+ * backend's memory (scratch, cuDNN's workspace, tables) may move: `moved` counts how often, and a pass that
+ * was recorded at another count is recorded again. Some actions are impossible during a capture: growing
+ * memory (memory.c), changing cuDNN's engine (conv.c), and everything that CUDA itself rejects. They fail,
+ * and so does the recording. */
 #include <stdlib.h>
 
 #include "memory.h"
@@ -13,7 +14,7 @@
 
 struct amp_recorded_pass {
     cudaGraphExec_t graph;
-    unsigned long moved; /* the backend's `moved` when it was recorded */
+    unsigned long moved; /* the backend's `moved` when the pass was recorded */
 };
 
 /* If the graph is still running, CUDA frees it when it has finished. */
@@ -35,7 +36,7 @@ amp_status amp_cuda_pass_begin(amp_backend *backend, amp_recorded_pass **pass, i
     }
     amp_cuda_pass_free(backend, *pass);
     *pass = NULL;
-    /* In this mode CUDA rejects only calls of this thread: other threads work on GPUs of their own. */
+    /* In this mode CUDA restricts only the calls of this thread: other threads work on GPUs of their own. */
     AMP_CUDA_TRY(cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal));
     cuda->recording = 1;
     return AMP_OK;

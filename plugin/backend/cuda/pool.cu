@@ -108,8 +108,9 @@ __global__ void __launch_bounds__(POOL_THREADS) maxpool(const P *__restrict__ x,
     choice[at].set(which);
 }
 
-/* dx of a pixel is the sum of dy over the windows that cover it and have chosen it, in row order, in fp32,
- * stored once. Windows i0..i1-1 down and j0..j1-1 across cover it. */
+/* dx of a pixel is the sum of dy over the windows that cover the pixel and have chosen it. It is summed in
+ * row order in fp32, and rounded once. Vertically, windows i0 to i1-1 cover the pixel; horizontally, j0 to
+ * j1-1. */
 template <class P> __global__ void __launch_bounds__(POOL_THREADS) maxpool_delta(const P *__restrict__ dy,
     const choices<P::count> *__restrict__ choice, P *__restrict__ dx, windows g, int accumulate)
 {
@@ -139,7 +140,7 @@ template <class P> __global__ void __launch_bounds__(POOL_THREADS) maxpool_delta
     dx[at] = out;
 }
 
-/* written: the tensor that is written. *blocks: how many blocks its pixels need. */
+/* written: y in forward, dx in backward. *blocks: how many blocks the pixels of `written` need. */
 static windows windows_make(const amp_tensor *x, const amp_tensor *y, const amp_tensor *written, bool wide,
                             int size, int stride, int pad, size_t *blocks)
 {

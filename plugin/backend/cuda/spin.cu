@@ -1,4 +1,5 @@
-/* Keeps the GPU busy for a while, for timing (conv.c), and checks whether a GPU can be used at all. */
+/* Keeps the GPU busy for a while, so that conv.c can time engines, and checks whether a GPU can be used at
+ * all. */
 #include "kernels.h"
 #include "launch.h"
 
@@ -13,7 +14,7 @@ amp_status amp_cuda_spin(amp_backend *backend, long long cycles, amp_error *erro
     return AMP_OK;
 }
 
-/* cudaFree creates a context on the GPU, which fails if another program has the GPU to itself. */
+/* cudaFree creates a context on the GPU, which fails if another program has exclusive use of it. */
 amp_status amp_cuda_find(int gpu, amp_error *error)
 {
     struct cudaFuncAttributes attributes;

@@ -47,7 +47,7 @@ static amp_status send(cudaStream_t stream, void *to, const void *from, size_t b
     return AMP_OK;
 }
 
-/* Uploads rows and cuts. Kernels that read the old ones run first, since all work is on one stream. */
+/* Uploads rows and cuts. Kernels that read the old ones run before that, since all work is on one stream. */
 static amp_status fill(amp_backend *backend, amp_cuda_table *t, size_t row_bytes, int count, amp_error *error)
 {
     size_t cuts = 0;

@@ -26,7 +26,7 @@ struct amp_cuda_times {
     int nested;            /* 1: an operation is running; those that it calls are part of it */
     amp_operation_time *rows;
     int row_count;
-    amp_cuda_call *calls;  /* call_count calls since the last query; `room` have events */
+    amp_cuda_call *calls;  /* the call_count calls since the last query; `room` entries have events */
     int call_count, room;
 };
 
@@ -56,7 +56,7 @@ bool is_left_out(int operation)
 
 template <int N> struct of {};
 
-/* What an argument adds: by default nothing. */
+/* Adds the work that an argument stands for: by default none. */
 template <class T> void add(amp_cuda_work *, const T &) {}
 
 /* A tensor is read or written once. */
@@ -66,7 +66,7 @@ void add(amp_cuda_work *w, const amp_tensor *t)
     if (t) w->half |= t->dtype != AMP_FP32;
 }
 
-/* The size of a copy. */
+/* A size_t is the size of a copy. */
 void add(amp_cuda_work *w, size_t bytes) { w->bytes += (double)bytes; }
 
 /* An amp_conv begins with its description (conv.c). */
@@ -82,7 +82,7 @@ void add_conv(amp_cuda_work *w, const amp_conv_desc *d, size_t bytes_of_weight)
     w->products += 2 * (double)weights * y.n * y.h * y.w;
 }
 
-/* Forward, and backward by data. */
+/* For conv_forward and conv_backward_data. */
 void add(amp_cuda_work *w, amp_conv *conv)
 {
     add_conv(w, desc_of(conv), amp_dtype_size(desc_of(conv)->dtype));
@@ -117,7 +117,7 @@ void measure(of<OF_batchnorm_forward_train>, amp_cuda_work *w, const amp_tensor 
     if (norm->add) add(w, x);
 }
 
-/* x and dy are read twice: for the sums, and for dx. (If y is read too, that is not counted.) */
+/* x and dy are read twice: for the sums, and for dx. (y is not counted, even if it is read.) */
 void measure(of<OF_batchnorm_backward>, amp_cuda_work *w, const amp_tensor *x, const amp_tensor *,
              const amp_tensor *dy, const amp_tensor *dx, const amp_batchnorm *, amp_error *)
 {
@@ -154,7 +154,8 @@ void measure(of<OF_check_gradients>, amp_cuda_work *w, const amp_param *params, 
 
 /* ---- events ---- */
 
-/* The row of an operation for the kind of layer that is running; adds it if there is none. */
+/* Returns the index of the row for an operation and the kind of layer that is running. Adds the row if there
+ * is none. */
 int row_of(amp_cuda_times *t, int operation)
 {
     for (int i = 0; i < t->row_count; i++)
@@ -204,8 +205,8 @@ amp_status end_call(amp_backend *b, amp_error *error)
 amp_error *error_of(amp_error *error) { return error; }
 template <class T, class U, class... A> amp_error *error_of(T, U u, A... a) { return error_of(u, a...); }
 
-/* Replaces an entry of the table that queues work by one that also measures it. Entries of other types
- * stay. */
+/* Replaces a function of the backend's table that queues work by one that also measures the work. Functions
+ * of other types stay. */
 template <class F, F amp_backend::*M, int N> struct timed {
     static void put(amp_backend *) {}
 };

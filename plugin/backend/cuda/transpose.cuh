@@ -1,10 +1,11 @@
-/* Transposes matrices and casts them from one dtype to another, for cast.cu and weights.cu. For each image
- * NCHW is a matrix of channels × pixels and NHWC its transpose; so are OIHW and KRSC for each filter.
+/* Transposes matrices and casts them from one dtype to another, for cast.cu and weights.cu. For each image,
+ * NCHW is a matrix of channels × pixels, and NHWC is its transpose. For each filter, OIHW is a matrix of
+ * channels × taps, and KRSC is its transpose.
  *
- * A block moves a tile through shared memory, in fp32. On each side, source and destination, a tile is a few
- * lines of `width` elements in memory, `pitch` apart; if the tile is as wide as the matrix, these are one
- * line. So both sides are read and written in long runs, 16 bytes at a time if alignment allows, whatever the
- * shape: 3 channels × many pixels, or many channels × 9 taps. */
+ * A block moves a tile through shared memory, in fp32. On each side (source and destination), a tile is a few
+ * lines of `width` elements, which are `pitch` elements apart in memory. If the tile is as wide as the
+ * matrix, the lines are contiguous and form one long line. So each side is read or written in long runs, 16
+ * bytes at a time if alignment allows, both for 3 channels × many pixels and for many channels × 9 taps. */
 #pragma once
 
 #include "device.cuh"
@@ -12,8 +13,8 @@
 #define AMP_TILE 5120u    /* floats of shared memory: 20 KiB, so that eight blocks are resident */
 #define AMP_TILE_EDGE 64u /* the length of a good run: 128 bytes of halves */
 
-/* Floats per row of a tile. One after each 8 is unused, and the number is odd, so that neither 8 neighbours
- * in a row nor 8 neighbours in a column are in the same bank of shared memory. */
+/* Floats per row of a tile. One float after every 8 is unused, and the number is odd. So the 8 elements of a
+ * group lie in different banks of shared memory, whether the group is part of a row or of a column. */
 static inline __host__ __device__ unsigned amp_tile_pitch(unsigned columns)
 {
     return (columns + columns / 8) | 1;
@@ -71,7 +72,8 @@ __device__ void amp_tile_fill(float *tile, unsigned tile_pitch, const S *src, un
     }
 }
 
-/* Writes the tile's columns, times factor, to lines at dst, `pitch` apart, or with accumulate adds them. */
+/* Writes the tile's columns, times factor, to lines at dst, `pitch` apart. With accumulate, adds them
+ * instead. */
 template <int N, class D>
 __device__ void amp_tile_drain(const float *tile, unsigned tile_pitch, D *dst, unsigned rows,
                                unsigned columns, size_t pitch, float factor, int accumulate)
@@ -140,8 +142,8 @@ static inline unsigned amp_even_piece(unsigned all, unsigned most)
     return ((all + pieces - 1) / pieces + 7) / 8 * 8;
 }
 
-/* The size of tiles: with at most AMP_TILE_EDGE rows, as many columns as fit; then, for these columns, as
- * many rows as fit. */
+/* Chooses the size of tiles. First takes as many columns as fit into a tile of min(rows, AMP_TILE_EDGE) rows,
+ * then as many rows as fit with these columns. */
 static inline void amp_tile_cut(unsigned rows, unsigned columns, unsigned *tile_rows, unsigned *tile_columns)
 {
     unsigned edge = rows < AMP_TILE_EDGE ? rows : AMP_TILE_EDGE;

@@ -3,11 +3,11 @@
  *  1. Each block checks a chunk and writes a finding.
  *  2. One block combines all findings into a decision, which is copied to the CPU.
  *  3. Each block updates its chunk, if the decision allows it.
- * The CPU queues all three and then waits only for the copy, so it continues while the update runs.
+ * The CPU queues all three and then waits only for the copy, so that it continues while the update runs.
  *
- * Each product and sum is rounded, as in the separate calls of stock Darknet, so that weights are the same as
- * on the CPU. The square of a gradient is exact in double. Sums are added in an order that depends only on
- * the arrays' sizes: the same on every device. */
+ * Each product and each sum is rounded by itself, as in the separate calls of stock Darknet, so that weights
+ * are the same as on the CPU. The square of a gradient is exact in double. Sums are added in an order that
+ * depends only on the arrays' sizes: the same on every device. */
 #include "kernels.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ enum {
     CHUNK = 8192 /* elements per block */
 };
 
-/* An array: a parameter; or a statistic, with its array in grad and its committed copy in master. */
+/* A parameter or a statistic. A statistic's array is in grad, and its committed copy is in master. */
 typedef struct array_row {
     amp_cuda_work work; /* elements */
     float *master, *grad, *momentum, *m, *v;
@@ -63,7 +63,7 @@ static __device__ __forceinline__ void write4(float *p, const float (&v)[4], int
             if (i < n) p[i] = v[i];
 }
 
-/* The sum over the block's threads, and whether any of them found inf or NaN. Only thread 0 gets it. */
+/* The sum over the block's threads, and whether any of them found inf or NaN. Only thread 0 gets both. */
 static __device__ __forceinline__ finding fold(double sum, int found)
 {
     __shared__ double sums[UPDATE_THREADS];
@@ -130,8 +130,8 @@ __global__ void __launch_bounds__(UPDATE_THREADS) combine_findings(const finding
 typedef struct step {
     float learning_rate, batch, momentum;
     float beta1, beta2, correction1, correction2, eps;
-    float unscale, unscale_rest; /* the decision's: gradients are multiplied by the first, then by the
-                                    second */
+    float unscale, unscale_rest; /* from the decision: gradients are multiplied by the first, then by
+                                    the second */
     int adamw;
 } step;
 
@@ -262,7 +262,8 @@ static amp_status list(amp_backend *backend, amp_cuda_table *t, const amp_param 
 
 /* ---- operations ---- */
 
-/* *out: the decision, in device memory. Its copy for the CPU is complete after the event cuda->decided. */
+/* Sets *out to the decision, in device memory. Its copy for the CPU is complete after the event
+ * cuda->decided. */
 static amp_status decide(amp_backend *backend, const amp_cuda_table *t, const amp_update_args *args,
                          const decision **out, amp_error *error)
 {

@@ -1,13 +1,13 @@
 /* Copies that the program does not wait for, and the page-locked memory that they read and write (staging).
  *
  * upload_later and download_later queue their copy in the backend's stream and then record the event
- * `uploaded`. uploads_done waits for the last such record, when all copies are complete, and makes the
- * staging blocks free for reuse. So only the first step allocates page-locked memory.
+ * `uploaded`. uploads_done waits for the last of these records. All copies are complete then, and the staging
+ * blocks become free for reuse, so that only the first step allocates page-locked memory.
  *
  * upload_ahead prefetches images: it copies in a stream of its own (`ahead`) while the backend's stream still
  * computes the previous pass. The images are double-buffered, so three waits keep the order:
- *  - a copy waits for everything that the backend's stream had queued at the previous copy, which includes
- *    the last readers of this copy's block (event ahead_free);
+ *  - a copy waits for everything that was in the backend's stream when the previous copy was queued. This
+ *    includes the last readers of the buffer that the copy overwrites (event ahead_free);
  *  - what the backend's stream queues after a copy waits for that copy (event ahead_done);
  *  - the program waits for the copy in uploads_done, as for all others. */
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static struct amp_cuda_staging *block_with(const amp_cuda_backend *cuda, size_t 
     return block;
 }
 
-/* `memory` is on the device: the program cannot write there. */
+/* The program cannot write to `memory`, which is on the device, so it gets page-locked memory. */
 amp_status amp_cuda_stage(amp_backend *backend, void *memory, size_t bytes, void **source, amp_error *error)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
@@ -59,7 +59,7 @@ amp_status amp_cuda_stage(amp_backend *backend, void *memory, size_t bytes, void
     return AMP_OK;
 }
 
-/* If `from` is pageable memory, CUDA may wait, and has read all of it on return. */
+/* If `from` is pageable memory, the call may wait, and CUDA has read all of `from` on return. */
 amp_status amp_cuda_upload_later(amp_backend *backend, void *memory, const void *from, size_t bytes,
                                  amp_error *error)
 {

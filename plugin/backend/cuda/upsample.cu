@@ -7,7 +7,7 @@
 #include "../check.h"
 #include "device.cuh"
 
-/* Rounds a group, 16 bytes or one number, which is then stored several times. */
+/* Rounds a group (16 bytes or one number) once, before the caller stores it several times. */
 template <class T, int N> __device__ __forceinline__ uint4 round_group(const T *as, const float (&v)[N])
 {
     unsigned word[4];

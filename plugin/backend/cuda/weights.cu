@@ -9,13 +9,13 @@
 
 static const unsigned SHARE = 8192; /* elements per block, about */
 
-/* One convolution's masters and copy. If both orders are the same, all its filters are treated as one
- * line. */
+/* One convolution's masters and copy. If OIHW and KRSC are the same order in memory, all its filters are
+ * treated as one line. */
 typedef struct weights_row {
     amp_cuda_work work; /* tiles */
     const float *masters;
     void *copy;
-    amp_tiling tiling; /* no padding in it: see amp_cuda_table_rows */
+    amp_tiling tiling; /* may be assigned as a whole, since it has no padding: see amp_cuda_table_rows */
     unsigned tiles;     /* of a filter */
     amp_dtype dtype;    /* of the copy */
 } weights_row;

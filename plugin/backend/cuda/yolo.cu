@@ -1,6 +1,6 @@
-/* Yolo's loss in a few launches: find the boxes that each label belongs to; compute the boxes, each by a
- * warp; add up all sums, and the cost of each image. In plain form, for each box: delta = target - output
- * (see backend.h), dx += loss_scale·delta, cost += delta².
+/* Yolo's loss in a few launches. They find the boxes that each label belongs to, compute each box with one
+ * warp, and add up all sums and the cost of each image. For each box: delta = target - output (see
+ * backend.h), dx += loss_scale·delta, cost += delta².
  *
  * Which boxes a warp and a block compute depends only on the shape, and sums are added in a fixed order, so
  * that every device gives the same bits. Few boxes have a label; for the others only the first five numbers
@@ -20,18 +20,18 @@ enum {
 };
 static const unsigned ALL_LANES = 0xffffffffu;
 
-/* What kernels need to know about the head, besides x and dx. own: max_boxes for each image. */
+/* What kernels need to know about the head, besides x and dx. */
 typedef struct head {
     amp_yolo_desc d;
     int w, h;
     const float *labels; /* NULL: none */
-    amp_yolo_own *own;
-    int *counts;
+    amp_yolo_own *own;   /* [image][max_boxes]: the boxes that each label belongs to */
+    int *counts;         /* [image]: the number of labels */
 } head;
 
 /* ---- labels ---- */
 
-/* Counts each image's labels and finds the boxes that they belong to; a warp for each image. */
+/* Counts each image's labels and finds the boxes that they belong to. One warp works on one image. */
 __global__ void __launch_bounds__(THREADS) find_own_boxes(head g, int images)
 {
     int image = (int)(amp_thread() / WARP), lane = (int)threadIdx.x % WARP, count = g.d.max_boxes;
@@ -60,7 +60,7 @@ static __device__ __forceinline__ amp_yolo_labels labels_of(const head &g, size_
     return l;
 }
 
-/* Each lane searches a part of the labels; all lanes get the answer. */
+/* Each lane searches a part of the labels; all lanes get the result. */
 static __device__ __forceinline__ amp_yolo_search look_at_labels(const amp_yolo_desc &d,
                                                                  const amp_yolo_labels &l,
                                                                  amp_yolo_place place, amp_yolo_box predicted)
@@ -77,8 +77,8 @@ static __device__ __forceinline__ amp_yolo_search look_at_labels(const amp_yolo_
 
 /* ---- boxes ---- */
 
-/* v[i]. A loop, because an index that is known only at run time would move the array from registers to
- * memory. */
+/* Returns v[i]. The loop is there because an index that is known only at run time would move the array from
+ * registers to memory. */
 static __device__ __forceinline__ float chosen(const float (&v)[AMP_YOLO_BOX], int i)
 {
     float one = v[0];
@@ -87,7 +87,7 @@ static __device__ __forceinline__ float chosen(const float (&v)[AMP_YOLO_BOX], i
     return one;
 }
 
-/* The squashed number of class c, of the box at x; 0 if c is -1. */
+/* The squashed number of class c of the box whose numbers begin at x; 0 if c is -1. */
 template <class T> static __device__ __forceinline__ float class_number(const amp_yolo_desc &d, const T *x,
                                                                         int c)
 {
@@ -102,8 +102,8 @@ template <class T> static __device__ __forceinline__ int is_sure(const amp_yolo_
     return __ballot_sync(ALL_LANES, sure) != 0;
 }
 
-/* Applies the labels that belong to the box. All lanes compute the same; the sums of one lane count.
- * from_iou: the label that the box overlaps most is applied first. */
+/* Applies the labels that belong to the box. All lanes compute the same, so the sums of only one lane are
+ * used. from_iou: 1: the label that the box overlaps most is applied first. */
 template <class T> static __device__ __forceinline__ void apply_labels(const amp_yolo_desc &d,
                                                                        amp_yolo_labels l, const T *x,
                                                                        amp_yolo_place place,
@@ -139,7 +139,7 @@ template <class T> static __device__ __forceinline__ int positive_classes(const 
 }
 
 /* Computes box `box` of an image, whose numbers begin at x, and writes its delta to dx, unless that is NULL.
- * The costs in sums, and not_finite, are this lane's share; the other sums are the same in all lanes. */
+ * The costs in *sums and *not_finite are only this lane's share; the other sums are the same in all lanes. */
 template <class T> static __device__ __forceinline__ void one_box(const head &g, const amp_yolo_labels &l,
                                                                   int box, const T *x, T *dx, float scale,
                                                                   int accumulate, amp_yolo_result *sums,
@@ -238,7 +238,7 @@ __global__ void __launch_bounds__(THREADS) add_results(const amp_yolo_result *pa
     if (threadIdx.x == 0) *result = mine;
 }
 
-/* Adds up the `blocks` partial costs of each image; a warp for each image. */
+/* Adds up the `blocks` partial costs of each image. One warp works on one image. */
 __global__ void __launch_bounds__(WARP) add_image_costs(const amp_yolo_result *partial, unsigned blocks,
                                                         double *costs)
 {
@@ -280,8 +280,8 @@ amp_status amp_cuda_yolo_loss(amp_backend *backend, const amp_tensor *x, const f
     return AMP_OK;
 }
 
-/* A row of blocks for each plane, so that all its threads have the same kind of number (x, y, ..., a
- * class). */
+/* A row of blocks works on one plane at a time, so that all its threads squash the same kind of number (x, y,
+ * ..., a class). */
 __global__ void __launch_bounds__(AMP_CUDA_THREADS) squash_planes(float *y, size_t planes, size_t pixels,
                                                                   amp_yolo_desc d)
 {
