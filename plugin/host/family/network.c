@@ -35,7 +35,7 @@ amp_status amp_own_check(const network *net, amp_error *error)
                         "AMP on a GPU; remove it, or run with -amp off");
     if (net->track && amp_ranks_of_step() > 1)
         return amp_fail(error, AMP_UNSUPPORTED,
-                        "amp: [net]: track loads images in sequences, which cannot be divided among %d ranks; "
-                        "remove track, or start the training alone", amp_ranks_of_step());
+                        "amp: [net]: track loads images in sequences, which cannot be divided among %d "
+                        "ranks; remove track, or start the training alone", amp_ranks_of_step());
     return AMP_OK;
 }

@@ -304,16 +304,16 @@ static void print_choice(const amp_fitting *c, int images, int given, const char
         return;
     }
     if (c->subdivisions == given && c->again == 0) {
-        fprintf(stderr, "amp: -fit: the training fits with the .cfg's settings: it needs %.0f MiB, and there are "
-                "%.0f MiB of %s\n", amp_mib(c->needs), amp_mib(c->there), what);
+        fprintf(stderr, "amp: -fit: the training fits with the .cfg's settings: it needs %.0f MiB, and there "
+                "are %.0f MiB of %s\n", amp_mib(c->needs), amp_mib(c->there), what);
         return;
     }
     fprintf(stderr, "amp: -fit: with the .cfg's settings the training needs %.0f MiB, but there are %.0f "
                     "MiB of %s; it needs only %.0f MiB with:\n", amp_mib(c->given), amp_mib(c->there), what,
                     amp_mib(c->needs));
     if (c->subdivisions != given)
-        fprintf(stderr, "amp: -fit: subdivisions=%d in [net] instead of %d: a pass, and so each batch norm, "
-                        "then has %d images instead of %d\n", c->subdivisions, given, images / c->subdivisions,
+        fprintf(stderr, "amp: -fit: subdivisions=%d in [net] instead of %d: a pass, and so each batch "
+                        "norm, then has %d images instead of %d\n", c->subdivisions, given, images / c->subdivisions,
                 images / given);
     if (c->again > 0)
         fprintf(stderr, "amp: -fit: checkpoint=auto in [amp]: %.1f %% of a forward's arithmetic is repeated, "
