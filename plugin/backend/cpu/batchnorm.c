@@ -1,8 +1,8 @@
-/* Batch norm with a fused activation; adding a bias, and its gradient, which needs batch norm's sums.
+/* Batch norm with a fused activation. Also adds a bias, and computes its gradient with batch norm's sums.
  *
- * Forward and backward each make two passes over memory: one sums, one writes. backend.h has the formulas. A
- * lane's sums are in fp32 over short chunks and in double over the tensor (rows_norm.h), so that the variance
- * stays accurate if the mean is far larger than the spread.
+ * Forward and backward each make two passes over memory: the first sums, the second writes. backend.h has the
+ * formulas. A lane's sums are in fp32 over short chunks and in double over the tensor (rows_norm.h), so that
+ * the variance stays accurate if the mean is far larger than the spread.
  *
  * The writing pass takes the blocks from last to first, because the summing pass has left the end of the
  * tensor in the cache. */
@@ -14,7 +14,7 @@
 
 #include <math.h>
 
-/* One call's plan and scratch memory. A prediction needs no sums. */
+/* One call's plan and scratch memory. sums stays empty in a prediction. */
 typedef struct scratch {
     amp_cpu_plan plan;
     amp_cpu_norm lanes;

@@ -138,7 +138,7 @@ void amp_pass_destroy(amp_pass *pass)
 dnnl_status_t amp_pass_set(amp_pass *pass, int id, const void *address)
 {
     for (int i = 0; i < pass->count; i++)
-        if (pass->arguments[i].arg == id) /* the library takes inputs as non-const too */
+        if (pass->arguments[i].arg == id) /* the library's pointers to inputs are not const either */
             return dnnl_memory_set_data_handle(pass->arguments[i].memory, (void *)address);
     return dnnl_invalid_arguments;
 }

@@ -25,7 +25,7 @@ typedef struct amp_problem {
     int inner_product;         /* 0: a convolution. An inner product ignores strides, dilates and pads */
     amp_const_md src, weights, bias, dst;
     dnnl_dims_t strides, dilates, pad_left, pad_right; /* dilates: 0 means no dilation */
-    const char *avoid[2];      /* skip implementations with this in their name; NULL: none */
+    const char *avoid[2];      /* skip implementations whose name contains this; NULL: none */
 } amp_problem;
 
 /* Creates a descriptor in the layout of `tag`, or with `strides` if they are not NULL. */
@@ -99,7 +99,8 @@ static inline int amp_pd_is_avoided(const_dnnl_primitive_desc_t pd, const amp_pr
 }
 
 #if DNNL_VERSION_MAJOR >= 3
-/* `created` is the status of creating *out. */
+/* Replaces *out by the first implementation that need not be avoided. created: the status of creating
+ * *out. */
 static inline dnnl_status_t amp_pd_avoid(dnnl_primitive_desc_t *out, dnnl_status_t created,
                                          const amp_problem *p)
 {

@@ -328,8 +328,8 @@ static int choose_winograd(amp_conv *conv)
     return all;
 }
 
-/* Builds all passes with conv->compute; sets *reference to 1 if any of them would run in the library's slow
- * loops. */
+/* Builds all passes in the dtype conv->compute. Sets *reference to 1 if any of them would run in the
+ * library's slow loops. */
 static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp_error *error)
 {
     const amp_conv_desc *d = &conv->desc;

@@ -11,8 +11,8 @@ struct amp_conv {
     amp_shape y;
     int inner_product;
     int activates;                   /* leaky takes a separate pass: the best kernel cannot apply it */
-    amp_dtype compute;               /* dtype of the primitives: desc.dtype, or fp32 if that is only a
-                                        storage format */
+    amp_dtype compute;               /* dtype of the primitives: desc.dtype, or fp32 if desc.dtype is
+                                        only a storage format */
     int slice, adding_slice;         /* images per run; both are divisors of the batch */
     dnnl_primitive_desc_t forward_pd, backward_data_pd; /* hints and layouts for passes that are built
                                                            later */

@@ -40,7 +40,7 @@ static amp_status gemm_fail(const amp_gemm_desc *d, dnnl_status_t status, amp_er
 
 /* ---- fp32 ---- */
 
-/* Ignores d->dtype and versions. */
+/* Computes the product in fp32. Ignores d->dtype and versions. */
 static amp_status multiply_floats(const amp_gemm_desc *d, amp_error *error)
 {
     dnnl_status_t status = dnnl_sgemm(d->a.transposed ? 'T' : 'N', d->b.transposed ? 'T' : 'N', d->m, d->n,

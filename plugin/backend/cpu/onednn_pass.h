@@ -16,8 +16,8 @@ struct amp_onednn {
     dnnl_primitive_attr_t leaky;          /* like attributes, but dst = leaky(result) */
     char *scratch;
     size_t scratch_bytes;
-    const char *why_stored[AMP_BF16 + 1]; /* per dtype: NULL, or why it is only stored, and computed in
-                                             fp32 */
+    const char *why_stored[AMP_BF16 + 1]; /* per dtype: why it is only a storage format; NULL: the
+                                             library computes in it */
 };
 
 /* A primitive and its memory objects, created once; only the addresses change between runs. An all-zero pass

@@ -30,7 +30,8 @@ static amp_cpu_width processor(void)
 static amp_cpu_width processor(void) { return AMP_CPU_BASE; }
 #endif
 
-/* Cached, because every kernel call needs this and CPUID takes tens of microseconds in a virtual machine. */
+/* Cached, because every kernel call needs the answer, and CPUID takes tens of microseconds in a virtual
+ * machine. */
 amp_cpu_width amp_cpu_widest(void)
 {
     static atomic_int known; /* 1 + the answer */

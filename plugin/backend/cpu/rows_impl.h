@@ -2,8 +2,8 @@
  * rows_avx512.c include this file, each with its AMP_ROWS_LANES_* and AMP_ROWS_NAME. rows.h describes the
  * loops; lanes.h has the vector operations.
  *
- * Contraction of a·b+c into one fused operation is off, so that every instruction set rounds in the same way;
- * these loops are limited by memory, not by arithmetic, and lose nothing. */
+ * Contraction of a·b+c into one fused operation is off, so that every instruction set rounds in the same way.
+ * These loops lose nothing by this, because they are limited by memory, not by arithmetic. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)

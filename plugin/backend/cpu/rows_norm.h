@@ -101,7 +101,7 @@ static void normalize(amp_dtype dtype, amp_activation activation, const void *x,
     }));
 }
 
-/* d = dy·act' of one vector at element p, lane i, where x - mean is `centred`. */
+/* Returns d = dy·act' for the vector at element p of the span and lane i of the period. centred: x - mean. */
 AMP_INLINE vf delta_at(const void *y, const void *dy, size_t p, size_t i, int n, vf centred,
                        const amp_cpu_norm *m, amp_activation act, amp_dtype dtype)
 {

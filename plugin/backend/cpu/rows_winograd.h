@@ -176,7 +176,8 @@ AMP_INLINE void read_ahead(const void *pixel, size_t c, size_t further, amp_dtyp
     if (c * size % 64 == 0) __builtin_prefetch((const char *)pixel + (further + c) * size);
 }
 
-/* Multiplies a square of side x side pixels by a matrix from both sides, which gives 6 x 6. */
+/* Transforms side x side pixels to 6 x 6 numbers, by multiplying them by a matrix from both sides. Returns
+ * whether they are large. */
 AMP_INLINE int transform_tile(const void *const *pixels, const int side, amp_dtype dtype, size_t channels,
                               size_t groups, amp_cpu_matrix to)
 {

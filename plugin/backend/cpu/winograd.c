@@ -71,7 +71,7 @@ size_t amp_winograd_scratch(const amp_winograd *w)
 
 /* ---- tiles ---- */
 
-/* How many tiles are of each of the four kinds in winograd.h's picture. */
+/* The number of tiles of each of the four kinds in winograd.h's picture. */
 typedef struct kinds { size_t count[4]; } kinds;
 
 static kinds count_kinds(const amp_winograd *w)
@@ -191,8 +191,8 @@ static int transform_filters(const job *j, size_t i, size_t some_in, size_t o, s
     return large;
 }
 
-/* M (+)= V·U of the tiles [first, end), `some_out` filters and the channels [i, i + some_in); m begins with
- * the first of these filters. */
+/* M (+)= V·U for the tiles [first, end), `some_out` filters and the channels [i, i + some_in). m begins with
+ * the first of these filters. Overwrites M if i is 0. */
 static void multiply(const amp_winograd *w, const matrix *v, size_t i, size_t some_in, const float *u,
                      size_t u_plane, size_t some_out, const matrix *m, size_t first, size_t end)
 {
@@ -304,8 +304,8 @@ static int transform_pair(const amp_winograd *w, const void *const *x, const voi
     return large | w->rows->winograd_transform(w->dtype, TILE, dy, size, w->out, w->groups, d);
 }
 
-/* Computes V and D of the tiles [first, end), and stores them from position `at` on; zeros for large
- * tiles. */
+/* Computes V and D of the tiles [first, end), and stores them from position `at` on. Large tiles are stored
+ * as zeros. */
 static void factor_tiles(const gradient_job *j, size_t first, size_t end, const matrix *v, const matrix *d,
                          size_t at)
 {

@@ -122,7 +122,7 @@ static void one_row(const head *g, size_t r, float *scratch, amp_yolo_result *su
 
 static void add(amp_yolo_result *sum, const amp_yolo_result *one)
 {
-    enum { SUMS = sizeof *sum / sizeof(double) }; /* it has no other members */
+    enum { SUMS = sizeof *sum / sizeof(double) }; /* the struct has only doubles */
     double a[SUMS], b[SUMS];
     memcpy(a, sum, sizeof a);
     memcpy(b, one, sizeof b);
