@@ -1,8 +1,8 @@
-/* Batch norm with a fused activation; adding a bias, and its gradient, which needs batch norm's sums.
+/* Batch norm with a fused activation. Also adds a bias, and computes its gradient with batch norm's sums.
  *
- * Forward and backward each make two passes over memory: one sums, one writes. backend.h has the formulas. A
- * lane's sums are in fp32 over short chunks and in double over the tensor (rows_norm.h), so that the variance
- * stays accurate if the mean is far larger than the spread.
+ * Forward and backward each make two passes over memory: the first sums, the second writes. backend.h has the
+ * formulas. A lane's sums are in fp32 over short chunks and in double over the tensor (rows_norm.h), so that
+ * the variance stays accurate if the mean is far larger than the spread.
  *
  * The writing pass takes the blocks from last to first, because the summing pass has left the end of the
  * tensor in the cache. */
@@ -14,7 +14,7 @@
 
 #include <math.h>
 
-/* One call's plan and scratch memory. A prediction needs no sums. */
+/* One call's plan and scratch memory. sums stays empty in a prediction. */
 typedef struct scratch {
     amp_cpu_plan plan;
     amp_cpu_norm lanes;
@@ -25,7 +25,7 @@ static scratch scratch_make(const amp_tensor *x)
 {
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
     size_t p = plan.period;
-    /* means are aligned like vectors: loads across cache lines take a quarter longer */
+    /* aligned to cache lines: loads across two cache lines take a quarter longer */
     float *lanes = amp_allocated(aligned_alloc(64, (6 * p * sizeof *lanes + 63) / 64 * 64));
     return (scratch){ plan, { p, lanes, lanes + p, lanes + 2 * p, lanes + 3 * p, lanes + 4 * p,
                               lanes + 5 * p }, { NULL } };
@@ -96,7 +96,7 @@ static double count_of(const scratch *s, const amp_batchnorm *norm)
     return (double)s->plan.rows * (norm->ranks ? norm->ranks->count : 1);
 }
 
-/* Sums x - (the first pixel) and its square, and replaces these sums by the moments. */
+/* Sums u = x - (the first pixel) and u², and replaces these sums by the moments. */
 static void find_moments(scratch *s, const amp_tensor *x)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
@@ -120,7 +120,7 @@ static void find_moments(scratch *s, const amp_tensor *x)
     }
 }
 
-/* Turns this rank's means and sums of squares into those of all ranks' images. */
+/* Replaces this rank's means and sums of squares by those of all ranks' images. */
 static amp_status join_moments(const scratch *s, const amp_batchnorm_ranks *ranks, amp_error *error)
 {
     size_t channels = s->plan.channels, count = AMP_MOMENTS_SHARED * (size_t)ranks->count * channels;
@@ -169,8 +169,8 @@ amp_status amp_cpu_batchnorm_forward_infer(amp_backend *backend, const amp_tenso
     return AMP_OK;
 }
 
-/* Adds this rank's part to dbias and dscale. Then turns the sums, which have a number per channel, into those
- * of all ranks' images. */
+/* Adds this rank's part to dbias and dscale. Then replaces the sums, one number per channel, by the sums over
+ * all ranks' images. */
 static amp_status sum_deltas(const scratch *s, const amp_batchnorm *norm, amp_error *error)
 {
     const amp_batchnorm_ranks *ranks = norm->ranks;

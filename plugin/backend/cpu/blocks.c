@@ -5,15 +5,15 @@
 
 enum {
     FULL_PERIOD = 128,  /* fewest lanes for an efficient loop: eight vectors of 16 */
-    LONG_PERIOD = 1024, /* with more, five per-lane arrays would not fit in the L1 cache */
+    LONG_PERIOD = 1024, /* most lanes: with more, five arrays of a period would not fit in the L1 cache */
     PERIODS = 64,       /* periods in the smallest block: one fp32 chunk of rows_norm.h */
     BLOCKS = 64         /* most blocks: enough to balance threads, few enough to add up quickly */
 };
 
 static size_t divide_up(size_t a, size_t b) { return (a + b - 1) / b; }
 
-/* Pixels in a period: enough to fill FULL_PERIOD lanes, and whole vectors of 16 if that stays below
- * LONG_PERIOD. */
+/* Pixels in a period: enough to fill FULL_PERIOD lanes, and to make whole vectors of 16 if the period then
+ * has at most LONG_PERIOD lanes. */
 static size_t period_pixels(size_t channels)
 {
     size_t aligned = 1;

@@ -1,8 +1,8 @@
-/* How an NHWC tensor is cut for the loops of rows.h: into periods across the channels, into blocks across the
- * threads.
+/* How an NHWC tensor is cut for the loops of rows.h: into blocks, which are divided among threads, and each
+ * block into periods, whose lanes belong to channels.
  *
- * Both depend only on the shape, not on the machine or the number of threads, and the blocks' sums are added
- * in block order: so one shape gives one result. */
+ * Periods and blocks depend only on the shape, not on the machine or the number of threads, and the blocks'
+ * sums are added in block order. So the same tensor always gives the same result. */
 #pragma once
 
 #include "rows.h"
@@ -10,12 +10,12 @@
 typedef struct amp_cpu_plan {
     size_t rows, channels;     /* n·h·w pixels of C channels */
     size_t period;             /* lanes per period: a multiple of C, and of 16 if that stays small */
-    size_t block_rows, blocks; /* pixels in each block except the last, a whole number of periods */
+    size_t block_rows, blocks; /* pixels per block (whole periods; the last block has the rest); blocks */
 } amp_cpu_plan;
 
 amp_cpu_plan amp_cpu_plan_make(size_t rows, size_t channels);
 
-/* The number of elements in block b, and the offset of its first, in elements. */
+/* The offset of block b's first element, and the number of its elements. */
 static inline size_t amp_cpu_block_first(const amp_cpu_plan *p, size_t b)
 {
     return b * p->block_rows * p->channels;
@@ -27,12 +27,12 @@ static inline size_t amp_cpu_block_count(const amp_cpu_plan *p, size_t b)
     return (left < p->block_rows ? left : p->block_rows) * p->channels;
 }
 
-/* Fills `period` entries with value[l % channels]. */
+/* per_lane[l] ← per_channel[l % channels] for all lanes of a period. */
 void amp_cpu_replicate(const amp_cpu_plan *, const float *per_channel, float *per_lane);
 
-/* Memory for a reduction of two sums per lane over the blocks: zeroed sums [blocks][2][period], so that
- * `second` is right behind `first`, and scratch [blocks][3][period]. Returns block 0's, which alone is
- * freed. */
+/* amp_cpu_sums_make allocates two sums per lane for each block: zeroed sums [blocks][2][period], where
+ * `second` directly follows `first`, and scratch [blocks][3][period]. It returns the addresses of block 0,
+ * with which amp_cpu_sums_free frees all blocks. amp_cpu_sums_of returns those of another block. */
 amp_cpu_sums amp_cpu_sums_make(const amp_cpu_plan *);
 void amp_cpu_sums_free(amp_cpu_sums *);
 amp_cpu_sums amp_cpu_sums_of(const amp_cpu_plan *, const amp_cpu_sums *, size_t block);
@@ -40,14 +40,15 @@ amp_cpu_sums amp_cpu_sums_of(const amp_cpu_plan *, const amp_cpu_sums *, size_t 
  * least one block. */
 void amp_cpu_sums_fold(const amp_cpu_plan *, const amp_cpu_sums *);
 
-/* Sums the pixels of the plan, from element `start` of x on; the caller frees the folded sums. */
+/* Sums each channel over the plan's pixels, which begin at element `start` of x. The caller frees the folded
+ * sums. */
 amp_cpu_sums amp_cpu_sum_pixels(const amp_cpu_plan *, const amp_tensor *x, size_t start);
 
 /* Whether this many elements justify waking a second thread. */
 static inline int amp_cpu_worth_threads(size_t elements) { return elements >= 32768; }
 
-/* Elementwise loops are divided into stretches: elements per stretch, the number of stretches, and the
- * elements in the stretch that begins at element `first`. */
+/* Elementwise loops are divided into stretches of AMP_CPU_STRETCH elements. amp_cpu_stretches: the number of
+ * stretches. amp_cpu_stretch_count: the number of elements in the stretch that begins at element `first`. */
 enum { AMP_CPU_STRETCH = 16384 };
 static inline size_t amp_cpu_stretches(size_t count)
 {

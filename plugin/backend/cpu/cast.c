@@ -1,9 +1,9 @@
-/* Casts between dtypes and layouts: for an image on its way in, and a delta on its way to or from an fp32
- * layer.
+/* Casts between dtypes and layouts: of input images, and of deltas to or from an fp32 layer.
  *
- * Everything passes through a few KiB of floats in the L1 cache: load a piece, transpose it there if the
- * layouts differ, add the destination if requested, store it rounded once. That takes one conversion loop per
- * dtype (rows.h) instead of one per pair of dtypes and layouts, at no cost beside the memory access. */
+ * All numbers pass through a few KiB of floats in the L1 cache. A piece is loaded, and transposed there if
+ * the layouts differ. The destination is added if requested, and the result is rounded once when it is
+ * stored. So there is one conversion loop per dtype (rows.h) instead of one per pair of dtypes and layouts.
+ * This costs no time, because casts are limited by memory. */
 #include "kernels.h"
 
 #include <string.h>
@@ -55,9 +55,9 @@ void amp_cpu_round_flat(amp_dtype dtype, const float *src, float *dst, size_t co
     }
 }
 
-/* Transposes one tile of one image: a (rows × columns) part of a matrix with row stride src_length is
- * written transposed, with row stride dst_length. For NCHW → NHWC the rows read are channels, for NHWC →
- * NCHW pixels. */
+/* Transposes one tile of one image: a (rows × columns) part of a matrix with row stride src_length is written
+ * transposed, with row stride dst_length. The rows that are read are channels for NCHW → NHWC, and pixels for
+ * NHWC → NCHW. */
 static void transpose_tile(const amp_cpu_rows *loops, amp_dtype from, const char *src, size_t src_length,
                            amp_dtype to, char *dst, size_t dst_length, size_t rows, size_t columns,
                            int accumulate)

@@ -28,7 +28,7 @@ amp_status amp_cpu_channels(amp_backend *backend, const amp_tensor *src, int src
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(pixels * channels))
     for (size_t u = 0; u < units; u++) {
         size_t p = u * unit, end = p + unit < pixels ? p + unit : pixels;
-        size_t step = whole ? end - p : 1, count = step * (size_t)channels; /* equal strides: one run */
+        size_t step = whole ? end - p : 1, count = step * (size_t)channels; /* whole pixels are one run */
         for (; p < end; p += step) {
             const void *from = amp_cpu_at(src, p * from_c + (size_t)src_first);
             void *to = amp_cpu_into(dst, p * to_c + (size_t)dst_first);
@@ -39,11 +39,12 @@ amp_status amp_cpu_channels(amp_backend *backend, const amp_tensor *src, int src
     return AMP_OK;
 }
 
-/* How the pixels of this tensor correspond to those of another one: every `step`-th of this one to every
- * other_step-th of the other, common_h × common_w pairs in each image. */
+/* How the pixels of this tensor correspond to those of another one: in each image, this tensor's pixel
+ * (i·step, j·step) to the other's pixel (i·other_step, j·other_step), for i < common_h and j < common_w. */
 typedef struct size_map { int w, step, common_h, common_w, other_h, other_w, other_step; } size_map;
 
-/* The other tensor's line that corresponds to `line`, or -1; lines are counted over all images. */
+/* The other tensor's line that corresponds to `line`, or -1 if none does. Lines are counted over all
+ * images. */
 static ptrdiff_t map_line(const size_map *m, size_t line, size_t h)
 {
     size_t i = line % h, step = (size_t)m->step;
@@ -51,7 +52,8 @@ static ptrdiff_t map_line(const size_map *m, size_t line, size_t h)
     return (ptrdiff_t)(line / h * (size_t)m->other_h + i / step * (size_t)m->other_step);
 }
 
-/* The other tensor's pixel, in its line other_line (from map_line), that corresponds to pixel j, or -1. */
+/* The other tensor's pixel, in its line other_line (from map_line), that corresponds to pixel j; -1 if none
+ * does. */
 static ptrdiff_t map_pixel(const size_map *m, ptrdiff_t other_line, int j)
 {
     if (other_line < 0 || j % m->step || j / m->step >= m->common_w) return -1;
@@ -132,7 +134,7 @@ amp_status amp_cpu_shortcut_backward(amp_backend *backend, const amp_tensor *dy,
     return AMP_OK;
 }
 
-/* Moves words of 4 or 2 bytes unchanged. */
+/* to[i] ← from[map[i]], or 0 if map[i] is negative, in words of `size` bytes, 4 or 2. */
 static void gather_words(size_t size, const void *from, void *to, const int32_t *map, size_t count)
 {
     if (size == 4)

@@ -1,4 +1,5 @@
-/* The CPU backend: its object and the table of its operations. README.md lists the files that define them. */
+/* The CPU backend: its object and the table of its operations. README.md lists the files that define the
+ * operations. */
 #include "kernels.h"
 #include "onednn.h"
 #include "rows.h"

@@ -2,12 +2,13 @@
  * shapes and accumulation. README.md lists the files that define them.
  *
  * Those that oneDNN does not compute
- *  - read and write NHWC tensors of one dtype, compute in fp32 (sums in double across chunks), round once on
- *    store;
+ *  - read and write NHWC tensors of one dtype, compute in fp32 (long sums in double), and round once when
+ *    they store;
  *  - give the same bits for any number of threads and, except for the exponential activations, on any
  *    instruction set (rows.h explains how);
  *  - keep no state: their amp_backend may be NULL. Scratch is allocated and freed within the call;
- *  - fail with AMP_BACKEND_FAILED on tensors that break backend.h's rules, AMP_NO_MEMORY without scratch. */
+ *  - fail with AMP_BACKEND_FAILED on tensors that break backend.h's rules. If there is no memory for scratch,
+ *    the program ends (amp_allocated). */
 #pragma once
 
 #include "../operations.h"
@@ -16,8 +17,8 @@
 AMP_BACKEND_OPERATIONS(AMP_CPU_DECLARE)
 #undef AMP_CPU_DECLARE
 
-/* cast.c: converts numbers between fp32 and the 16-bit formats in memory order, at memory speed and on all
- * threads. Every result equals tensor/half.h bit for bit, on every instruction set. */
+/* cast.c: converts arrays of numbers between fp32 and the 16-bit formats, at memory speed and on all threads.
+ * The numbers keep their order. Every result equals tensor/half.h bit for bit, on every instruction set. */
 
 /* dst (+)= src. */
 void amp_cpu_cast_flat(amp_dtype src_dtype, const void *src, amp_dtype dst_dtype, void *dst, size_t count,

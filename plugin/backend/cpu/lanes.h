@@ -12,8 +12,8 @@
  *   vexponent(a)           the lowest 9 bits of a as a float's sign and exponent
  *   viset, vieq, viselect  the few integer operations
  *
- * The 16-bit conversions equal tensor/half.h bit for bit: fp16 because F16C rounds in the same way, makes the
- * same NaN quiet and ignores flush-to-zero; bf16 because it uses the same integer arithmetic (VCVTNEPS2BF16
+ * The 16-bit conversions equal tensor/half.h bit for bit: fp16 because F16C rounds in the same way, gives the
+ * same quiet NaN and ignores flush-to-zero; bf16 because it uses the same integer arithmetic (VCVTNEPS2BF16
  * would flush subnormals). */
 #pragma once
 
@@ -65,14 +65,14 @@ AMP_INLINE amp_half_bits vnarrow_fp16(float v)
 #else
 
 /* The conversions of tensor/half.h in a form that the compiler can vectorise: without branches and without
- * shifts by a variable. fp16's subnormals are shifted by a sum of floats, none of which is a subnormal of
- * fp32. */
+ * shifts by a variable. For fp16's subnormals, the shift is done by adding or subtracting a float, without
+ * producing a subnormal of fp32. */
 AMP_INLINE float vwiden_fp16(amp_half_bits h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, magnitude = (uint32_t)(h & 0x7fffu) << 13;
     uint32_t normal = magnitude + (112u << 23);
     uint32_t special = magnitude | 0x7f800000u | (vbits(magnitude > 0x1fu << 23, 1u << 22, 0));
-    /* 2^-14 + mantissa·2^-24, less 2^-14 */
+    /* 2^-14 + mantissa·2^-24, minus 2^-14 */
     uint32_t small = amp_float_bits(amp_bits_float(magnitude + (113u << 23)) - 0x1p-14f);
     return amp_bits_float(sign | vbits(magnitude >= 0x1fu << 23, special,
                                        vbits(magnitude < 1u << 23, small, normal)));
@@ -82,7 +82,8 @@ AMP_INLINE amp_half_bits vnarrow_fp16(float v)
 {
     uint32_t bits = amp_float_bits(v), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
     uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - (112u << 23)) >> 13;
-    /* From 0.5 to 1 a float's last place is 2^-24, as in fp16's subnormals: this sum rounds to it. */
+    /* Between 0.5 and 1, the unit in the last place of a float is 2^-24, which is the spacing of fp16's
+     * subnormals. So this sum rounds to that spacing. */
     uint32_t small = amp_float_bits(amp_bits_float(magnitude) + 0.5f) - (126u << 23);
     uint32_t special = 0x7c00u | vbits(magnitude > 0x7f800000u, 0x200u | ((magnitude >> 13) & 0x3ffu), 0);
     uint32_t finite = vbits(magnitude < 113u << 23, small, normal);
@@ -171,7 +172,7 @@ AMP_INLINE void vstore(void *p, size_t i, int n, vf v, amp_dtype dtype)
 
 AMP_INLINE void vkeep(void *p, size_t i, int n, vm m, const void *q, size_t j, amp_dtype dtype)
 {
-    if (dtype == AMP_FP32 || n < VL) { /* a partial vector is converted as floats, which is exact except
+    if (dtype == AMP_FP32 || n < VL) { /* a partial vector passes through floats, which is exact except
                                           for signalling NaN */
         vstore(p, i, n, _mm256_and_ps(m, vload(q, j, n, dtype)), dtype);
         return;
@@ -236,7 +237,7 @@ AMP_INLINE __m256i vnarrow(vf v, amp_dtype dtype)
     rounded = _mm512_mask_add_epi32(rounded, odd, rounded, _mm512_set1_epi32(1));
     __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
     rounded = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
-    /* high halves */
+    /* each float's high half */
     return _mm512_castsi512_si256(_mm512_permutexvar_epi16(_mm512_loadu_si512(odd_words), rounded));
 }
 
@@ -290,8 +291,8 @@ AMP_INLINE vi viselect(vm m, vi a, vi b) { return _mm512_mask_blend_epi32(m, b, 
 
 #endif
 
-/* Prefetches the memory that a loop over fp32 will read 32 cache lines later, since the hardware's own
- * prefetching stops at page ends. Not for VL = 1, where it would prevent vectorisation. */
+/* Prefetches what a loop over fp32 reads 32 cache lines later, because the hardware's prefetcher stops at
+ * page boundaries. Does nothing if VL = 1, where a prefetch would prevent vectorisation. */
 AMP_INLINE void vahead(const float *p, size_t i)
 {
     enum { AHEAD = 512 };
@@ -312,7 +313,8 @@ AMP_INLINE vf vload_ahead(const float *p, size_t i, int n)
         if (VL > 1 && i < (count)) { const int n = (int)((count) - i); step; } \
     } while (0)
 
-/* Calls body(..., dtype) with a compile-time constant dtype, so that each storage type gets its own loop. */
+/* Runs `call` with `dt`, a compile-time constant equal to dtype, so that each storage type gets its own
+ * loop. */
 #define AMP_BY_DTYPE(dtype, call) do { \
         switch (dtype) { \
         case AMP_FP16: { const amp_dtype dt = AMP_FP16; call; break; } \
@@ -321,7 +323,8 @@ AMP_INLINE vf vload_ahead(const float *p, size_t i, int n)
         } \
     } while (0)
 
-/* The same for the activations of hot layers; the others share one loop that branches per element. */
+/* The same with `act` for the activations of hot layers. The other activations share one loop, which branches
+ * on the activation. */
 #define AMP_BY_ACTIVATION(activation, call) do { \
         switch (activation) { \
         case AMP_LINEAR: { const amp_activation act = AMP_LINEAR; call; break; } \

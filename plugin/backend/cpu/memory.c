@@ -1,5 +1,5 @@
-/* Memory of the CPU backend: ordinary CPU memory, released by free(), so that an upload is a copy and needs
- * no waiting. */
+/* The CPU backend's memory is ordinary memory, released by free(). So an upload is a plain copy, and there is
+ * nothing to wait for. */
 #include "kernels.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ amp_status amp_cpu_allocate(amp_backend *backend, size_t bytes, void **out, amp_
     *out = NULL;
     if (!bytes) return AMP_OK;
     size_t padded = (bytes + AMP_ONEDNN_READS_BEHIND + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    *out = padded > bytes ? aligned_alloc(ALIGNMENT, padded) : NULL; /* near SIZE_MAX it wraps around */
+    *out = padded > bytes ? aligned_alloc(ALIGNMENT, padded) : NULL; /* padded may have wrapped around */
     if (!*out)
         return amp_fail(error, AMP_NO_MEMORY,
                         "no memory for %zu MiB: use a smaller batch or more subdivisions", bytes >> 20);
@@ -32,7 +32,8 @@ amp_status amp_cpu_upload(amp_backend *backend, void *memory, const void *from, 
     return AMP_OK;
 }
 
-/* A staged image is already at `memory`. Any other is copied now, so there is nothing to wait for. */
+/* A staged image was written to `memory` directly. Any other is copied now, so there is nothing to wait
+ * for. */
 amp_status amp_cpu_upload_later(amp_backend *backend, void *memory, const void *from, size_t bytes,
                                 amp_error *error)
 {

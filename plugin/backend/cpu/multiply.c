@@ -1,5 +1,5 @@
-/* Products of two tensors, the second of which may have only one number per channel or per pixel, and the
- * sums of products for their gradients. */
+/* Elementwise products of two tensors, the second of which may have only one number per channel or per pixel;
+ * and the sums of such products, which are needed for gradients. */
 #include "kernels.h"
 #include "blocks.h"
 #include "../check.h"
@@ -53,7 +53,7 @@ static void sum_image(const amp_tensor *a, const amp_tensor *b, size_t start, fl
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     amp_cpu_plan plan = amp_cpu_plan_make((size_t)a->shape.h * a->shape.w, (size_t)a->shape.c);
     amp_cpu_sums sums = amp_cpu_sums_make(&plan);
-    /* batch norm's sums of d·(x - mean), with mean 0 */
+    /* delta_sums computes Σ d·(x - mean). With mean 0 this is the sum of products */
     amp_cpu_norm zero = { .period = plan.period, .mean = amp_allocated(calloc(plan.period, sizeof(float))) };
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
     for (size_t k = 0; k < plan.blocks; k++) {

@@ -1,13 +1,13 @@
 /* Convolutions and connected layers with oneDNN: forward, backward by data, backward by weights.
  *
  * Activations are NHWC, because every other operation of the plugin uses that and oneDNN is as fast on it as
- * on its own blocked layouts. Weights have whatever layout the library chooses (format "any"); load_weights
- * makes it. Winograd's passes (winograd.h) read the masters themselves.
+ * on its own blocked layouts. Weights have whatever layout the library chooses (format "any");
+ * conv_load_weights copies them into it. Winograd's passes (winograd.h) read the masters themselves.
  *
- * A half is computed natively if the library is faster with it (onednn_halves.c). Otherwise it is only a
- * storage format: a slice of the batch is widened into scratch, computed in fp32, and narrowed again. Slices
- * keep that scratch small, and in the cache. "dx += ..." is sliced too, because its sum must be made in fp32
- * to be rounded only once.
+ * The library computes in a half if it is faster in it than in fp32 (onednn_halves.c). Otherwise the half is
+ * only a storage format: a slice of the batch is widened into scratch, computed in fp32, and narrowed again.
+ * Slices keep that scratch small, and in the cache. "dx += ..." is sliced too, because its sum must be
+ * computed in fp32 to be rounded only once.
  *
  * A connected layer is an inner product for the library: its GEMM is several times faster than a convolution
  * with a window as large as the image. */
@@ -29,8 +29,8 @@ static amp_status load_copy(amp_onednn *library, amp_conv *conv, amp_pass *pass,
     return amp_onednn_conv_outcome(conv, "loading the weights", status, error);
 }
 
-/* Makes the copies with the library's reorders, for layouts that weights_copy.c does not know. It rounds
- * first and then rearranges, since reorders that also change the type take 1.5 times as long. */
+/* Makes the copies with the library's reorders, for layouts that weights_copy.c does not know. Rounds first
+ * and then rearranges, because reorders that also change the type take 1.5 times as long. */
 static amp_status load_by_library(amp_onednn *library, amp_conv *conv, const float *weights, int forward,
                                   int backward, amp_error *error)
 {
@@ -99,8 +99,8 @@ amp_status amp_cpu_conv_load_weights(amp_backend *backend, const amp_conv_weight
 
 /* ---- running ---- */
 
-/* A tensor that a pass reads or writes as its argument `id`, and its fp32 stand-in in scratch, which holds a
- * slice of the batch, or NULL. */
+/* A tensor that a pass reads or writes as its argument `id`. stand_in: scratch for a slice of the batch in
+ * fp32, which the pass uses instead of the tensor; or NULL. */
 typedef struct side { int id; const void *tensor; amp_shape shape; void *stand_in; } side;
 
 static void *slice_at(const amp_conv *conv, const side *s, int first)
@@ -126,8 +126,8 @@ static void activate(const amp_conv *conv, void *y, int images)
                                                                             not match */
 }
 
-/* Runs forward or backward by data from one tensor to another, slice by slice. Only a tensor with a stand-in
- * is added to. bias: forward's. */
+/* Runs forward or backward by data from one tensor to another, slice by slice. If accumulate is set, `out`
+ * always has a stand-in, from which the result is added to the tensor. bias: only for forward. */
 static amp_status run_slices(amp_onednn *library, const amp_conv *conv, amp_pass *pass, const char *what,
                              const float *bias, side in, side out, int accumulate, amp_error *error)
 {
@@ -155,7 +155,8 @@ static amp_status run_slices(amp_onednn *library, const amp_conv *conv, amp_pass
     return amp_onednn_conv_outcome(conv, what, status, error);
 }
 
-/* Whether forward or backward by data can run: it was built, and the weights that it reads are loaded. */
+/* Fails unless forward or backward by data can run: it was built, and the weights that it reads are
+ * loaded. */
 static amp_status check(const amp_conv *conv, const char *what, int built, const void *weights,
                         amp_error *error)
 {

@@ -7,8 +7,8 @@
 #include "kernels.h"
 #include "state.h"
 
-/* fp32 stand-ins of x and y hold about this many bytes of images at a time (the size of a core's own cache),
- * but at least one image. */
+/* The fp32 stand-ins of x and y together hold at most this many bytes of images at a time (the size of a
+ * core's own cache), but at least one image. */
 enum { SLICE_BYTES = 2 << 20 };
 
 /* ---- messages ---- */
@@ -58,9 +58,10 @@ static dnnl_dim_t right_padding(int in, int out, int span, int stride, int pad)
 
 /* ---- errors of the library ---- */
 
-/* Found by test_conv_fuzz.c and its predecessor, between guard pages, on oneDNN 2.6.3 and, without AMX,
- * 3.7.2. "Before 3.6" is from oneDNN's history; an error without a version is avoided in every version. The
- * implementation that oneDNN offers next computes the right numbers. */
+/* These errors were found by test_conv_fuzz.c and its predecessor, which put tensors between guard pages, on
+ * oneDNN 2.6.3 and, without AMX, 3.7.2. "Before 3.6" is known from oneDNN's history. An error without a
+ * version is avoided in every version. In each case, the implementation that oneDNN offers next computes the
+ * right numbers. */
 
 static int is_before(int major, int minor)
 {
@@ -68,23 +69,25 @@ static int is_before(int major, int minor)
     return version->major < major || (version->major == major && version->minor < minor);
 }
 
-/* These functions name the implementations to avoid in the three passes.
+/* The functions avoid_* name the implementations to avoid in the three passes.
  *
- * With strides of 3 or more, AMX reads and writes past its scratchpad, and may be wrong.
+ * Forward: With strides of 3 or more, AMX reads and writes past its scratchpad, and may be wrong.
  *
- * AMX's first choice for windows larger than 1x1 copies the image to its scratchpad with each row padded to a
- * multiple of the stride, but counts rows without that padding. (For most images, space added for another
- * reason hides this.) The width of a row, as far as windows reach, is a multiple of the stride if the
- * window's width is.
+ * AMX's first choice for windows larger than 1x1 copies the image to its scratchpad. It pads each row to a
+ * multiple of the stride, but sizes the scratchpad for rows without that padding. (For most images, space
+ * added for another reason hides this.) If the window's width is a multiple of the stride, so is the part of
+ * a row that windows reach, and there is no such padding.
  *
- * Before 3.0, it jumps through a null pointer if it cuts the channels into blocks and the last block is not
- * full. A block has at most 5120 channels (5·32 vectors of 32). The kernel for the last block is created only
- * if it sums another number of channels than the other blocks', but all are padded to the same number.
+ * Before 3.0, this implementation jumps through a null pointer if it cuts the channels into blocks and the
+ * last block is not full. A block has at most 5120 channels (5·32 vectors of 32). It creates a kernel for
+ * the last block only if this block sums a different number of channels. But it compares padded numbers,
+ * which are equal for all blocks.
  *
- * The variant for AVX512_BF16 multiplies channels in pairs. If it cuts an odd number of them into blocks, of
- * at least 16, it multiplies what follows the last pixel by 0: inf and NaN there become NaN in the result.
+ * The variant for AVX512_BF16 multiplies channels in pairs. If it cuts an odd number of channels into blocks,
+ * of at least 16, it multiplies the memory after the last pixel by 0. An inf or NaN there becomes NaN in the
+ * result.
  *
- * From 3 on, all of these may crash or be wrong for padded images of one column. */
+ * From 3.0 on, all of these variants may crash or be wrong for padded images of one column. */
 static void avoid_forward(const amp_conv_desc *d, amp_problem *problem)
 {
     int channels = d->x.c / d->groups, stride_x = amp_conv_stride_x(d);
@@ -96,12 +99,12 @@ static void avoid_forward(const amp_conv_desc *d, amp_problem *problem)
 }
 
 /* The variant for 1x1 in bf16 computes 30 pixels at a time where it can. Their sums take 30 of the 32 vector
- * registers, the weights one, and the last filter of an odd number is read into the weights' register. Its
- * source is the same in 3.7.
+ * registers, and the weights one. If the number of filters is odd, the last filter is read into the weights'
+ * register. The variant's source is the same in 3.7.
  *
- * The variant for strides, new in 3, writes past its scratchpad if there are very many filters: seen from
- * 9248 on. The other one runs the forward's kernel, and multiplies what follows the last pixel by 0 where
- * that kernel does: if it cuts an odd number of filters into blocks. */
+ * The variant for strides, new in 3.0, writes past its scratchpad if there are very many filters (seen from
+ * 9248 on). The variant without strides runs the forward's kernel. If it cuts an odd number of filters into
+ * blocks, it also multiplies the memory after the last pixel by 0. */
 static void avoid_backward_data(const amp_conv_desc *d, amp_problem *problem)
 {
     int filters = d->k / d->groups;
@@ -110,11 +113,11 @@ static void avoid_backward_data(const amp_conv_desc *d, amp_problem *problem)
     if (filters > 4096) problem->avoid[1] = "brgconv_strided";
 }
 
-/* With AVX2 the library's own kernel for gradients of weights reads NHWC pixels that are far apart. Its
- * alternative, a matrix product of columns, is up to 3.8 times as fast with a stride and enough channels: 95
- * ms instead of 341 for 64->128, 208x208 of batch 4 on an AMD EPYC (Zen 5), 251 instead of 352 on an Intel
- * Xeon. With 32 channels it is 133 instead of 481 on the first, 425 instead of 246 on the second. Its scratch
- * is 23 to 80 MB in yolov3. */
+/* With AVX2 the library's own kernel for gradients of weights reads NHWC pixels that are far apart. The
+ * alternative, a matrix product of columns (im2col), is up to 3.8 times as fast with a stride and enough
+ * channels. For 64->128, 208x208, batch 4 it takes 95 ms instead of 341 on an AMD EPYC (Zen 5), and 251
+ * instead of 352 on an Intel Xeon. With 32 channels it takes 133 instead of 481 on the EPYC, but 425 instead
+ * of 246 on the Xeon. The matrix product takes 23 to 80 MB of scratch in yolov3. */
 static const char *slow_backward_weights(const amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -126,21 +129,21 @@ static const char *slow_backward_weights(const amp_conv *conv)
         && d->stride == 2 && d->groups == 1 && d->x.c >= channels ? "jit:avx2" : NULL;
 }
 
-/* Before 3.6, AMX is wrong for 3x3 windows of stride 1 if it cuts the image into blocks of one row: it mixes
+/* Before 3.6, AMX is wrong for 3x3 windows of stride 1 if it cuts the image into blocks of one row. It mixes
  * up the window's rows, writes before the start of the gradient, and for still wider images never finishes
  * generating its code. It divides the height by its smallest primes until a block's rows of x and dy fit in
  * 48 KiB, so blocks have one row only if three rows do not fit. A row has columns of 32 bytes: for x (w/32
- * rounded up + 1)·32 of them, for dy w rounded up to even: 480 for w = 224, and 514 for 225, where 512 would
- * fit.
+ * rounded up + 1)·32 columns, for dy w rounded up to even. Three rows fit if these are at most 512 columns
+ * together. They are 480 for w = 224 and 514 for w = 225.
  *
  * With dilation, AMX's gradients are wrong for some shapes, 1x1 windows among them.
  *
  * The special variants for 1x1 write past their scratchpad if a stride skips pixels and there are fewer
- * channels than a vector has.
+ * channels than a vector has lanes.
  *
  * The general variant in bf16 reads past its scratchpad if there are more rows of padding above the image
- * than rows in it. It also does so, and adds up uninitialized memory, if it is dilated, cuts a row of the
- * output into pieces of 28 pixels, and the last vector of channels is not full. */
+ * than rows in the image. It also reads past it, and adds up uninitialized memory, if the window is dilated,
+ * a row of the output is cut into pieces of 28 pixels, and the last vector of channels is not full. */
 static void avoid_backward_weights(const amp_conv *conv, amp_problem *problem)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -154,7 +157,7 @@ static void avoid_backward_weights(const amp_conv *conv, amp_problem *problem)
 }
 
 /* If the image is narrower than the stride, the gradient of the weights in half is garbage, with any
- * instruction set: such a convolution trains in fp32. */
+ * instruction set. So such a convolution trains in fp32. */
 static int half_is_wrong(const amp_conv_desc *d) { return d->training && d->x.w < amp_conv_stride_x(d); }
 
 /* ---- building ---- */
@@ -164,9 +167,9 @@ static amp_const_md argument_md(const_dnnl_primitive_desc_t pd, int id)
     return dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, id);
 }
 
-/* Describes a pass to the library, and gets its best implementation. adding: a second backward by data, which
- * reads the same copy of the weights as conv->backward_data_pd and whose result is fp32, in slices for a sum
- * in scratch. The gradient of the weights is always fp32. */
+/* Describes a pass to the library, and gets its best implementation. adding: describes a second backward by
+ * data. It reads the same copy of the weights as conv->backward_data_pd, and writes slices in fp32 to
+ * scratch, which are then added to dx. The gradient of the weights is always fp32. */
 static dnnl_status_t describe(amp_onednn *library, const amp_conv *conv, dnnl_prop_kind_t pass, int adding,
                               const_dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *out)
 {
@@ -203,8 +206,8 @@ static dnnl_status_t describe(amp_onednn *library, const amp_conv *conv, dnnl_pr
     return status;
 }
 
-/* Lets the forward apply leaky, if the kernel stays the same: on an instruction set without such a kernel
- * (AVX), the next one takes three times as long, and a separate pass far less. */
+/* Lets the forward apply leaky if that does not change the kernel. Where the best kernel cannot apply leaky
+ * (with AVX), the next one takes three times as long, and a separate pass costs far less. */
 static void end_with_leaky(amp_onednn *library, amp_conv *conv)
 {
     dnnl_primitive_desc_t pd = NULL;
@@ -220,8 +223,8 @@ static void end_with_leaky(amp_onednn *library, amp_conv *conv)
 }
 
 /* Bytes that a forward reads past its scratchpad, without effect on results. AMX's first choice for windows
- * larger than 1x1 loads the 16 rows of a tile from a copy of the image in the scratchpad. They are pixels one
- * stride apart, up to 15 of them past the last pixel. */
+ * larger than 1x1 loads the 16 rows of a tile from a copy of the image in the scratchpad. These rows are
+ * pixels one stride apart, up to 15 of them past the last pixel. */
 static size_t reads_behind_scratchpad(const amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -229,8 +232,8 @@ static size_t reads_behind_scratchpad(const amp_conv *conv)
     return (size_t)15 * amp_conv_stride_x(d) * ((d->x.c / d->groups + 31) / 32 * 32) * 2;
 }
 
-/* Builds the forward pass. It is always needed, because the library requires its description as a hint for
- * backward passes. */
+/* Describes the forward pass, because the library requires its description as a hint for backward passes.
+ * Builds the pass if desc needs it and Winograd does not compute it. */
 static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, amp_const_md plain)
 {
     static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST };
@@ -294,7 +297,7 @@ static dnnl_status_t build_backward_weights(amp_onednn *library, amp_conv *conv,
     return status;
 }
 
-/* Destroys what build has created, except desc, y, inner_product, compute and no_bias. */
+/* Destroys what build has created. Keeps desc, y, inner_product, compute and no_bias. */
 static void destroy_passes(amp_conv *conv)
 {
     amp_pass *passes[] = { &conv->forward, &conv->backward_data, &conv->backward_weights,
@@ -310,7 +313,7 @@ static void destroy_passes(amp_conv *conv)
     memset(conv->winograd, 0, sizeof conv->winograd);
 }
 
-/* Chooses which passes use Winograd. Returns 1 if all passes that desc needs do. */
+/* Chooses which passes use Winograd. Returns 1 if every pass that desc needs uses it. */
 static int choose_winograd(amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -325,8 +328,8 @@ static int choose_winograd(amp_conv *conv)
     return all;
 }
 
-/* Builds all passes with conv->compute; sets *reference to 1 if any of them would run in the library's slow
- * loops. */
+/* Builds all passes in the dtype conv->compute. Sets *reference to 1 if any of them would run in the
+ * library's slow loops. */
 static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp_error *error)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -384,8 +387,8 @@ amp_status amp_cpu_conv_create(amp_backend *backend, const amp_conv_desc *desc, 
     int reference = 0;
     amp_status status = build(library, conv, &reference, error);
     if (conv->compute != AMP_FP32 && (status != AMP_OK || reference)) {
-        /* there is no good kernel for this shape in half (odd group sizes): fp32 between casts is far faster
-         * than loops */
+        /* The library has no good kernel for this shape in half (odd group sizes). fp32 between casts is far
+         * faster than its reference loops. */
         destroy_passes(conv);
         conv->compute = AMP_FP32;
         status = build(library, conv, &reference, error);
@@ -420,8 +423,8 @@ void amp_cpu_conv_destroy(amp_backend *backend, amp_conv *conv)
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Scratch bytes for the library's passes: the fp32 stand-ins of x and y, and the most that a pass needs
- * besides. */
+/* Scratch bytes for the library's passes: the fp32 stand-ins of x and y, and the most that one pass needs in
+ * addition. */
 static size_t direct_workspace(const amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -433,7 +436,8 @@ static size_t direct_workspace(const amp_conv *conv)
                  conv->backward_weights.scratchpad + conv->gradient_bytes + amp_conv_adding_bytes(conv));
 }
 
-/* What a pass's copy would take if the dtype were fp32 (in fp32, Winograd computes more passes). */
+/* The bytes of a pass's copy of the weights if the dtype were fp32. They are 0 if Winograd would then compute
+ * the pass, which it does more often in fp32. */
 static size_t fp32_copy(const amp_conv *conv, amp_winograd_pass pass, size_t bytes)
 {
     if (amp_winograd_make(&conv->desc, pass, AMP_FP32).rows) return 0;

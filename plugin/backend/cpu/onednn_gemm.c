@@ -1,8 +1,8 @@
-/* Matrix products with oneDNN: the library's sgemm in fp32, its matmul in a half that the CPU computes in.
+/* Matrix products with oneDNN: the library's sgemm for fp32, its matmul for a half that the CPU computes in.
  *
  * If a half is only a storage format, factors are rounded to it and multiplied in fp32. A primitive serves
- * one shape, and creating it takes longer than running it, so the most recently used ones are kept, like the
- * copies of factors with a version. */
+ * one shape, and creating it takes longer than running it. So the most recently used primitives are kept, and
+ * so are the copies of factors with a version. */
 #include "onednn_pass.h"
 
 #include <string.h>
@@ -40,7 +40,7 @@ static amp_status gemm_fail(const amp_gemm_desc *d, dnnl_status_t status, amp_er
 
 /* ---- fp32 ---- */
 
-/* Ignores d->dtype and versions. */
+/* Computes the product in fp32. Ignores d->dtype and versions. */
 static amp_status multiply_floats(const amp_gemm_desc *d, amp_error *error)
 {
     dnnl_status_t status = dnnl_sgemm(d->a.transposed ? 'T' : 'N', d->b.transposed ? 'T' : 'N', d->m, d->n,
@@ -59,8 +59,8 @@ static dnnl_status_t describe_factor(const amp_factor *f, int rows, int columns,
     return amp_md_create_strided(out, 2, dims, type, dnnl_format_tag_undef, strides);
 }
 
-/* Fills *matmul with the product of this shape, but without a primitive if the library would use its slow
- * loops or has no implementation. */
+/* Builds *pass for a product of this shape. Leaves it empty if the library would use its slow loops or has no
+ * implementation. */
 static dnnl_status_t build(amp_onednn *library, const amp_gemm_desc *d, dnnl_data_type_t type, amp_pass *pass)
 {
     static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST };
@@ -126,7 +126,7 @@ static amp_status find_pass(amp_backend *backend, amp_cpu_products *products, co
 
 /* ---- factors ---- */
 
-/* dst ← src rounded to dtype, stored in the dtype that is computed in. */
+/* dst ← src rounded to dtype, but stored in the dtype `computes`. */
 static void round_to(amp_dtype dtype, amp_dtype computes, const float *src, void *dst, size_t count)
 {
     if (computes == dtype) amp_cpu_cast_flat(AMP_FP32, src, dtype, dst, count, 0);
@@ -192,7 +192,7 @@ amp_status amp_cpu_gemm(amp_backend *backend, const amp_gemm_desc *d, amp_error 
     AMP_TRY(amp_check_gemm(d, error));
     if (d->dtype == AMP_FP32) return multiply_floats(d, error);
     if (!*products) *products = amp_allocated(calloc(1, sizeof **products));
-    /* Short sums are made in fp32, except with a versioned factor: its copy has one dtype for all
+    /* Short sums are computed in fp32, except with a versioned factor, because its copy has one dtype for all
      * products. */
     const int is_short = d->k < SHORT_SUM && !d->a.version && !d->b.version;
     if (!is_short && amp_cpu_gemm_computes(backend, d->dtype) == d->dtype)

@@ -33,8 +33,9 @@ static const char *isa_name(void)
 /* Why products in this half would be slower than in fp32, even if the library supports them; NULL: they are
  * faster. Measured on a Xeon with AMX hidden (docs/results/steps.md): vdpbf16ps does half as many
  * multiplications per second as fp32's instruction, and a convolution takes 1.7 times as long as in fp32. The
- * library's fp16 without AMX takes 1.8 times as long (3.7.2 and 3.13). Halves that are only stored, and
- * converted outside, take 1.1 times as long. On AMD's CPUs bf16 is 1.5 to 2.2 times as fast as fp32. */
+ * library's fp16 without AMX takes 1.8 times as long (3.7.2 and 3.13). A half that is only a storage format,
+ * converted outside the library, takes 1.1 times as long. On AMD's CPUs bf16 is 1.5 to 2.2 times as fast as
+ * fp32. */
 static const char *slower(amp_dtype half)
 {
     if (half == AMP_FP16) {
@@ -52,7 +53,7 @@ static const char *slower(amp_dtype half)
         ? "without AMX Intel's bf16 is slower than fp32" : NULL;
 }
 
-#else /* the library numbers only x86's instruction sets */
+#else /* dnnl_cpu_isa_t has only x86's instruction sets */
 
 static const char *isa_name(void) { return amp_cpu_rows_best()->name; }
 
@@ -63,7 +64,8 @@ static const char *slower(amp_dtype half)
 
 #endif
 
-/* Tests the library itself, not its version: 2.6 never trains in fp16, 3.x only with AMX-FP16. */
+/* Why this half is only a storage format; NULL: the library computes in it. Tests the library itself, not its
+ * version: 2.6 never trains in fp16, 3.x only with AMX-FP16. */
 static const char *why_stored(amp_onednn *library, amp_dtype half)
 {
     const char *why = slower(half);

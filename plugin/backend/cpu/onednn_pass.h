@@ -1,5 +1,5 @@
-/* For onednn.c, which defines them, and onednn_conv*.c and onednn_gemm.c: primitives with their arguments,
- * and scratch memory. */
+/* Primitives with their arguments, and scratch memory. onednn.c defines the functions; the other onednn_*.c
+ * use them. */
 #pragma once
 
 #include "onednn.h"
@@ -12,12 +12,12 @@ struct amp_onednn {
     dnnl_stream_t stream;
     dnnl_primitive_attr_t attributes;     /* the caller of a primitive provides its scratchpad, from
                                              `scratch` */
-    dnnl_primitive_attr_t adding;         /* the same, and dst += instead of dst = */
-    dnnl_primitive_attr_t leaky;          /* and dst = leaky(dst) */
+    dnnl_primitive_attr_t adding;         /* like attributes, but dst += instead of dst = */
+    dnnl_primitive_attr_t leaky;          /* like attributes, but dst = leaky(result) */
     char *scratch;
     size_t scratch_bytes;
-    const char *why_stored[AMP_BF16 + 1]; /* per dtype: NULL, or why it is only stored, and computed in
-                                             fp32 */
+    const char *why_stored[AMP_BF16 + 1]; /* per dtype: why it is only a storage format; NULL: the
+                                             library computes in it */
 };
 
 /* A primitive and its memory objects, created once; only the addresses change between runs. An all-zero pass
@@ -29,7 +29,7 @@ typedef struct amp_pass {
     size_t scratchpad;                    /* bytes */
 } amp_pass;
 
-#if defined(__x86_64__) /* the library numbers only x86's instruction sets */
+#if defined(__x86_64__) /* dnnl_cpu_isa_t has only x86's instruction sets */
 static inline int amp_onednn_has_isa(dnnl_cpu_isa_t wanted)
 {
     /* Each set's number includes the bits of the sets it contains. */
@@ -46,17 +46,20 @@ static inline dnnl_data_type_t amp_onednn_type(amp_dtype dtype)
 }
 
 /* Attributes of a primitive that gets its scratchpad when it runs, and stores dst = leaky(factor·result +
- * kept·dst), where slope is leaky's. The caller destroys *out, also after a failure if it is not NULL. */
+ * kept·dst). slope is that of leaky, or 1 for no leaky. The caller destroys *out, also after a failure if it
+ * is not NULL. */
 dnnl_status_t amp_attributes_create(float factor, float kept, float slope, dnnl_primitive_attr_t *out);
 
-/* If oneDNN has no kernel, it falls back to loops named "ref", which are hundreds of times slower. */
+/* Whether the implementation is one of the loops named "ref", to which oneDNN falls back if it has no kernel.
+ * They are hundreds of times slower. */
 int amp_onednn_is_reference(const_dnnl_primitive_desc_t pd);
 
 /* Builds a pass from a primitive descriptor, which the caller still owns. `ids`: the primitive's
  * DNNL_ARG_*. */
 dnnl_status_t amp_pass_build(amp_onednn *library, amp_pass *pass, const_dnnl_primitive_desc_t pd,
                              const int *ids, int count);
-/* A reorder of a tensor, as a pass with DNNL_ARG_FROM and DNNL_ARG_TO. */
+/* Builds a reorder of a tensor, as a pass with DNNL_ARG_FROM and DNNL_ARG_TO. adding: the pass adds to the
+ * destination. */
 dnnl_status_t amp_pass_build_reorder(amp_onednn *library, amp_pass *pass, amp_const_md from, amp_const_md to,
                                      int adding);
 void amp_pass_destroy(amp_pass *pass);

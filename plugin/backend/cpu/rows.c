@@ -9,8 +9,8 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* Some compilers' __builtin_cpu_supports (clang before 17) does not know F16C. It uses AVX's registers, so
- * checking that the system saves those covers it too. */
+/* Some compilers' __builtin_cpu_supports (clang before 17) does not know F16C. F16C uses AVX's registers, so
+ * the check that the operating system saves those covers F16C too. */
 static int has_f16c(void)
 {
     unsigned a, b, c, d;
@@ -30,7 +30,8 @@ static amp_cpu_width processor(void)
 static amp_cpu_width processor(void) { return AMP_CPU_BASE; }
 #endif
 
-/* Cached, because every kernel call needs this and CPUID takes tens of microseconds in a virtual machine. */
+/* Cached, because every kernel call needs the answer, and CPUID takes tens of microseconds in a virtual
+ * machine. */
 amp_cpu_width amp_cpu_widest(void)
 {
     static atomic_int known; /* 1 + the answer */

@@ -2,19 +2,20 @@
  * rows_impl.h.
  *
  * With the table, one binary runs at full width on AVX-512 and still starts on a machine that has only SSE2:
- * rows_base.c, rows_avx2.c and rows_avx512.c include the same source with different compiler flags, and
- * amp_cpu_rows_best() chooses by what the processor reports. Only those three files may contain instructions
- * beyond the baseline, so no other file includes rows_impl.h.
+ * rows_base.c, rows_avx2.c and rows_avx512.c compile the same source with different compiler flags, and
+ * amp_cpu_rows_best() chooses a table by what the processor reports. Only those three files may contain
+ * instructions beyond the baseline, so no other file includes rows_impl.h.
  *
  * Terms:
  *  - A span is `count` consecutive elements of an NHWC tensor that start at channel 0 of some pixel.
- *  - The period is a whole number of pixels: copies·C lanes. Per-channel fp32 arrays are replicated to
- *    `period` entries, lane l belonging to channel l % C, so that a loop is long and full even for C = 1 or
- *    C = 3 (blocks.h).
+ *  - A period is a whole number of pixels. Each of its elements is a lane; lane l belongs to channel l % C.
+ *    Per-channel fp32 arrays are replicated to one entry per lane, so that loops are long and fill whole
+ *    vectors even for C = 1 or C = 3 (blocks.h). `period` is the number of lanes.
  *  - dtype is the storage type of x, y, dx and dy.
  *
- * Results have the same bits everywhere: elementwise arithmetic uses no fused multiply-add (rows_impl.h turns
- * contraction off), and sums keep one accumulator per lane of the period, regardless of the vector width. */
+ * Results have the same bits on every instruction set: elementwise arithmetic uses no fused multiply-add
+ * (rows_impl.h turns contraction off), and sums keep one accumulator per lane of the period, regardless of
+ * the vector width. */
 #pragma once
 
 #include <stddef.h>
@@ -30,8 +31,9 @@ typedef struct amp_cpu_pool {
     int offset; /* window (i,j) starts at (i·stride - offset, j·stride - offset) */
 } amp_cpu_pool;
 
-/* Whether batch norm's backward recomputes the activation's input: if the gradient depends on it; and if it
- * depends only on y's sign in fp32, because reading y takes longer. (A half's y may be rounded to 0.) */
+/* Whether batch norm's backward recomputes the activation's input. It does if the gradient depends on that
+ * input. In fp32 it also does if the gradient depends only on the sign of y, because reading y takes longer.
+ * (In halves, a small y may have been rounded to 0.) */
 static inline int amp_cpu_repeats_forward(amp_activation a, amp_dtype dtype)
 {
     return amp_gradient_wants_input(a) || (dtype == AMP_FP32 && (a == AMP_LEAKY || a == AMP_RELU));
@@ -63,19 +65,20 @@ typedef struct amp_cpu_rule {
 /* Pixels of output in a tile of a Winograd convolution: 4 x 4, except for the last tiles. */
 typedef struct amp_cpu_tile_size { int rows, columns; } amp_cpu_tile_size;
 
-/* V, M or D of Winograd convolutions (winograd.h), or the part of it that begins with some tile. Strides,
- * in floats: between the 36 planes, and between groups of 16 channels. */
+/* The matrix V, M or D of a Winograd convolution (winograd.h), or its part that begins with some tile. plane
+ * is the stride between the 36 planes, line the stride between groups of 16 channels, both in floats. */
 typedef struct amp_cpu_matrix { float *data; size_t plane, line; } amp_cpu_matrix;
 
-/* How a tile of a Winograd convolution ends: y = leaky(sum + bias), with leaky's slope or 1; or y += sum. */
+/* What is done with a tile's sums at the end of a Winograd convolution: y = leaky(sum + bias), or y += sum if
+ * accumulate is set. slope is that of leaky, or 1 for no activation. */
 typedef struct amp_cpu_tile_end {
-    const float *bias; /* from the first channel written; ignored when accumulating */
+    const float *bias; /* begins with the first channel written; ignored if accumulate is set */
     float slope;
     int accumulate;
 } amp_cpu_tile_end;
 
-/* The 3x3 filters of a convolution as stored in the masters, OIHW. For backward by data they are rotated by
- * 180 degrees, a "filter" is one of x's channels, and a "channel" one of dy's. */
+/* The 3x3 filters of a convolution as stored in the masters, OIHW. turned is for backward by data: the
+ * filters are rotated by 180 degrees, a "filter" is one of x's channels, and a "channel" one of dy's. */
 typedef struct amp_cpu_filters {
     const float *masters;
     size_t filter_stride, channel_stride; /* in floats */
@@ -92,22 +95,23 @@ typedef struct amp_cpu_rows {
     /* dst (columns × rows) = transpose of src (rows × columns); strides are in floats. */
     void (*transpose)(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t rows,
                       size_t columns);
-    /* For weights_copy.c, where a float's 32 bits hold two bf16: dst[i] = (even[i], odd[i]), with even[i]
-     * rounded in the low half. */
+    /* For weights_copy.c, which stores two bf16 in the 32 bits of a float: rounds even[i] to the low half of
+     * dst[i], and odd[i] to the high half. */
     void (*pair_bf16)(const float *even, const float *odd, float *dst, size_t count);
-    /* Interleaves count times 16 halves each of low and high: dst[0] = low[0], dst[1] = high[0], ...
-     * src_stride is in floats, dst_stride in halves; dst and its stride are multiples of 64 bytes. */
+    /* Interleaves 16 halves of low with 16 halves of high, `count` times: dst[0] = low[0], dst[1] = high[0],
+     * ... src_stride is in floats, dst_stride in halves; dst and its stride are multiples of 64 bytes. */
     void (*zip)(const float *low, const float *high, size_t src_stride, amp_half_bits *dst, size_t dst_stride,
                 size_t count);
-    /* Copies count times 16 floats; strides are in floats; dst and its stride are multiples of 64 bytes. */
+    /* Copies 16 floats `count` times; strides are in floats; dst and its stride are multiples of 64 bytes. */
     void (*lines)(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t count);
     /* Call after zip and lines: makes what this thread has written visible to other threads. */
     void (*end_copies)(void);
 
     /* to->first[l] += Σ x over the span's elements in lane l. */
     void (*sum)(amp_dtype, const void *x, size_t count, size_t period, const amp_cpu_sums *to);
-    /* With u = x - origin[l]: to->first[l] += Σ u, to->second[l] += Σ u². Without cancellation for any
-     * origin: each chunk is summed around its own first pixel and moved to the origin in double. */
+    /* With u = x - origin[l]: to->first[l] += Σ u, to->second[l] += Σ u². No origin causes cancellation,
+     * because each chunk is summed relative to its own first pixels, and its sums are then moved to the
+     * origin in double. */
     void (*moments)(amp_dtype, const void *x, size_t count, size_t period, const float *origin,
                     const amp_cpu_sums *to);
     /* y = act((x - mean[l])·gain[l] + bias[l]). */
@@ -121,8 +125,8 @@ typedef struct amp_cpu_rows {
     void (*normalize_delta)(amp_dtype, amp_activation, const void *x, const void *y, const void *dy, void *dx,
                             size_t count, const amp_cpu_norm *);
 
-    /* y = act(x); dx (+)= dy·act'(y), or act'(x) with x passed as y if amp_gradient_wants_input. Both may be
-     * in place. */
+    /* activate: y = act(x). gradient: dx (+)= dy·act'(y); if amp_gradient_wants_input, dx (+)= dy·act'(x)
+     * with x passed as y. Both may be in place. */
     void (*activate)(amp_dtype, amp_activation, const void *x, void *y, size_t count);
     void (*gradient)(amp_dtype, amp_activation, const void *y, const void *dy, void *dx, size_t count,
                      int accumulate);
@@ -139,11 +143,13 @@ typedef struct amp_cpu_rows {
     void (*mask)(amp_dtype, const void *x, void *y, const uint8_t *keep, size_t count, float scale,
                  int accumulate);
 
-    /* Row i of y and of choice, from the whole image x; row i of dx, from all of dy and choice. */
+    /* maxpool computes row i of y and of choice from the whole image x. maxpool_delta computes row i of dx
+     * from the whole image of dy and choice. */
     void (*maxpool)(amp_dtype, const amp_cpu_pool *, const void *x, int i, void *y_row, uint8_t *choice_row);
     void (*maxpool_delta)(amp_dtype, const amp_cpu_pool *, const void *dy, const uint8_t *choice, int i,
                           void *dx_row, int accumulate);
-    /* One row of w pixels x to one row of w·stride pixels y; stride rows of dy to one row of dx. */
+    /* upsample computes one row of y, w·stride pixels, from one row of x, w pixels. upsample_delta computes
+     * one row of dx from `stride` rows of dy. */
     void (*upsample)(amp_dtype, const void *x_row, void *y_row, int w, int c, int stride, float scale);
     void (*upsample_delta)(amp_dtype, const void *dy_rows, void *dx_row, int w, int c, int stride,
                            float scale, int accumulate);
@@ -154,52 +160,57 @@ typedef struct amp_cpu_rows {
     /* Σ grad² in double; sets *found_inf to 1 if any element is inf or NaN, else does not change it. */
     double (*squares)(const float *grad, size_t count, int *found_inf);
 
-    /* Winograd convolutions: winograd.h explains the matrices V, U, M, D and their layouts. Channels, and
-     * width, the filters of a panel, are multiples of 16. plane and line: as in amp_cpu_matrix. NULL and 0 in
-     * the baseline.
+    /* Winograd convolutions: winograd.h explains the matrices V, U, M, D and their layouts. Numbers of
+     * channels are multiples of 16; so is width, the number of filters in a panel. plane and line are strides
+     * as in amp_cpu_matrix. In the baseline these functions are NULL and winograd_panel is 0.
      *
-     * Computes V of one tile from its 36 pixels (side 6), or D from its 16 (side 4), for the channels of one
-     * of `groups`. Returns 1 if there is an inf or a NaN, or a number so large that later results may
-     * overflow. */
+     * winograd_transform computes V of one tile from its 36 pixels (side 6), or D of one tile from its 16
+     * pixels (side 4), for the channels of one of `groups` groups. It returns 1 if the pixels contain an inf
+     * or a NaN, or numbers so large that later results may overflow. */
     int (*winograd_transform)(amp_dtype, int side, const void *const *pixels, amp_cpu_tile_size,
                               size_t channels, size_t groups, amp_cpu_matrix to);
     /* Whether `count` pixels contain no inf and no NaN. */
     int (*winograd_is_finite)(amp_dtype, const void *const *pixels, size_t count, size_t channels);
-    /* The 16 pixels of one tile, for some channels, from M. */
+    /* Computes the 16 pixels of one tile from M, for `channels` channels. */
     void (*winograd_output)(amp_dtype, amp_cpu_matrix from, size_t channels, void *const *pixels,
                             amp_cpu_tile_size, const amp_cpu_tile_end *);
-    /* The same by the direct sum, from the tile's 36 pixels of `in` channels; first: the first filter. */
+    /* Computes the same by the direct sum, from the tile's 36 input pixels, which have `in` channels. first:
+     * the filter of the first channel written. */
     void (*winograd_direct)(amp_dtype, const void *const *pixels, size_t in, const amp_cpu_filters *,
                             size_t first, size_t channels, void *const *to, const amp_cpu_tile_end *);
-    /* U of the panel that begins at filter `first`, for the channels [channel, channel + channels): all
-     * multiples of 16. Returns the same as winograd_transform. */
+    /* Computes U of the panel that begins at filter `first`, for the channels [channel, channel + channels).
+     * All these numbers are multiples of 16. Returns the same as winograd_transform. */
     int (*winograd_filters)(const amp_cpu_filters *, size_t first, size_t width, size_t channel,
                             size_t channels, float *to, size_t plane);
-    /* In one plane: m (+)= v·u for a panel of U, summed over blocks of 16 channels; and out[16][width] (+)=
-     * the sum over tiles of 16 channels of v times a panel of d. */
+    /* Both work on one plane. winograd_products: m (+)= v·u for a panel of U, summed over `blocks` blocks of
+     * 16 channels. winograd_sums: out[16][width] (+)= the sum over tiles of the products of 16 channels of v
+     * and a panel of d. */
     void (*winograd_products)(const float *v, size_t v_line, size_t blocks, const float *u, size_t width,
                               float *m, size_t m_line, size_t tiles, int add);
     void (*winograd_sums)(const float *v, const float *d, size_t d_line, size_t tiles, size_t width,
                           float *out, int add);
-    /* dw += the gradient of a panel of filters, filter_stride apart, for 16 channels, from the sum of `parts`
-     * arrays [plane][16][width]. */
+    /* dw += the gradient of a panel of filters for 16 channels. The gradient is computed from the sum of
+     * `parts` arrays [plane][16][width], which are `part` floats apart. In dw, filters are filter_stride
+     * floats apart. */
     void (*winograd_gradient)(const float *from, size_t plane, size_t parts, size_t part, size_t width,
                               float *dw, size_t filter_stride);
-    /* dw += one tile's contribution to the gradient of one filter, by the direct sum: from 36 pixels of x and
-     * 16 of dy. */
+    /* dw += one tile's contribution to the gradient of one filter, computed by the direct sum from 36 pixels
+     * of x and 16 of dy. */
     void (*winograd_direct_gradient)(amp_dtype, const void *const *x, size_t channels, const void *const *dy,
                                      size_t filter, float *dw);
     size_t winograd_panel; /* filters per panel, except the last, which may have 16 */
 } amp_cpu_rows;
 
-/* Every x86-64; AVX2 with FMA and F16C; x86-64-v4 (AVX-512 F, BW, CD, DQ, VL). */
+/* Instruction sets: the architecture's baseline; AVX2 with FMA and F16C; x86-64-v4 (AVX-512 F, BW, CD, DQ,
+ * VL). */
 typedef enum amp_cpu_width { AMP_CPU_BASE, AMP_CPU_AVX2, AMP_CPU_AVX512 } amp_cpu_width;
 
-/* The widest that the processor has, the system saves, and oneDNN's variable DNNL_MAX_CPU_ISA allows. */
+/* The widest instruction set that the processor has, whose registers the operating system saves, and that
+ * oneDNN's environment variable DNNL_MAX_CPU_ISA allows. */
 amp_cpu_width amp_cpu_widest(void);
 
 /* The widest table that may run here (amp_cpu_widest). The environment variable AMP_CPU_ISA = sse2 | avx2 |
- * avx512 caps only the tables further, so that a test can run one program with each of them. */
+ * avx512 limits only this choice further, so that a test can run one program with each table. */
 const amp_cpu_rows *amp_cpu_rows_best(void);
 
 /* One instruction set's table, whether or not this processor supports it; NULL if this build lacks it. */

@@ -1,5 +1,5 @@
 /* The inner loops for the baseline of the architecture (SSE2 on x86-64, NEON on aarch64): plain C, which the
- * compiler vectorises, and which also defines the results. See rows.h. */
+ * compiler vectorises. The other instruction sets must give the same results. See rows.h. */
 #define AMP_ROWS_LANES_BASE
 #if defined(__aarch64__)
 #define AMP_ROWS_NAME "neon"

@@ -1,4 +1,5 @@
-/* The elementwise loops, part of rows_impl.h: one pass, one rounding; see rows.h. */
+/* The elementwise loops, part of rows_impl.h. Each makes one pass over memory and rounds each result once;
+ * see rows.h. */
 
 static void activate(amp_dtype dtype, amp_activation activation, const void *x, void *y, size_t count)
 {

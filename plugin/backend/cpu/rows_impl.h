@@ -2,8 +2,8 @@
  * rows_avx512.c include this file, each with its AMP_ROWS_LANES_* and AMP_ROWS_NAME. rows.h describes the
  * loops; lanes.h has the vector operations.
  *
- * Contraction of a·b+c into one fused operation is off, so that every instruction set rounds in the same way;
- * these loops are limited by memory, not by arithmetic, and lose nothing. */
+ * Contraction of a·b+c into one fused operation is off, so that every instruction set rounds in the same way.
+ * These loops lose nothing by this, because they are limited by memory, not by arithmetic. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
@@ -18,9 +18,9 @@
 #include "winograd.h"
 
 /* exp(x) for x ≤ 20, within two units in the last place; 0 below -87, just before results become subnormal.
- * With k = x/ln 2 rounded, exp(x) = 2^k·exp(r), |r| ≤ ln 2/2; its series up to r^7 has an error of 5e-9. The
- * sum t has k + 127, the exponent, in its lowest bits; 355/512 is ln 2 with few enough digits that its
- * product with k is exact. */
+ * With k = x/ln 2 rounded and r = x - k·ln 2, exp(x) = 2^k·exp(r) and |r| ≤ ln 2/2. The series of exp(r) up
+ * to r^7 has an error of 5e-9. The lowest bits of the sum t are k + 127, the exponent of 2^k. ln 2 is the sum
+ * of two constants: 355/512 has so few digits that its product with k is exact. */
 AMP_INLINE vf vexp(vf x)
 {
     const vf bias = vset(0x1.8p23f + 127);
@@ -61,8 +61,8 @@ AMP_INLINE vf vswish_gradient(vf x)
     return e * r * (vset(1) + low * r);
 }
 
-/* act(x) of a vector, and its gradient at v, the argument of amp_gradient; `act` is a constant for the
- * hottest activations (AMP_BY_ACTIVATION). */
+/* vactivate: act(x) of a vector. vgradient: the gradient at v, which is the argument of amp_gradient. `act`
+ * is a compile-time constant for the activations of hot layers (AMP_BY_ACTIVATION). */
 AMP_INLINE vf vactivate(vf x, amp_activation act)
 {
     float lane[VL];

@@ -1,14 +1,14 @@
 /* Batch norm's passes over memory, part of rows_impl.h: the sums, and the two elementwise passes that use
  * them.
  *
- * Each lane of the period has one fp32 accumulator for a chunk of CHUNK periods, which is then added to a
- * double: so the fp32 error is that of a short sum, for any batch size. Four periods are added pairwise
- * before they are added to the accumulator, which is then read and written a quarter as often. */
+ * Each lane of the period has an fp32 accumulator, which is added to a double after each chunk of CHUNK
+ * periods. So the fp32 error is that of a short sum, for any batch size. Four periods (in delta_sums two) are
+ * added pairwise before they are added to the accumulator, so that it is read and written less often. */
 
 enum { CHUNK = 64 }; /* periods summed in fp32 before the flush to double */
 
-/* `groups` periods from element `first` on. What is left at a span's end, less than a period, is one group of
- * fewer lanes; lanes = 0 ends the loop. */
+/* `groups` periods from element `first` on. If less than a period is left at the end of a span, it is one
+ * group of fewer lanes. lanes = 0 ends the loop. */
 typedef struct chunk { size_t first, groups, lanes; } chunk;
 
 AMP_INLINE chunk chunk_at(size_t first, size_t count, size_t period)
@@ -82,7 +82,8 @@ static void moments(amp_dtype dtype, const void *x, size_t count, size_t period,
     }
 }
 
-/* Runs `step` for the lanes of each period of a span: lanes i..i+n-1, which are the elements from p on. */
+/* Runs `step` for each vector of each period of a span. The vector has lanes i..i+n-1 of the period, which
+ * are the span's elements from p on. */
 #define EACH_PERIOD(count, period, dtype, step) \
     AMP_BY_DTYPE(dtype, for (size_t first = 0; first < (count); first += (period)) { \
         const size_t lanes = (count) - first < (period) ? (count) - first : (period); \
@@ -100,7 +101,7 @@ static void normalize(amp_dtype dtype, amp_activation activation, const void *x,
     }));
 }
 
-/* d = dy·act' of one vector at element p, lane i, where x - mean is `centred`. */
+/* Returns d = dy·act' for the vector at element p of the span and lane i of the period. centred: x - mean. */
 AMP_INLINE vf delta_at(const void *y, const void *dy, size_t p, size_t i, int n, vf centred,
                        const amp_cpu_norm *m, amp_activation act, amp_dtype dtype)
 {

@@ -1,8 +1,8 @@
 /* The weight update and the gradient check, part of rows_impl.h. All arrays are fp32; backend.h has the
  * formulas.
  *
- * The order of operations is stock's (axpy decay, axpy rate, scale by momentum; adam_update_gpu), so that
- * with an inverse scale of 1 rounding is the same as in stock. */
+ * The order of operations is that of unmodified Darknet (axpy decay, axpy rate, scale by momentum;
+ * adam_update_gpu), so that with an inverse scale of 1 the rounding is the same. */
 
 /* Darknet's constrain: fminf(clip, fmaxf(-clip, w)). */
 AMP_INLINE vf vclip(vf w, float clip)
@@ -30,10 +30,10 @@ static void sgd(float *master, float *grad, float *momentum, size_t count, const
     });
 }
 
-/* AdamW ("Decoupled Weight Decay Regularization", Loshchilov and Hutter, 2019, algorithm 2, as in
- * torch.optim.AdamW: the rate multiplies the decay too) is Adam without decay in d, and with shrink =
- * rate·decay: w ← w - shrink·w + rate·unbiased/spread. Both terms are added before w is rounded, since in
- * fp32 1 - shrink keeps few digits of a small shrink. For Adam shrink is 0. */
+/* AdamW is Adam without decay in d, but with shrink = rate·decay: w ← w - shrink·w + rate·unbiased/spread_of.
+ * ("Decoupled Weight Decay Regularization", Loshchilov and Hutter, 2019, algorithm 2, in the form of
+ * torch.optim.AdamW, where the rate multiplies the decay too.) Both terms are added up before they are added
+ * to w, since in fp32 1 - shrink keeps few digits of a small shrink. For Adam shrink is 0. */
 static void adam(float *master, float *grad, float *m, float *v, size_t count, const amp_cpu_rule *rule)
 {
     const amp_cpu_rule r = *rule;
@@ -52,8 +52,9 @@ static void adam(float *master, float *grad, float *m, float *v, size_t count, c
     });
 }
 
-/* Checks exponent bits for inf and NaN, not arithmetic. The square of a float is exact in double; sums go to
- * SUMS accumulators by position, which are added in order at the end: the same on every machine. */
+/* Finds inf and NaN by their exponent bits, not by arithmetic. The square of a float is exact in double.
+ * Element i is added to accumulator i % SUMS, and the accumulators are added in order at the end, so the
+ * result is the same on every machine. */
 static double squares(const float *grad, size_t count, int *found_inf)
 {
     enum { SUMS = 32 };

@@ -1,8 +1,9 @@
 /* The inner loops of Winograd convolutions, part of rows_impl.h, for AVX2 and AVX-512. winograd.h explains
- * the computation, and names matrices, layouts and points. A lane is a channel in the transforms.
+ * the computation, and the names of matrices, layouts and points. In the transforms, each lane of a vector is
+ * a channel.
  *
- * Fused multiply-adds are explicit, and each element has one order of operations: both instruction sets give
- * the same bits. */
+ * Fused multiply-adds are explicit, and each element has one order of operations, so both instruction sets
+ * give the same bits. */
 #if VL == 1
 
 #define AMP_ROWS_WINOGRAD
@@ -38,7 +39,7 @@ AMP_INLINE vf vtimes(float a, vf b, vf c) { return vfma(vset(a), b, c); }
 #define GQ (1 / (2 * PA2 * (PA2 - PB2)))
 #define GR (1 / (2 * PB2 * (PB2 - PA2)))
 
-/* ---- the matrices, times a column: elements of d have stride `from`, of o stride `to` ---- */
+/* ---- products of the matrices and a column d, written to o; `from` and `to` are their strides ---- */
 
 AMP_INLINE void times_bt(const vf *d, int from, vf *o, int to)
 {
@@ -99,8 +100,8 @@ AMP_INLINE void times_gt(const vf *d, int from, vf *o, int to)
 
 /* ---- narrow tiles ---- */
 
-/* B and A for n = 1, 2 or 3 pixels of output in a row: [n - 1][plane][pixel]. B leaves out the input's last
- * pixel, which is outside the image. */
+/* B and A for tiles with n = 1, 2 or 3 pixels of output in a row: [n - 1][plane][pixel]. B leaves out the
+ * input's last pixel, which is outside the image. */
 static const float narrow_b[TILE - 1][SIDE][TILE] = {
     { { PA2 * PB2, -PA * PB2 }, { 0, 2 * PA * (PA2 - PB2) }, [SIDE - 1] = { 0, -PA } },
     { { PA2 * PB2, 0, -PB2 }, { 0, PA * (PA2 - PB2), PA2 - PB2 }, { 0, -PA * (PA2 - PB2), PA2 - PB2 },
@@ -115,7 +116,8 @@ static const float narrow_a[TILE - 1][SIDE][TILE] = {
     { { 1 }, { 1, PA, PA2 }, { 1, -PA, PA2 }, { 1, PB, PB2 }, [SIDE - 1] = { 0, 0, 1 } },
 };
 
-/* The pixels read per row for n pixels of output; the index of number p of its n + 2 planes. */
+/* pixels_of: the number of pixels read per row for n pixels of output. plane_of: the index of plane number p
+ * of the n + 2 planes in a row. */
 AMP_INLINE int pixels_of(int side, int n) { return side == TILE ? n : n == TILE ? SIDE : n + 1; }
 AMP_INLINE int plane_of(int p, int n) { return p <= n ? p : SIDE - 1; }
 
@@ -166,15 +168,16 @@ AMP_INLINE int vlarge(vf squares) /* true for NaN too */
     return !(sum <= AMP_WINOGRAD_LARGE * AMP_WINOGRAD_LARGE);
 }
 
-/* Prefetches the line of a pixel's channel c, `further` elements ahead, for the next tile. The hardware does
- * not predict these short pieces of many rows. */
+/* Prefetches a cache line for the next tile: the line `further` elements after channel c of this pixel. The
+ * hardware does not predict these accesses to short pieces of many rows. */
 AMP_INLINE void read_ahead(const void *pixel, size_t c, size_t further, amp_dtype dtype)
 {
     size_t size = amp_dtype_size(dtype);
     if (c * size % 64 == 0) __builtin_prefetch((const char *)pixel + (further + c) * size);
 }
 
-/* Multiplies a square of side x side pixels by a matrix from both sides, which gives 6 x 6. */
+/* Transforms side x side pixels to 6 x 6 numbers, by multiplying them by a matrix from both sides. Returns
+ * whether they are large. */
 AMP_INLINE int transform_tile(const void *const *pixels, const int side, amp_dtype dtype, size_t channels,
                               size_t groups, amp_cpu_matrix to)
 {
@@ -320,7 +323,7 @@ static int winograd_is_finite(amp_dtype dtype, const void *const *pixels, size_t
     return 1;
 }
 
-/* lines[channel][place][filter] ← 16 channels of 16 filters, starting at these. */
+/* lines[channel][place][filter] ← 16 channels of 16 filters, starting at `channel` and `filter`. */
 AMP_INLINE void take_filters(const amp_cpu_filters *f, size_t filter, size_t channel, float *lines)
 {
     const float *from = f->masters + filter * f->filter_stride + channel * f->channel_stride;
@@ -392,7 +395,7 @@ static int winograd_filters(const amp_cpu_filters *f, size_t first, size_t width
     return vlarge(squares);
 }
 
-/* The gradient of `width` filters for 16 channels, from the sums of `parts` matrices. */
+/* Adds the gradient of `width` filters for 16 channels, computed from the sum of `parts` matrices, to dw. */
 static void winograd_gradient(const float *from, size_t plane, size_t parts, size_t part, size_t width,
                               float *dw, size_t filter_stride)
 {
@@ -479,7 +482,8 @@ AMP_INLINE void multiply_tiles(const float *v, size_t v_line, size_t blocks, con
 static void winograd_products(const float *v, size_t v_line, size_t blocks, const float *u, size_t width,
                               float *m, size_t m_line, size_t tiles, int add)
 {
-    /* Groups of nearly equal size: otherwise the last could be too small to hide the latency of its sums. */
+    /* Cuts the tiles into groups of nearly equal size. Otherwise the last group could be too small to hide
+     * the latency of its additions. */
     size_t groups = (tiles + MOST_TILES - 1) / MOST_TILES, left = tiles;
     for (; groups; --groups) {
         size_t n = left / groups;

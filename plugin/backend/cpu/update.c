@@ -1,9 +1,9 @@
 /* The end of a step: the check that every gradient is finite, and the update of every parameter, each in one
  * pass over each array.
  *
- * All arrays are cut into stretches, numbered across all parameters, and threads divide the numbers, so that
- * one large layer does not leave a thread idle. The sum of squares is made per stretch, then in stretch
- * order, so it does not depend on the number of threads. */
+ * All arrays are cut into stretches, which are numbered across all parameters and divided among threads, so
+ * that one large layer does not leave a thread idle. Squares are summed per stretch, and these sums are added
+ * in stretch order, so the total does not depend on the number of threads. */
 #include "kernels.h"
 #include "../unscale.h"
 #include "blocks.h"
@@ -11,7 +11,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Finds stretch number `at`. Successive calls with one cursor must ask for increasing numbers. */
+/* The parameter that has stretch number `at`, found by seek. Successive calls of seek with one cursor must
+ * ask for increasing numbers. */
 typedef struct cursor {
     const amp_param *param;
     size_t passed; /* stretches of the earlier parameters */
@@ -59,7 +60,7 @@ amp_status amp_cpu_check_gradients(amp_backend *backend, const amp_param *params
     return AMP_OK;
 }
 
-/* Whether a statistic is not finite. There are many small arrays, so each thread takes whole ones. */
+/* Whether any statistic is inf or NaN. There are many small arrays, so each thread takes whole arrays. */
 static int any_bad(const amp_statistics *statistics, int count)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
@@ -75,8 +76,9 @@ static int any_bad(const amp_statistics *statistics, int count)
 
 /* ---- the update ---- */
 
-/* With Adam, Darknet does not divide the rate by the batch. AdamW does not add decay to the gradient, which
- * is a sum over the batch's images, so it does not multiply decay by their number. */
+/* With Adam, Darknet does not divide the rate by the batch. SGD and Adam add decay to the gradient, which is
+ * a sum over the batch's images, so decay is multiplied by their number. AdamW does not add decay to the
+ * gradient, so its decay is not multiplied. */
 static amp_cpu_rule rule_of(const amp_param *p, const amp_update_args *a, const amp_unscale *unscale)
 {
     float rate = a->learning_rate * p->rate_scale;

@@ -1,14 +1,15 @@
-/* Adds gradients of weights in oneDNN's layout to sums in Darknet's; see weights_layout.h. Some blocks are
- * transposed twice while they are in the cache: first each block, as a matrix with a column per filter; then
- * the part of one filter, as matrices with a column per channel. That gives a row of the sum long enough for
- * the hardware to prefetch. */
+/* Adds gradients of weights in oneDNN's layout to sums in Darknet's; see weights_layout.h. A few blocks at a
+ * time are transposed twice while they are in the cache. The first transpose takes each block as a matrix
+ * with a column per filter, and gives a row per filter. The second takes one filter's row, block by block, as
+ * matrices with a column per channel, and gives the order of the sum. So each addition goes to a piece of the
+ * sum that is long enough for the hardware to prefetch it. */
 #include "weights_layout.h"
 
 #include <omp.h>
 
 #include "blocks.h"
 
-enum { TILE = 16384 }; /* about as many floats as the current blocks have */
+enum { TILE = 16384 }; /* floats in the blocks that are transposed together, about */
 
 static size_t tile_blocks(size_t block, size_t places)
 {
@@ -16,7 +17,7 @@ static size_t tile_blocks(size_t block, size_t places)
     return blocks ? blocks : 1;
 }
 
-/* Floats of scratch per thread: a tile, and the part of one of its filters. */
+/* Floats of scratch per thread: a tile, and the second transpose of one of its filters. */
 static size_t floats_of_thread(size_t block, size_t places)
 {
     return (block + 1) * tile_blocks(block, places) * block * places;

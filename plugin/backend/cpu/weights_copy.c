@@ -1,8 +1,9 @@
 /* Copies a convolution's fp32 weights into the one or two blocked layouts that oneDNN's kernels read; see
- * weights_layout.h. The weights are a matrix: a row is a filter, a column is a channel and a place in the
- * window. They are copied in tiles of 16 rows that fit in a cache. fp32: a tile is transposed, so that a
- * column's 16 filters are adjacent, and then written to each layout. bf16: each two rows are first rounded
- * and interleaved into one row of pairs, which is transposed in the same way. */
+ * weights_layout.h. The weights are a matrix with a row per filter, and a column per channel and place in the
+ * window. They are copied in tiles of 16 rows that fit in a cache. In fp32, a tile is transposed, so that a
+ * column's 16 filters are adjacent, and then written to each layout. In bf16, every two rows are first
+ * rounded and interleaved into one row of pairs. These rows are then transposed and written in the same
+ * way. */
 #include "weights_layout.h"
 
 #include <omp.h>
@@ -13,9 +14,9 @@
 enum {
     FILTERS = 16, PAIRS = FILTERS / 2, /* of a tile */
     CHANNELS = 16,                     /* a tile's channels are a multiple of this */
-    COLUMNS = 4096,                    /* about, per tile in bf16 */
-    FLOAT_COLUMNS = 256                /* per tile in fp32: it fits into the L1 cache, which takes 0.7 of
-                                          the time */
+    COLUMNS = 4096,                    /* of a tile in bf16, about */
+    FLOAT_COLUMNS = 256                /* of a tile in fp32, which then fits into the L1 cache: this takes 0.7
+                                          of the time */
 };
 
 typedef struct shape { const amp_cpu_rows *rows; size_t filters, channels, places; } shape;
@@ -43,7 +44,7 @@ size_t amp_weights_scratch(const amp_weights_layout *layout, size_t places)
 }
 
 /* pairs[q][column] ← filters first + 2q and first + 2q + 1, columns from channel·places on; zeros for missing
- * filters. */
+ * filters and channels. */
 static void pair_rows(const float *masters, const shape *s, size_t first, size_t channel, size_t count,
                       const float *zeros, float *pairs)
 {
@@ -92,7 +93,8 @@ static void write_filter_pairs(const float *turned, const shape *s, const amp_we
     }
 }
 
-/* rows[f][column] ← filter first + f, columns from channel·places on; zeros for missing filters. */
+/* rows[f][column] ← filter first + f, columns from channel·places on; zeros for missing filters and
+ * channels. */
 static void take_rows(const float *masters, const shape *s, size_t first, size_t channel, size_t count,
                       float *rows)
 {

@@ -1,7 +1,7 @@
 /* Reads oneDNN's descriptions of blocked weights; see weights_layout.h. */
 #include "weights_layout.h"
 
-enum { LINE = 16 }; /* adjacent filters or channels in the copies' layouts, or a multiple of them */
+enum { LINE = 16 }; /* in the copies' layouts, filters or channels lie side by side in multiples of this */
 
 typedef struct blocking {
     dnnl_data_type_t type;
@@ -38,8 +38,8 @@ static int read_blocking(amp_const_md md, const dnnl_dim_t **dims, blocking *b)
 }
 #endif
 
-/* Whether the inner blocks are these `count`: dimension (0 filters, 1 channels) and size of each, outermost
- * first. */
+/* Whether there are exactly `count` inner blocks, of these dimensions (0: filters, 1: channels) and sizes (0:
+ * any), outermost first. */
 static int has_blocks(const blocking *b, int count, const dnnl_dim_t *indexes, const dnnl_dim_t *sizes)
 {
     if (b->count != count) return 0;

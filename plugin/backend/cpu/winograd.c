@@ -23,7 +23,7 @@ static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 static size_t matrix_plane(size_t tiles, size_t channels) { return tiles * channels + APART; }
 
-/* A matrix of `tiles` tiles. */
+/* Takes the memory of a matrix of `tiles` tiles from *next. */
 static matrix matrix_at(float **next, size_t tiles, size_t channels)
 {
     matrix m = { *next, matrix_plane(tiles, channels), tiles * LINE };
@@ -36,13 +36,13 @@ static matrix from_tile(const matrix *m, size_t t)
     return (matrix){ m->data + t * LINE, m->plane, m->line };
 }
 
-/* One plane, from this channel and tile on. */
+/* The address of this channel and tile in one plane. */
 static float *plane_at(const matrix *m, size_t plane, size_t channel, size_t tile)
 {
     return m->data + plane * m->plane + channel / LINE * m->line + tile * LINE;
 }
 
-/* Floats of scratch for each thread, and shared by all threads. */
+/* own_floats: floats of scratch that each thread has. shared_floats: those that all threads share. */
 static size_t own_floats(const amp_winograd *w)
 {
     size_t panel = w->rows->winograd_panel, sums = PLANES * (LINE * panel + APART);
@@ -71,7 +71,7 @@ size_t amp_winograd_scratch(const amp_winograd *w)
 
 /* ---- tiles ---- */
 
-/* How many tiles are of each of the four kinds in winograd.h's picture. */
+/* The number of tiles of each of the four kinds in winograd.h's picture. */
 typedef struct kinds { size_t count[4]; } kinds;
 
 static kinds count_kinds(const amp_winograd *w)
@@ -82,7 +82,7 @@ static kinds count_kinds(const amp_winograd *w)
                       images * (high - low) * right, images * low * right } };
 }
 
-/* A tile's first row and column of the output, and its size. */
+/* A tile's image, its first row and column of the output, and its size. */
 typedef struct place { size_t image; int top, left; amp_cpu_tile_size size; } place;
 
 static place place_of(const amp_winograd *w, size_t tile)
@@ -98,7 +98,7 @@ static place place_of(const amp_winograd *w, size_t tile)
                                                            x == w->tiles_x - 1 ? w->last.columns : TILE } };
 }
 
-/* The tiles of [first, end) that have a plane: [from, from + count). */
+/* The tiles of [first, end) that have a plane: [from, from + count), counted from `first`. */
 typedef struct range { size_t from, count; } range;
 
 static range range_of(const amp_winograd *w, size_t plane, size_t first, size_t end)
@@ -113,8 +113,8 @@ static range range_of(const amp_winograd *w, size_t plane, size_t first, size_t 
     return begin < stop ? (range){ begin - first, stop - begin } : (range){ 0, 0 };
 }
 
-/* The addresses of side x side pixels that begin `before` pixels above and left of a tile; `outside` for
- * those outside the image. channels: per group. */
+/* Finds the addresses of side x side pixels that begin `before` pixels above and left of a tile. Pixels
+ * outside the image get the address `outside`. channels: per group. */
 static void find_pixels(const amp_winograd *w, const void *tensor, size_t channels, place p, int before,
                         int side, const void *outside, const void **pixels)
 {
@@ -134,10 +134,10 @@ typedef struct job {
     const amp_winograd *w;
     const amp_winograd_task *task;
     amp_cpu_filters filters;
-    const float *zeros;  /* as many as in or out: serve as a pixel outside the image, or as no bias */
+    const float *zeros;  /* in + out of them: read as pixels outside the image, and as a missing bias */
 } job;
 
-/* Computes V of the tiles [first, end), and whether they are large, and stores both from position `at` on. */
+/* Computes V of the tiles [first, end), and flags the large ones. Both are stored from position `at` on. */
 static void input_tiles(const job *j, size_t first, size_t end, const matrix *v, size_t at,
                         unsigned char *large)
 {
@@ -154,8 +154,9 @@ static void input_tiles(const job *j, size_t first, size_t end, const matrix *v,
     }
 }
 
-/* Writes M of the block, for `some` channels starting at `from`, to y. large: flags of the tiles, and of the
- * filters. nowhere: a pixel outside the image. */
+/* Computes `some` channels of y, starting at `from`, from the block's M. large, large_filters: whether a
+ * tile, or the filters, must be computed by the direct sum. nowhere: receives the pixels outside the
+ * image. */
 static void output_tiles(const job *j, const matrix *m, size_t first, size_t count, size_t from, size_t some,
                          const unsigned char *large, int large_filters, float *nowhere)
 {
@@ -190,8 +191,8 @@ static int transform_filters(const job *j, size_t i, size_t some_in, size_t o, s
     return large;
 }
 
-/* M (+)= V·U of the tiles [first, end), `some_out` filters and the channels [i, i + some_in); m begins with
- * the first of these filters. */
+/* M (+)= V·U for the tiles [first, end), `some_out` filters and the channels [i, i + some_in). m begins with
+ * the first of these filters. Overwrites M if i is 0. */
 static void multiply(const amp_winograd *w, const matrix *v, size_t i, size_t some_in, const float *u,
                      size_t u_plane, size_t some_out, const matrix *m, size_t first, size_t end)
 {
@@ -205,7 +206,7 @@ static void multiply(const amp_winograd *w, const matrix *v, size_t i, size_t so
     }
 }
 
-/* Transforms all filters first; then each thread takes blocks of tiles. */
+/* Transforms all filters first. Then each thread takes blocks of tiles. */
 static void convolve_blocks(const job *j, float *shared, float *own, size_t own_size)
 {
     const amp_winograd *w = j->w;
@@ -231,7 +232,7 @@ static void convolve_blocks(const job *j, float *shared, float *own, size_t own_
     }
 }
 
-/* Transforms a block's tiles first; then each thread takes groups of filters, and transforms them in
+/* Transforms a block's tiles first. Then each thread takes groups of filters, and transforms them in
  * rectangles. */
 static void convolve_rectangles(const job *j, float *shared, float *own, size_t own_size)
 {
@@ -268,8 +269,8 @@ void amp_winograd_convolve(const amp_winograd *w, const amp_winograd_task *task,
     size_t own_size = own_floats(w), size = amp_dtype_size(w->dtype);
     memset(zeros, 0, (w->in + w->out) * sizeof *zeros);
     for (int t = 0; t < omp_get_max_threads(); t++)
-        memset(own + (size_t)t * own_size, 0, w->out * sizeof *own); /* "nowhere" is read when y is added
-                                                                        to */
+        memset(own + (size_t)t * own_size, 0, w->out * sizeof *own); /* if y is added to, `nowhere` is
+                                                                        read too */
     for (size_t g = 0; g < w->groups; g++) {
         amp_winograd_task part = *task;
         part.x = (const char *)task->x + g * w->in * size;
@@ -303,8 +304,8 @@ static int transform_pair(const amp_winograd *w, const void *const *x, const voi
     return large | w->rows->winograd_transform(w->dtype, TILE, dy, size, w->out, w->groups, d);
 }
 
-/* Computes V and D of the tiles [first, end), and stores them from position `at` on; zeros for large
- * tiles. */
+/* Computes V and D of the tiles [first, end), and stores them from position `at` on. Large tiles are stored
+ * as zeros. */
 static void factor_tiles(const gradient_job *j, size_t first, size_t end, const matrix *v, const matrix *d,
                          size_t at)
 {
@@ -341,8 +342,8 @@ static void add_large_tiles(const gradient_job *j)
         }
 }
 
-/* Filter panel and channel block of a rectangle, by its number: the channels of four panels in sequence, so
- * that the panels stay in the cache. */
+/* A panel of filters and a block of 16 channels. Rectangles are numbered so that four panels go through all
+ * channels together before the next four begin. So these panels stay in the cache. */
 typedef struct rectangle { size_t channel, filter, width; } rectangle;
 
 static size_t rectangles(const amp_winograd *w)
@@ -391,7 +392,8 @@ static void sum_part(const gradient_job *j, size_t part, float *sums, size_t pla
     }
 }
 
-/* Threads take parts of the tiles: for many tiles with few channels, whose sums are small. */
+/* Threads take parts of the tiles. This suits many tiles with few channels, because each part needs its own
+ * sums. */
 static void gradient_by_parts(const gradient_job *j, float *shared, float *own, size_t own_size)
 {
     const amp_winograd *w = j->w;
@@ -406,7 +408,7 @@ static void gradient_by_parts(const gradient_job *j, float *shared, float *own, 
     }
 }
 
-/* Threads take rectangles of filters: for few tiles with many channels. */
+/* Threads take rectangles of filters. This suits few tiles with many channels. */
 static void gradient_by_rectangles(const gradient_job *j, float *shared, float *own, size_t own_size)
 {
     const amp_winograd *w = j->w;

@@ -1,17 +1,21 @@
-/* Decides which passes of which convolutions use Winograd's minimal filtering, and how they are cut, by a
- * rule of shapes, dtype and instruction set. Nothing is timed at run time, so the same .cfg gives the same
- * bytes on the same kind of processor.
+/* Decides which passes of which convolutions use Winograd's minimal filtering, and how they are cut. The rule
+ * depends only on shapes, dtype and instruction set. Nothing is timed at run time, so the same .cfg gives the
+ * same bytes on the same kind of processor.
  *
- * It is based on the speed-ups over oneDNN's direct convolution in docs/results/winograd.md, measured for
- * each pass on a Zen 4. A tile is 4 x 4 pixels. In fp32 Winograd pays from 16 tiles on, except forward and by
- * data with few channels in a group; in bf16, which AVX512_BF16 computes twice as fast as fp32, from 48 on.
+ * The rule is based on the speed-ups over oneDNN's direct convolution in docs/results/winograd.md, measured
+ * for each pass on a Zen 4. A tile is 4 x 4 pixels. In fp32 all passes use Winograd from 16 tiles on. In
+ * bf16, which AVX512_BF16 computes twice as fast as fp32, backward by weights uses it from 16 tiles on,
+ * forward and by data from 48 on, except with few channels in a group.
  *
- * Before narrow tiles and prefetching, 512->1024 with AVX-512 (forward, by data, by weights) was .87, 1.22
- * and 2.30 times as fast as direct convolution at 16 tiles on a Zen 5, whose AVX-512 is twice as wide, and
- * in bf16 .61, .95, 1.39 at 32 and .78, 1.19, 1.42 at 64; on an Intel Xeon (Sapphire Rapids, without its
- * AMX) with AVX2 1.1, .9, .9 at 16, against the library's fastest layout. With AMX, bf16 takes a quarter
- * to a half of Winograd's time. bf16 is never used for arithmetic on Intel without AMX (onednn_halves.c),
- * so halves are the same as fp32 there. */
+ * Other processors were measured before narrow tiles and prefetching existed. These are the speeds of
+ * 512->1024 (forward, by data, by weights) in multiples of direct convolution's:
+ * - On a Zen 5, whose AVX-512 is twice as wide: .87, 1.22 and 2.30 with AVX-512 in fp32 at 16 tiles; in bf16
+ *   .61, .95, 1.39 at 32 tiles and .78, 1.19, 1.42 at 64.
+ * - On an Intel Xeon (Sapphire Rapids, without its AMX) with AVX2: 1.1, .9, .9 at 16 tiles, against the
+ *   library's fastest layout.
+ *
+ * With AMX, bf16 takes a quarter to a half of Winograd's time. On Intel without AMX bf16 is never used for
+ * arithmetic (onednn_halves.c), so halves are the same as fp32 there. */
 #include "winograd.h"
 
 #include "onednn.h"
@@ -21,7 +25,8 @@ enum { LINE = 16 };
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Whether the inner loops and the formulas apply. If the image has one row or column, six of the nine weights
- * only multiply padding: their gradient, 0, would get lost in the rounding of the others'. */
+ * only multiply padding. Their gradient is 0, but would be lost in the rounding errors of the others'
+ * gradients. */
 static int applies(const amp_conv_desc *d, const amp_cpu_rows *rows)
 {
     return rows->winograd_panel && !d->direct && !d->transposed && d->size_h == 3 && d->size_w == 3
@@ -51,16 +56,17 @@ static size_t largest_block(size_t channels)
     return tiles < 28 ? 28 : least(tiles, 196);
 }
 
-/* At most 28 tiles, in blocks of nearly equal size; if there are few, an even number of blocks, so that two
- * threads have equal work. */
+/* Tiles per block: at most 28. Blocks have nearly equal size, and their number is even, so that with few
+ * blocks two threads have equal work. */
 static size_t even_blocks(size_t tiles)
 {
     size_t blocks = 2 * ((tiles + 55) / 56);
     return (tiles + blocks - 1) / blocks;
 }
 
-/* V, M and the filters in use leave space in the L2 cache for what is read and written. With many filters or
- * few tiles, transforming the filters takes more memory, and more time, than transforming the tiles. */
+/* Chooses sizes so that V, M and the filters in use leave space in the L2 cache for x and y. With many
+ * filters or few tiles, transforming the filters takes more memory, and more time, than transforming the
+ * tiles. */
 static void cut_convolution(amp_winograd *w)
 {
     int many_filters = w->in * w->out > 65536 || w->tiles <= 64;
@@ -73,7 +79,7 @@ static void cut_gradient(amp_winograd *w)
 {
     size_t filters = w->in * w->out;
     if (filters <= 4096 && w->tiles >= 256) {
-        w->parts = least(16, w->tiles / 256 * 2); /* even, like blocks */
+        w->parts = least(16, w->tiles / 256 * 2); /* even, like the number of blocks */
         w->block = 28;
     }
     else w->block = least(w->tiles, filters > 65536 ? largest_block(w->in + w->out) : 98);

@@ -1,7 +1,7 @@
-/* Yolo's loss, one row of cells at a time: the row is widened to fp32, its delta is computed there and
- * rounded into dx.
+/* Yolo's loss, one row of cells at a time. A row is widened to fp32, its delta is computed in fp32, and the
+ * delta is rounded when it is stored in dx.
  *
- * Few boxes have a label: for the others only the first five numbers are computed, not the classes. Each row
+ * Few boxes have a label. For the others only the first five numbers are computed, not the classes. Each row
  * has its own sums, which are added in order, so that the number of threads does not change the bits. */
 #include <math.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "blocks.h"
 #include "kernels.h"
 
-/* One call's arguments, and what is found before the rows: own boxes and number of labels, per image. */
+/* One call's arguments, and what is computed before the rows: each image's own boxes and number of labels. */
 typedef struct head {
     const amp_cpu_rows *rows;
     const amp_yolo_desc *d;
@@ -56,8 +56,8 @@ static int is_sure(const amp_yolo_desc *d, const float *x)
     return 0;
 }
 
-/* Box `box` of an image, whose numbers are at x: its delta (zeros on entry), and its contribution to the
- * sums. */
+/* Computes the delta (zeros on entry) of box `box` of an image, whose numbers are at x, and adds the box's
+ * contribution to the sums. */
 static void one_box(const amp_yolo_desc *d, amp_yolo_labels l, int w, int h, int box, const float *x,
                     float *delta, amp_yolo_result *sums)
 {
@@ -98,7 +98,7 @@ static void one_box(const amp_yolo_desc *d, amp_yolo_labels l, int w, int h, int
 
 /* ---- one row ---- */
 
-/* The loss of row r, counted over the rows of all images. scratch: twice the floats of a row. */
+/* The loss of row r, where rows are numbered across all images. scratch has twice the floats of a row. */
 static void one_row(const head *g, size_t r, float *scratch, amp_yolo_result *sums)
 {
     amp_shape s = g->x->shape;
@@ -122,7 +122,7 @@ static void one_row(const head *g, size_t r, float *scratch, amp_yolo_result *su
 
 static void add(amp_yolo_result *sum, const amp_yolo_result *one)
 {
-    enum { SUMS = sizeof *sum / sizeof(double) }; /* it has no other members */
+    enum { SUMS = sizeof *sum / sizeof(double) }; /* the struct has only doubles */
     double a[SUMS], b[SUMS];
     memcpy(a, sum, sizeof a);
     memcpy(b, one, sizeof b);
