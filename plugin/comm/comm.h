@@ -8,8 +8,7 @@
  * Rules for every function except prints_error, abort and destroy:
  *  - It is collective: all ranks call it, in the same order, with the same sizes. After a failure only
  *    prints_error, abort and destroy may be called.
- *  - It does not hang: if a rank does not take part within the time limit, `lost` is called with a message
- * that
+ *  - It does not hang: if a rank does not take part within the time limit, `lost` is called with a line that
  *    names `phase`, or the function fails.
  *  - All ranks get the same bits. */
 #pragma once
