@@ -1,12 +1,12 @@
-/* Darknet's activations of one float, and their gradients as functions of the output, or of the input if
- * amp_gradient_wants_input.
+/* Darknet's activations of one float, and their gradients, which are functions of the output, or of the input
+ * if amp_gradient_wants_input.
  *
  * The formulas are those of Darknet's activations.h; relu6, mish, swish and hard_mish are AlexeyAB's. Mish is
- * x·tanh(log(1 + exp(x))), which AlexeyAB's CPU and GPU code write differently; swish is x·logistic(x). Where
- * stock computes in double or overflows inside a formula (tanh of 355 is inf/inf, elu of 710 is 0·inf), these
- * stay in fp32 and finite: equal within a few fp32 ulp wherever stock is finite. All of them keep a NaN.
- * Written once for all backends: CUDA's kernels call these functions, and so does the CPU, except for the
- * activations of hot layers (vector forms in cpu/rows_impl.h). */
+ * x·tanh(log(1 + exp(x))), which AlexeyAB's CPU and GPU code write differently; swish is x·logistic(x). Stock
+ * computes some formulas in double, and some overflow (tanh of 355 is inf/inf, elu of 710 is 0·inf). These
+ * functions compute in fp32 and stay finite; wherever stock is finite, they agree with it within a few fp32
+ * ulp. All of them keep a NaN. They are written once for all backends: CUDA's kernels call them, and so does
+ * the CPU, except for the activations of hot layers, which have vector forms in cpu/rows_impl.h. */
 #pragma once
 
 #include <math.h>
@@ -16,9 +16,9 @@
 #define AMP_SELU_SCALE 1.0507f
 #define AMP_SELU_ALPHA (1.0507f * 1.6732f) /* scale·alpha */
 
-/* Whether the gradient must be computed from the input x. Mish, swish and hard_mish fall before they rise:
- * two x have the same y. The others approach a limit, and 16 bits round y to it, where a gradient computed
- * from y would be 0 (the logistic function in bf16: above 6.3). */
+/* Whether the gradient must be computed from the input x. Mish, swish and hard_mish fall before they rise, so
+ * that two x have the same y. The others approach a limit. In 16 bits y is rounded to that limit, where a
+ * gradient computed from y would be 0 (for the logistic function in bf16, if x is above 6.3). */
 AMP_ANYWHERE int amp_gradient_wants_input(amp_activation a)
 {
     return a == AMP_MISH || a == AMP_SWISH || a == AMP_HARD_MISH || a == AMP_LOGISTIC || a == AMP_LOGGY
@@ -28,8 +28,8 @@ AMP_ANYWHERE int amp_gradient_wants_input(amp_activation a)
 AMP_ANYWHERE float amp_activate_stair(float x)
 {
     float whole = floorf(x), half = floorf(x * .5f);
-    return whole == 2 * half ? half : (x - whole) + half; /* flat on [2k, 2k+1), rising by 1 on [2k+1,
-                                                             2k+2) */
+    return whole == 2 * half ? half : (x - whole) + half; /* flat on [2k, 2k+1); rises by 1 on
+                                                             [2k+1, 2k+2) */
 }
 
 AMP_ANYWHERE float amp_activate_plse(float x)
@@ -46,8 +46,9 @@ AMP_ANYWHERE float amp_activate_lhtan(float x)
     return x;
 }
 
-/* Mish, swish and their gradients are quotients of e = exp(x). Beyond x = 20 they are x and 1 in fp32, and no
- * square of e ≤ exp(20) overflows. With n = e² + 2e:
+/* Mish, swish and their gradients are quotients of e = exp(x). Above x = 20 the activations are x and the
+ * gradients 1 in fp32, so x in exp(x) is limited to 20, and the square of e does not overflow. With
+ * n = e² + 2e:
  *   tanh(log(1 + e)) = n/(n + 2),  mish' = n/(n + 2) + 4x·e(e + 1)/(n + 2)²,
  *   logistic = e/(1 + e),          swish' = logistic·(1 + x/(1 + e)). */
 #define AMP_EXP_LIMIT 20.f

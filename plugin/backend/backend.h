@@ -4,14 +4,14 @@
  * Rules for every operation:
  *  - Activations x, y and deltas dx, dy are NHWC tensors of one dtype (fp32, fp16 or bf16); parameters,
  *    statistics and their gradients are fp32 arrays. Arithmetic inside is at least fp32; each result is
- *    rounded once when stored. (Exponentials and quotients of mish and swish may be coarser if the result has
- *    16 bits, by 1/50 of a unit in fp16's last place.)
+ *    rounded once when stored. (If the result has 16 bits, exponentials and quotients of mish and swish may
+ *    have an additional error of 1/50 of a unit in fp16's last place.)
  *  - "delta" is Darknet's: minus the gradient of the loss. Nothing here depends on its sign.
  *  - accumulate = 0 overwrites the output (its old bytes may be garbage or NaN), 1 adds to it.
  *    Parameter gradients (dw, db, dscale, dbias) are always added to.
  *  - dx may be dy itself where an operation says "in place"; otherwise arguments do not overlap.
  *  - The caller owns tensors, and owns and destroys objects made by *_create.
- *  - Failure: a status, and one line in *error. */
+ *  - An operation that fails returns an error status and writes one line to *error. */
 #pragma once
 
 #include <stddef.h>
@@ -28,7 +28,7 @@
 #endif
 
 typedef struct amp_backend amp_backend;
-typedef struct amp_conv amp_conv; /* one convolution at one shape, with its half copy of the weights */
+typedef struct amp_conv amp_conv; /* one convolution at one shape, with its copies of the weights */
 typedef struct amp_recorded_pass amp_recorded_pass; /* a recorded pass, see pass_begin */
 
 /* Darknet's activations by their .cfg names; those of its forks come last. Formulas are in activate.h.
@@ -42,14 +42,16 @@ typedef enum amp_activation {
 /* How well a machine runs a dtype. */
 typedef enum amp_support {
     AMP_SUPPORT_NONE,    /* not at all (some GPUs): *note says why and what to set */
-    AMP_SUPPORT_STORAGE, /* only stored in it, computed in fp32: saves memory, not time; *note says so */
+    AMP_SUPPORT_STORAGE, /* tensors are stored in it, but computed in fp32: saves memory, not time; *note
+                            says so */
     AMP_SUPPORT_NATIVE
 } amp_support;
 
-/* A convolution y = w * x + bias, cross-correlation, zero padding `pad` on each side: x (n,h,w,c) · w OIHW
- * (k, c/groups, size_h, size_w) → y (n, out_h, out_w, k), out = (in + 2 pad - span)/stride + 1, where a
- * window whose elements lie `dilation` pixels apart spans dilation·(size - 1) + 1. A connected layer is one
- * whose window covers its whole input: size_h = h, size_w = w, pad = 0, stride = 1. */
+/* A convolution y = w * x + bias (a cross-correlation), with zero padding of `pad` pixels on each side. x has
+ * the shape (n,h,w,c), w is OIHW (k, c/groups, size_h, size_w), and y has the shape (n, out_h, out_w, k). A
+ * window's elements lie `dilation` pixels apart, so that it spans dilation·(size - 1) + 1 pixels, and out =
+ * (in + 2·pad - span)/stride + 1. A connected layer is a convolution whose window covers its whole input:
+ * size_h = h, size_w = w, pad = 0, stride = 1. */
 typedef struct amp_conv_desc {
     amp_shape x;
     int k, size_h, size_w, stride, pad, groups;
@@ -60,7 +62,8 @@ typedef struct amp_conv_desc {
     int stride_x;         /* horizontal stride; 0: same as stride */
     int dilation;         /* 0 means 1 */
     int leaky;            /* forward applies AMP_LEAKY; never with training or transposed */
-    int direct;           /* do not use Winograd's minimal filtering where the backend chooses it by a rule */
+    int direct;           /* do not use Winograd's minimal filtering, even where the backend's rule would
+                             choose it */
     int masters_stay;     /* the array given to load_weights stays at its address until the convolution is
                              destroyed, and is not written to between a load and the passes that follow it:
                              the backend may read it in place */
@@ -73,11 +76,11 @@ static inline int amp_conv_span(const amp_conv_desc *d, int size)
     return amp_conv_dilation(d) * (size - 1) + 1;
 }
 
-/* Which operations a convolution needs. A deconvolution (transposed convolution) computes from dy to x:
- * its forward is this convolution's backward_data, which is then also called without training and never
- * accumulates; its delta is computed by forward (with training and wants_dx only); its gradient of the
- * weights by backward_weights. Other convolutions: forward always, backward_data with training and
- * wants_dx. */
+/* Which operations a convolution needs. Normally conv_forward is always needed, and conv_backward_data with
+ * training and wants_dx. A deconvolution (transposed convolution) uses them the other way round: its forward
+ * is this convolution's conv_backward_data, which is then also called without training, and never
+ * accumulates. The delta of its input is computed by conv_forward, which is needed only with training and
+ * wants_dx. The gradient of the weights is computed by conv_backward_weights in both cases. */
 static inline int amp_conv_wants_forward(const amp_conv_desc *d)
 {
     return !d->transposed || (d->training && d->wants_dx);
@@ -106,13 +109,13 @@ typedef struct amp_batchnorm_rule {
     int epsilon_inside_root;  /* xhat = (x-mean)/sqrt(v + epsilon); else (x-mean)/(sqrt(v) + epsilon) */
     float epsilon;
     float backward_epsilon;   /* inv in batchnorm_backward is 1/sqrt(v + backward_epsilon) */
-    int direct_outside_root;  /* 1: but the inv that directly multiplies g is 1/(sqrt(v) +
-                                 backward_epsilon) */
+    int direct_outside_root;  /* 1: the inv that directly multiplies g is 1/(sqrt(v) + backward_epsilon)
+                                 instead */
     float rolling_factor;     /* rolling ← (1 - rolling_factor)·rolling + rolling_factor·batch */
 } amp_batchnorm_rule;
 
-/* Ranks whose images batch norm treats as one batch: all call the same operations, with the same number of
- * images. */
+/* Ranks whose images batch norm treats as one batch. All of them call the same operations, with the same
+ * number of images. */
 typedef struct amp_batchnorm_ranks {
     int rank, count; /* from 0; number of ranks */
     /* Replaces the values by their sums over all ranks, in the backend's memory; operations called later see
@@ -132,15 +135,15 @@ typedef struct amp_batchnorm {
                                                them */
     float *dscale, *dbias;
     const amp_batchnorm_ranks *ranks;       /* NULL: the batch is x alone */
-    const void *add; /* like x, in forward: writes y, rounded, plus this; NULL: writes y. Only if the
-                        backend adds_to_batchnorm */
+    const void *add; /* in forward: data of a tensor like x, which is added to the rounded y; NULL: nothing is
+                        added. Only if the backend adds_to_batchnorm */
 } amp_batchnorm;
 
 /* Which pixels of a shortcut's two inputs correspond, as in Darknet's shortcut_cpu: x[i·x_step, j·x_step]
  * and from[i·from_step, j·from_step], for i < h and j < w; one of the steps is 1. */
 typedef struct amp_shortcut_grid { int h, w, x_step, from_step; } amp_shortcut_grid;
 
-/* Returns 0 if the shapes do not fit: the (rounded down) ratios of widths and of heights differ. */
+/* Returns 0 if the shapes do not match, because the rounded-down ratios of widths and of heights differ. */
 static inline int amp_shortcut_grid_of(amp_shape x, amp_shape from, amp_shortcut_grid *out)
 {
     *out = (amp_shortcut_grid){ x.h, x.w, 1, 1 };
@@ -162,25 +165,25 @@ typedef struct amp_conv_weights {
 typedef struct amp_conv_facts {
     amp_dtype computes;     /* the dtype of its arithmetic: desc.dtype, or fp32 if that is only a storage
                                format */
-    int padded_in, padded_out; /* channels per group in the copies of the weights; the same as desc's
-                                  without padding */
-    size_t weight_bytes;    /* of all these copies, once loaded */
-    size_t fp32_weight_bytes; /* of the copies if desc.dtype were fp32 */
-    size_t workspace_bytes; /* the most that one of its passes uses of the memory shared by all
-                               convolutions */
+    int padded_in, padded_out; /* channels per group in the copies of the weights, including padding */
+    size_t weight_bytes;    /* bytes of all these copies, once loaded */
+    size_t fp32_weight_bytes; /* bytes of the copies if desc.dtype were fp32 */
+    size_t workspace_bytes; /* the most memory that one of its passes uses; all convolutions share this
+                               memory */
     char winograd[24];      /* which passes use Winograd's minimal filtering: "forward+weights", "all
                                passes"; empty: none */
     char kernel[64];        /* the library's name for the kernel of the layer's forward; may be empty */
 } amp_conv_facts;
 
-/* A factor of a matrix product: fp32, row-major, rows ld elements apart; transposed: the factor is its
- * transpose. version 0: the contents may differ from call to call. With any other version the backend may
- * keep a copy of the array and reuse it in later calls with the same data and version. The caller changes the
- * version whenever the contents may have changed, or the memory is used by another array. */
+/* A factor of a matrix product: an fp32 array, row-major, with rows ld elements apart. transposed: the factor
+ * is the transpose of this array. version 0: the contents may differ from call to call. With any other
+ * version the backend may keep a copy of the array and reuse it in later calls with the same data and
+ * version. The caller changes the version whenever the contents may have changed, or the memory is used by
+ * another array. */
 typedef struct amp_factor { const float *data; int ld, transposed; unsigned long version; } amp_factor;
 
-/* The product c = alpha · a b + beta · c, c (m, n) fp32 with rows ldc apart, a (m, k), b (k, n); c overlaps
- * neither. */
+/* The product c = alpha·a·b + beta·c of a (m, k) and b (k, n). c (m, n) is fp32, has rows ldc elements apart,
+ * and does not overlap a or b. */
 typedef struct amp_gemm_desc {
     int m, n, k;
     float alpha, beta;
@@ -193,8 +196,10 @@ typedef struct amp_gemm_desc {
 /* One trainable fp32 array and what its update uses. Sizes are element counts. */
 typedef struct amp_param {
     float *master;     /* fp32 master weights, Darknet's own array */
-    float *grad;       /* sum of the scaled gradients of this step (sign of a delta: the update adds it) */
-    float *momentum;   /* SGD: Darknet's weight_updates, momentum × history on entry and on exit */
+    float *grad;       /* sum of the scaled gradients of this step, with the sign of a delta: the update adds
+                          it */
+    float *momentum;   /* SGD: Darknet's weight_updates; on entry and on exit already multiplied by
+                          amp_update_args.momentum */
     float *m, *v;      /* Adam moments, NULL under SGD */
     size_t count;
     float decay;       /* weight decay of this array: the network's for weights, 0 for biases and scales
@@ -208,8 +213,8 @@ typedef struct amp_param {
     const char *name;  /* "weights", "biases", "scales", "input_layer.weights", ... */
 } amp_param;
 
-/* Statistics that forward updates (rolling ones, a recurrent layer's state), and their values after the last
- * step that was taken. */
+/* Statistics that forward updates: rolling statistics, or a recurrent layer's state. committed: their values
+ * after the last step that was taken. */
 typedef struct amp_statistics {
     float *array, *committed;
     size_t count;
@@ -223,9 +228,10 @@ typedef struct amp_statistics {
 typedef struct amp_update_args {
     float learning_rate, momentum;
     int batch;                 /* images of the whole step: batch × subdivisions */
-    double inverse_scale;      /* (float)(1.0 / (double)loss scale), as a double: its product with
-                                  clip_norm's factor is rounded to float once, and may be below float's
-                                  range, because the gradients that it multiplies may be as large */
+    double inverse_scale;      /* (float)(1.0 / (double)loss scale). It is a double so that its product with
+                                  clip_norm's factor is rounded to float only once. That product may be below
+                                  float's range, because the gradients that it multiplies may be
+                                  correspondingly large */
     double clip_norm;          /* the largest norm of the gradient (averaged over the batch) that is not
                                   clipped; 0 is off */
     double norm_limit;         /* a step with a larger norm is not taken; 0 is off */
@@ -243,9 +249,9 @@ typedef struct amp_step_end {
 } amp_step_end;
 
 typedef struct amp_step_outcome {
-    int taken;            /* 0: nothing was changed, not even gradients: a gradient or a statistic is inf
-                             or NaN */
-    int above_limit;      /* 1: not taken although all are finite, because the norm is above norm_limit */
+    int taken;            /* 0: nothing was changed, not even gradients, because a gradient or a statistic is
+                             inf or NaN, or because of above_limit */
+    int above_limit;      /* 1: all are finite, but the norm is above norm_limit */
     double gradient_norm; /* if all are finite: the L2 norm of grad·inverse_scale over the batch, before
                              clipping */
 } amp_step_outcome;
@@ -257,13 +263,14 @@ enum { AMP_YOLO_MAX_ANCHORS = 32 };
 /* Which fork's yolo layer to compute. yolo_rules.h has all formulas in which the two differ. */
 typedef enum amp_yolo_rules { AMP_YOLO_PJREDDIE, AMP_YOLO_ALEXEYAB } amp_yolo_rules;
 
-/* How a box is compared with a label. MSE, only for iou_loss: by the differences of the numbers, as in
- * pjreddie's. */
+/* How a box is compared with a label. MSE, which is only for iou_loss, uses the differences of their numbers,
+ * as pjreddie's layer does. */
 typedef enum amp_yolo_kind {
     AMP_YOLO_MSE, AMP_YOLO_IOU, AMP_YOLO_GIOU, AMP_YOLO_DIOU, AMP_YOLO_CIOU
 } amp_yolo_kind;
 
-/* For a class of the labels: the class that is learnt (map=), and its factor from counters_per_class. */
+/* For each class of the labels: the class that is learnt instead (map=), and the factor from
+ * counters_per_class. */
 typedef struct amp_yolo_class_rule { int learnt; float multiplier; } amp_yolo_class_rule;
 
 typedef struct amp_yolo_desc {
@@ -273,21 +280,24 @@ typedef struct amp_yolo_desc {
     float anchors[2 * AMP_YOLO_MAX_ANCHORS]; /* widths and heights, in pixels of the network's input */
     int net_w, net_h;                        /* size of the network's input */
     float ignore_thresh, truth_thresh;
-    int truths;                              /* numbers of labels per image; the labels end at one whose x
-                                                is 0 */
+    int truths;                              /* floats of labels per image; a label whose x is 0 ends the
+                                                labels */
     int label_size;                          /* numbers per label: x, y, w, h, class, and any others */
-    int max_boxes;                           /* most labels that are read; label_size·max_boxes ≤ truths */
+    int max_boxes;                           /* the most labels per image that are read;
+                                                label_size·max_boxes ≤ truths */
 
-    /* AlexeyAB's keys, by their names in the .cfg. A layer of pjreddie's has AMP_YOLO_AS_PJREDDIE. */
+    /* AlexeyAB's keys, named as in the .cfg. For pjreddie's layer they have the values of
+     * AMP_YOLO_AS_PJREDDIE. */
     amp_yolo_rules rules;
     amp_yolo_kind loss, thresh_kind;         /* iou_loss, iou_thresh_kind */
-    float iou_thresh, max_delta;             /* off: 1, FLT_MAX */
+    float iou_thresh, max_delta;             /* 1 and FLT_MAX turn them off */
     float scale_x_y, label_smooth_eps;
     float iou_normalizer, obj_normalizer, delta_normalizer;
     float cls_normalizer;                    /* 1 without counters_per_class, the only key that uses it */
     int new_coords, objectness_smooth, focal_loss;
-    int before_logistic;                     /* with new_coords, if the convolution before applies the
-                                                logistic: x here is its input, and dx is for that input */
+    int before_logistic;                     /* with new_coords, if the convolution before has the logistic
+                                                activation: x and dx here are the activation's input and the
+                                                delta of that input */
     const amp_yolo_class_rule *class_table;  /* one per class, in memory from allocate; NULL: no map=, and
                                                 all multipliers are 1 */
 } amp_yolo_desc;
@@ -299,9 +309,9 @@ typedef struct amp_yolo_desc {
 /* The result of a yolo layer's loss. All sums, counts included, are in double. */
 typedef struct amp_yolo_result {
     double cost;      /* Σ delta², without the loss scale; NaN if any number of x is inf or NaN */
-    double box_cost;  /* the part of x, y, w and h in it */
-    double labels;    /* number of pairs of a label and one of its boxes in this head; the next six are
-                         sums over these: */
+    double box_cost;  /* the part of the cost that is due to x, y, w and h */
+    double labels;    /* number of pairs of a label and one of its boxes in this head; the next six fields are
+                         sums over these pairs */
     double iou, object, category, above_50, above_75; /* IoU, objectness, the class's number, IoU > .5, IoU
                                                          > .75 */
     double giou;
@@ -310,7 +320,8 @@ typedef struct amp_yolo_result {
 
 /* The time an operation took on the device, summed over its calls from layers of one kind. */
 typedef struct amp_operation_time {
-    char layer[32], operation[32]; /* "convolutional", or empty: between layers. "conv_forward" */
+    char layer[32], operation[32]; /* layer: "convolutional"; empty for calls between layers. operation:
+                                      "conv_forward" */
     long calls;
     double ms, bytes;   /* bytes: the least that the operation must read and write */
     double products;    /* operations of its matrix products (a multiply-add counts as two) */
@@ -326,7 +337,7 @@ typedef struct amp_operation_times {
 struct amp_backend {
     const char *name;          /* "cpu" */
     char description[256];     /* library, version, instruction set; shown to the user */
-    int adds_to_batchnorm;     /* batch norm's forward can also compute a shortcut's sum; and its backward
+    int adds_to_batchnorm;     /* batch norm's forward can add a tensor (amp_batchnorm.add), and its backward
                                   does not read y for linear, leaky, relu and activations whose gradient
                                   needs the input */
 
@@ -341,42 +352,45 @@ struct amp_backend {
     /* Copies bytes into memory from allocate. The source is CPU memory, which may be overwritten as soon as
      * this returns, or memory from allocate. */
     amp_status (*upload)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
-    /* The same without waiting. upload_later: `from` must not change until the next uploads_done has
-     * returned. stage: *source is where the program writes what upload_later will then copy to `memory`: the
-     * backend's page-locked memory, reserved until that uploads_done; or `memory` itself, if the program can
-     * write there. uploads_done waits until every `from` so far was read, but not for work queued after that;
-     * the engine calls it at the end of each forward. upload_ahead: like upload_later, but a device copies
-     * while it still computes earlier work; work queued after this call waits for the copy. No work queued
-     * since the last upload_ahead may use `memory`: it is double-buffered. */
+    /* Like upload, but does not wait: `from` must not change until the next uploads_done has returned. */
     amp_status (*upload_later)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
+    /* Like upload_later, but a device copies while it still computes earlier work. Work queued after this
+     * call waits for the copy. No work queued since the last upload_ahead may use `memory`, so the caller
+     * needs two buffers. */
     amp_status (*upload_ahead)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
+    /* *source: where the program writes what upload_later will then copy to `memory`. It is page-locked
+     * memory of the backend, reserved until the next uploads_done, or `memory` itself if the program can
+     * write there. */
     amp_status (*stage)(amp_backend *, void *memory, size_t bytes, void **source, amp_error *);
+    /* Waits until every `from` so far was read, but not for work queued after that. The engine calls it at
+     * the end of each forward. */
     amp_status (*uploads_done)(amp_backend *, amp_error *);
-    /* Copies bytes from memory of allocate, after all earlier operations, into CPU memory. */
+    /* Copies bytes from memory from allocate into CPU memory, after all earlier operations. */
     amp_status (*download)(amp_backend *, void *to, const void *memory, size_t bytes, amp_error *);
-    /* The same without waiting. *to: the backend's copy, or `memory` itself if the CPU can read it. It is
-     * complete when the next uploads_done has returned, and valid until the next stage or download_later;
-     * `memory` must not change before that. */
+    /* Like download, but does not wait. *to: the backend's copy, or `memory` itself if the CPU can read it.
+     * The data is complete when the next uploads_done has returned, and valid until the next stage or
+     * download_later; until then `memory` must not change. */
     amp_status (*download_later)(amp_backend *, const void *memory, size_t bytes, void **to, amp_error *);
-    /* Waits until all operations so far are done. An operation on a device may only be queued when it
-     * returns; its errors are then reported here, or by a later operation. */
+    /* Waits until all operations so far are done. A device's operation may return as soon as it is queued;
+     * its errors are then reported here, or by a later operation. */
     amp_status (*synchronize)(amp_backend *, amp_error *);
-    /* Sets bytes to zero; multiplies an fp32 array by a factor (a loss layer's delta by the loss scale). */
     amp_status (*zero)(amp_backend *, void *memory, size_t bytes, amp_error *);
+    /* Multiplies an fp32 array by a factor (a loss layer's delta by the loss scale). */
     amp_status (*scale)(amp_backend *, float *array, size_t count, float factor, amp_error *);
 
     /* dst (+)= src, between any two dtypes and layouts; logical shapes are equal. */
     amp_status (*cast)(amp_backend *, const amp_tensor *src, const amp_tensor *dst, int accumulate,
                        amp_error *);
 
-    /* Convolution. load_weights makes copies in the library's best layout and dtype, for many convolutions at
-     * once; call it before the first forward and after every change of the masters. *failed: the convolution
-     * that an error is about, or -1. bias may be NULL. */
     amp_status (*conv_create)(amp_backend *, const amp_conv_desc *, amp_conv **out, amp_error *);
     void (*conv_destroy)(amp_backend *, amp_conv *);
+    /* Makes copies of the weights in the library's best layout and dtype, for `count` convolutions at once.
+     * Call it before the first forward and after every change of the masters. *failed: the index of the
+     * convolution that an error is about, or -1. */
     amp_status (*conv_load_weights)(amp_backend *, const amp_conv_weights *, int count, int *failed,
                                     amp_error *);
-    void (*conv_drop_weights)(amp_backend *, amp_conv *); /* free the copies until the next load */
+    void (*conv_drop_weights)(amp_backend *, amp_conv *); /* frees the copies until the next load */
+    /* bias may be NULL. */
     amp_status (*conv_forward)(amp_backend *, amp_conv *, const void *x, const float *bias, void *y,
                                amp_error *);
     amp_status (*conv_backward_data)(amp_backend *, amp_conv *, const void *dy, void *dx, int accumulate,
@@ -389,15 +403,16 @@ struct amp_backend {
     /* db[c] += sum over n,h,w of dy. */
     amp_status (*bias_gradient)(amp_backend *, const amp_tensor *dy, float *db, amp_error *);
 
-    /* Batch norm with a fused activation; N = n·h·w, variance, xhat and inv by the rule.
+    /* Batch norm with a fused activation. N = n·h·w; the rule (amp_batchnorm_rule) defines variance, xhat and
+     * inv.
      *   forward:  mean = Σx/N; y = act(scale·xhat + bias). If N = 1, both variances are 0.
      *   backward: with d = dy·act'(y) and g = scale·d: dbias += Σd; dscale += Σ d·xhat;
      *             dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may be dy (in place).
-     * backward's y is forward's result for x with this scale, bias, mean and variance: a backend may
-     * recompute it instead of reading it. If amp_gradient_wants_input, act' is taken at scale·xhat + bias,
-     * which is recomputed, and y.data is not read. With ranks, N and the sums over x and dy are over all
-     * ranks in forward_train and in backward's dx; dbias and dscale are of this rank's images only, like all
-     * gradients. */
+     * backward's y must be forward's result for x with this scale, bias, mean and variance: a backend may
+     * recompute y instead of reading it. If amp_gradient_wants_input, act' is computed at scale·xhat + bias,
+     * which is recomputed, and y.data is not read. With `ranks`, in forward_train and in backward's dx, N and
+     * the sums include the images of all ranks. dbias and dscale are sums over this rank's images only, like
+     * all gradients. */
     amp_status (*batchnorm_forward_train)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
         const amp_batchnorm *, amp_error *);
     amp_status (*batchnorm_forward_infer)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
@@ -413,10 +428,10 @@ struct amp_backend {
     amp_status (*activation_backward)(amp_backend *, const amp_tensor *y, const amp_tensor *dy,
                                       const amp_tensor *dx, amp_activation, int accumulate, amp_error *);
 
-    /* Max pooling as in Darknet: window (i,j) starts at (i·stride - pad/2, j·stride - pad/2); y has the
-     * output size. The first maximum in row order wins. choice (n,h,w,c of y) is row·size + column within
-     * the window, or 255 for none (no element of the window is in the image, or all are NaN: y is -FLT_MAX
-     * rounded); size ≤ 15. */
+    /* Max pooling as in Darknet: window (i,j) starts at (i·stride - pad/2, j·stride - pad/2), and y's shape
+     * is the output size. The first maximum in row order wins. choice (n,h,w,c of y) is the maximum's
+     * row·size + column within the window; size ≤ 15. choice is 255, and y the rounded -FLT_MAX, if no
+     * element of the window is in the image, or all are NaN. */
     amp_status (*maxpool_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, uint8_t *choice,
                                   int size, int stride, int pad, amp_error *);
     amp_status (*maxpool_backward)(amp_backend *, const amp_tensor *dy, const uint8_t *choice,
@@ -432,51 +447,52 @@ struct amp_backend {
     amp_status (*upsample_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dx, int stride,
                                     float scale, int accumulate, amp_error *);
 
-    /* Copies (or adds) `channels` channels: dst[..., dst_first + k] (+)= alpha · src[..., src_first + k];
-     * same n, h, w. */
+    /* Copies (or adds) `channels` channels: dst[..., dst_first + k] (+)= alpha · src[..., src_first + k]. src
+     * and dst have the same n, h and w. */
     amp_status (*channels)(amp_backend *, const amp_tensor *src, int src_first, const amp_tensor *dst,
                            int dst_first, int channels, float alpha, int accumulate, amp_error *);
-    /* Shortcut: y[k] = act(alpha·x[k] + beta·from[k]) where pixels correspond (amp_shortcut_grid_of), for
-     * channels that both have; act(x[k]) elsewhere. y has x's shape and may be x. backward: dfrom (+)=
-     * beta·dy where pixels correspond, 0 elsewhere. */
+    /* Shortcut: y[k] = act(alpha·x[k] + beta·from[k]) in the channels that x and from both have, where pixels
+     * correspond (amp_shortcut_grid_of); y[k] = act(x[k]) elsewhere. y has x's shape and may be x. backward:
+     * dfrom (+)= beta·dy where pixels correspond, and 0 elsewhere. */
     amp_status (*shortcut_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *from,
                                    const amp_tensor *y, float alpha, float beta, amp_activation, amp_error *);
     amp_status (*shortcut_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dfrom, float beta,
                                     int accumulate, amp_error *);
 
-    /* y (+)= x·s, where s has x's shape, or one number per channel of an image (h = w = 1), or per pixel (c
-     * = 1). multiply_sums: s (+)= a·b, summed over the elements that one number of s multiplies. */
+    /* multiply: y (+)= x·s, where s has x's shape, or one number per channel of an image (h = w = 1), or one
+     * per pixel (c = 1). multiply_sums: s (+)= a·b, summed over the elements that one number of s multiplies
+     * in multiply. */
     amp_status (*multiply)(amp_backend *, const amp_tensor *x, const amp_tensor *s, const amp_tensor *y,
                            int accumulate, amp_error *);
     amp_status (*multiply_sums)(amp_backend *, const amp_tensor *a, const amp_tensor *b, const amp_tensor *s,
                                 int accumulate, amp_error *);
 
-    /* A fixed rearrangement of each image (reorg): y_image[i] (+)= x_image[map[i]], indices in NHWC order of
-     * each side; map[i] = -1 gives 0. */
+    /* A fixed rearrangement of each image (reorg): y_image[i] (+)= x_image[map[i]], where i and map[i] are
+     * indices in the NHWC order of y's and of x's image; map[i] = -1 gives 0. */
     amp_status (*gather)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const int32_t *map,
                          int accumulate, amp_error *);
 
-    /* y = keep ? scale·x : 0; keep has one byte per element, in NHWC order. backward: the same from dy to
-     * dx. */
+    /* y (+)= keep ? scale·x : 0; keep has one byte per element, in NHWC order. Backward is the same operation
+     * from dy to dx. */
     amp_status (*dropout)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const uint8_t *keep,
                           float scale, int accumulate, amp_error *);
 
-    /* Yolo's loss, as Darknet's forward_yolo_layer (yolo_layer.c), in fp32. p is logistic(x), except for w
-     * and h; IoU is of a box with the labels of its image; "label" is the one that the box must learn, if
-     * any:
+    /* Yolo's loss, as in Darknet's forward_yolo_layer (yolo_layer.c), in fp32. Below, p is logistic(x),
+     * except that it is x for w and h; the IoU is that of a box with the labels of its image; "label" is the
+     * label that the box must learn, if there is one. The deltas are:
      *   x, y:        (2 - wh)·(place in the cell - p)
      *   w, h:        (2 - wh)·(log(label's size / anchor's) - x)
      *   objectness:  1 - p with a label; 0 with an IoU above ignore_thresh; else 0 - p
      *   classes:     (1 or 0) - p with a label; else 0
      * These are pjreddie's. yolo_rules.h has AlexeyAB's, and the special cases: several labels of one box, an
-     * IoU above truth_thresh, labels out of range. dx (+)= loss_scale·delta, rounded once; outside of the
-     * dtype's range that is inf. x and dx have n·(5 + classes) channels; dx may be NULL. image_costs: each
-     * image's part of the cost, or NULL. labels (batch × truths; NULL: none), *result and image_costs are in
-     * memory from allocate; the last two are valid after synchronize or download. */
+     * IoU above truth_thresh, labels out of range. dx (+)= loss_scale·delta, rounded once; a result outside
+     * of the dtype's range becomes inf. x and dx have n·(5 + classes) channels; dx may be NULL. image_costs:
+     * each image's part of the cost, or NULL. labels (batch × truths; NULL: there are none), *result and
+     * image_costs are in memory from allocate; the last two are valid after synchronize or download. */
     amp_status (*yolo_loss)(amp_backend *, const amp_tensor *x, const float *labels, const amp_yolo_desc *,
                             float loss_scale, const amp_tensor *dx, int accumulate, amp_yolo_result *result,
                             double *image_costs, amp_error *);
-    /* The yolo layer's output, in place: p. y is fp32 NCHW, as Darknet's functions read it. */
+    /* Turns x into the yolo layer's output p, in place. y is fp32 NCHW, as Darknet's functions read it. */
     amp_status (*yolo_activate)(amp_backend *, const amp_tensor *y, const amp_yolo_desc *, amp_error *);
 
     /* In one pass over all arrays: *found_inf = 1 if any gradient is inf or NaN (also when the scale is 1),
@@ -496,24 +512,24 @@ struct amp_backend {
      *   master   += rate/batch·momentum
      *   momentum ×= args.momentum
      * Adam is Darknet's GPU path (adam_update_gpu), with its moments in m and v. AdamW is torch.optim.AdamW:
-     * like Adam, but decay is not part of the gradient and the moments; instead rate·decay·master, with the
-     * array's rate and decay, is subtracted from master in the same step. Then, if clip is not 0, master ←
-     * min(clip, max(-clip, master)), as in Darknet's GPU path. */
+     * like Adam, but decay is not part of the gradient and the moments. Instead, rate·decay·master, with the
+     * array's rate and decay, is subtracted from master in the same step. With all three, if clip is not 0,
+     * then master ← min(clip, max(-clip, master)), as in Darknet's GPU path. */
     amp_status (*finish_step)(amp_backend *, const amp_step_end *, amp_step_outcome *, amp_error *);
-    /* committed ← array for each; with `back`, array ← committed. */
+    /* For each of the statistics: committed ← array, or, with `back`, array ← committed. */
     amp_status (*copy_statistics)(amp_backend *, const amp_statistics *, int count, int back, amp_error *);
 
     /* A matrix product of fp32 arrays, for layers that the host runs itself. Both factors are rounded to the
-     * dtype, to nearest even; products are summed in fp32, and c stays fp32. beta 0 overwrites. For factors
-     * with a version, the backend keeps copies, one per array and dtype; drop_copies frees them.
-     * gemm_computes: the dtype in which factors are kept and multiplied; fp32 if the dtype is only a storage
-     * format. */
+     * dtype, to nearest even; products are summed in fp32, and c stays fp32. With beta 0, c is overwritten.
+     * For factors with a version, the backend keeps copies, one per array and dtype; gemm_drop_copies frees
+     * them. gemm_computes: the dtype in which factors are kept and multiplied; fp32 if the given dtype is
+     * only a storage format. */
     amp_status (*gemm)(amp_backend *, const amp_gemm_desc *, amp_error *);
     void (*gemm_drop_copies)(amp_backend *);
     amp_dtype (*gemm_computes)(const amp_backend *, amp_dtype);
 
-    /* Names for a profiler: operations called between push and pop belong to `name`. Ranges nest. NULL if
-     * there is no profiler. */
+    /* Ranges for a profiler: operations called between push and pop belong to the range `name`. Ranges nest.
+     * Both functions are NULL if there is no profiler. */
     void (*range_push)(amp_backend *, const char *name);
     void (*range_pop)(amp_backend *);
 
@@ -522,8 +538,8 @@ struct amp_backend {
      * do this. *pass is the recording; it is NULL before the first call.
      *
      * pass_begin: if *pass is still valid, it is queued, *repeated is set to 1, and the caller calls none of
-     * the pass's operations. Otherwise *repeated is set to 0: until pass_end, operations are recorded and not
-     * run. Such a pass must not copy from or to CPU memory, and must not wait. */
+     * the pass's operations. Otherwise *repeated is set to 0, and operations are recorded, not run, until
+     * pass_end. A recorded pass must not copy from or to CPU memory, and must not wait. */
     amp_status (*pass_begin)(amp_backend *, amp_recorded_pass **pass, int *repeated, amp_error *);
     /* Ends recording: *pass becomes the recording, and is queued. whole = 0: the pass was aborted, and its
      * recording is dropped. After an error, also in pass_begin, nothing was queued; the caller frees
@@ -531,15 +547,15 @@ struct amp_backend {
     amp_status (*pass_end)(amp_backend *, amp_recorded_pass **pass, int whole, amp_error *);
     void (*pass_free)(amp_backend *, amp_recorded_pass *); /* NULL is fine */
 
-    /* Times operations on the device. The first call starts it and returns no rows; from then on no pass is
-     * recorded. Each later call waits for the device and returns the operations since the previous call.
-     * NULL: the backend cannot time them. */
+    /* Times operations on the device. The first call starts the timing and returns no rows; from then on no
+     * pass is recorded. Each later call waits for the device and returns the operations since the previous
+     * call. NULL: the backend cannot time operations. */
     amp_status (*operation_times)(amp_backend *, amp_operation_times *, amp_error *);
 };
 
-/* The oneDNN backend; NULL and *error if the machine cannot run it. */
+/* Creates the oneDNN backend. Returns NULL and sets *error if the machine cannot run it. */
 amp_backend *amp_cpu_backend_create(amp_error *error);
-/* The cuDNN and cuBLAS backend, in builds that have it, on the calling thread's current CUDA device; every
- * thread that calls it must have the same current device. NULL and *error if there is none, or it cannot be
- * used. */
+/* Creates the cuDNN and cuBLAS backend, in builds that have it, on the calling thread's current CUDA device.
+ * Every thread that calls the backend must have the same current device. Returns NULL and sets *error if
+ * there is no device, or it cannot be used. */
 amp_backend *amp_cuda_backend_create(amp_error *error);

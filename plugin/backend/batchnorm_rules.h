@@ -1,6 +1,6 @@
-/* Batch norm's per-channel results in double, computed from the sums over a channel: statistics, gradients
- * and the factors of dx, by the rule (amp_batchnorm_rule). Shared by all backends, except that CUDA's forward
- * computes the spread in fp32 (gain_of in norm.cu). */
+/* Batch norm's results for one channel, computed in double from the sums over the channel: statistics,
+ * gradients and the factors of dx, as amp_batchnorm_rule says. Shared by all backends, except that CUDA's
+ * forward computes amp_batchnorm_spread in fp32 (gain_of in norm.cu). */
 #pragma once
 
 #include <math.h>
@@ -17,7 +17,7 @@ AMP_ANYWHERE double amp_batchnorm_spread(const amp_batchnorm_rule *rule, double 
 
 typedef struct amp_moments { double mean, squares; } amp_moments; /* squares: Σ(x - mean)² */
 
-/* From Σu and Σu² of u = x - origin, over `count` numbers. */
+/* Computes the moments from Σu and Σu² of u = x - origin, over `count` numbers. */
 AMP_ANYWHERE amp_moments amp_moments_of(double sum, double squares, double origin, double count)
 {
     double around_mean = squares - sum * sum / count;
@@ -28,11 +28,11 @@ AMP_ANYWHERE amp_moments amp_moments_of(double sum, double squares, double origi
 
 /* ---- images of several ranks (amp_batchnorm.ranks) ----
  *
- * Sums of x and x² would lose the variance if the mean is far larger. So each rank writes its mean (as two
- * fp32 numbers that add up to it) and its Σ(x - mean)² to its own place among zeros: the sum over the ranks
- * then contains the numbers of all. */
+ * Sums of x and x² would lose the variance by cancellation if the mean is far larger. So each rank writes its
+ * mean (as two fp32 numbers that add up to the mean) and its Σ(x - mean)² to its own place in an array that
+ * is otherwise zero. The sum of these arrays over the ranks contains the numbers of all ranks. */
 
-/* The ranks share (ranks, 3, channels) floats. */
+/* The array has the shape (ranks, 3, channels). */
 enum { AMP_MOMENTS_SHARED = 3 };
 
 AMP_ANYWHERE void amp_moments_put(float *all, int rank, size_t channels, size_t channel, amp_moments m)
@@ -48,7 +48,7 @@ AMP_ANYWHERE double amp_moments_mean(const float *of_rank, size_t channels)
     return (double)of_rank[0] + (double)of_rank[channels];
 }
 
-/* Each rank has `rows` numbers per channel. */
+/* The moments over all ranks' numbers; each rank has `rows` numbers per channel. */
 AMP_ANYWHERE amp_moments amp_moments_join(const float *all, int ranks, size_t channels, size_t channel,
                                           double rows)
 {
@@ -65,7 +65,8 @@ AMP_ANYWHERE amp_moments amp_moments_join(const float *all, int ranks, size_t ch
 
 /* ---- one channel ---- */
 
-/* variance = Σ(x - mean)²/N, or /(N-1). Updates the rolling statistics too. */
+/* Sets norm->mean and norm->variance, which is Σ(x - mean)²/N, or by the rule Σ(x - mean)²/(N-1). Updates the
+ * rolling statistics too. */
 AMP_ANYWHERE void amp_batchnorm_keep(const amp_batchnorm *norm, size_t c, amp_moments m, double count)
 {
     float mean = (float)m.mean, unbiased = count > 1 ? (float)(m.squares / (count - 1)) : 0;
@@ -76,15 +77,17 @@ AMP_ANYWHERE void amp_batchnorm_keep(const amp_batchnorm *norm, size_t c, amp_mo
     norm->rolling_variance[c] = kept * norm->rolling_variance[c] + moved * unbiased;
 }
 
-/* sum: Σd, product: Σd(x - mean), of this rank's images. */
+/* sum: Σd. product: Σd(x - mean). Both are over this rank's images. */
 AMP_ANYWHERE void amp_batchnorm_add_gradients(const amp_batchnorm *norm, size_t c, double sum, double product)
 {
     norm->dbias[c] += (float)sum;
     norm->dscale[c] += (float)(product / amp_batchnorm_spread(&norm->rule, (double)norm->variance[c]));
 }
 
-/* dx of backend.h as one linear function a·d + b·(x-mean) + c, from the sums over the images of all ranks:
- *   a = inv·scale,  b = -inv³·scale·Σd(x-mean)/N,  c = -inv·scale·Σd/N; the rule may change inv in a. */
+/* batchnorm_backward's dx (backend.h) as one linear function a·d + b·(x-mean) + c, where the sums are over
+ * the images of all ranks:
+ *   a = inv·scale,  b = -inv³·scale·Σd(x-mean)/N,  c = -inv·scale·Σd/N.
+ * With direct_outside_root, inv in a is another one. */
 typedef struct amp_batchnorm_line { float a, b, c; } amp_batchnorm_line;
 
 AMP_ANYWHERE amp_batchnorm_line amp_batchnorm_line_of(const amp_batchnorm *norm, size_t channel, double sum,

@@ -1,13 +1,14 @@
-/* The argument checks of operations, the same for every backend: reject tensors that break backend.h's rules,
- * or whose shapes do not match. Each error is one line. Windows of max pooling and anchors of yolo are
- * limited by amp_host_why_own (host/darknet/native.c), and yolo's masks are checked with the .cfg. */
+/* The argument checks of operations, the same for every backend. They reject tensors that break backend.h's
+ * rules, or whose shapes do not match. Each error is one line. Max pooling's windows and yolo's anchors are
+ * not checked here, because amp_host_why_own (host/darknet/native.c) limits them, nor are yolo's masks, which
+ * are checked with the .cfg. */
 #pragma once
 
 #include <limits.h>
 
 #include "backend.h"
 
-/* Fails: the shapes or dtypes of two tensors do not fit together in this operation. */
+/* Returns an error that says that the shapes or dtypes of two tensors do not match in this operation. */
 static inline amp_status amp_refuse_pair(amp_status status, const char *operation, const amp_tensor *a,
                                          const amp_tensor *b, amp_error *error)
 {
@@ -17,8 +18,8 @@ static inline amp_status amp_refuse_pair(amp_status status, const char *operatio
                     amp_dtype_name(b->dtype));
 }
 
-/* Checks two tensors of one operation: NHWC, of one dtype, of equally many images, and with
- * same_shape of one shape. */
+/* Checks that two tensors of one operation are NHWC, and have the same dtype, the same number of images, and,
+ * if same_shape, the same shape. */
 static inline amp_status amp_check_pair(const char *operation, const amp_tensor *a, const amp_tensor *b,
                                         int same_shape, amp_error *error)
 {
@@ -29,7 +30,7 @@ static inline amp_status amp_check_pair(const char *operation, const amp_tensor 
     return amp_refuse_pair(AMP_BACKEND_FAILED, operation, a, b, error);
 }
 
-/* The same, where b must have this shape. */
+/* Like amp_check_pair, but b must have the shape `wanted`. */
 static inline amp_status amp_check_shape(const char *operation, const amp_tensor *a, const amp_tensor *b,
                                          amp_shape wanted, amp_error *error)
 {
@@ -55,7 +56,7 @@ static inline void amp_conv_text(const amp_conv_desc *d, const char *pass, char 
              d->pad, amp_conv_dilation(d), d->groups, amp_dtype_name(d->dtype));
 }
 
-/* Computes in 64 bits, since these numbers come from a .cfg. */
+/* Computes in 64 bits, because these numbers come from a .cfg and may be large. */
 static inline amp_status amp_check_conv(const amp_conv_desc *d, const char *pass, amp_error *error)
 {
     const char *why = NULL;
@@ -112,7 +113,7 @@ static inline amp_status amp_check_channels(const amp_tensor *src, int src_first
     return AMP_OK;
 }
 
-/* What each number of the second factor multiplies. */
+/* What each number of the second factor s multiplies: an element, an image's channel, or a pixel. */
 typedef enum amp_factor_of {
     AMP_FACTOR_OF_ELEMENT, AMP_FACTOR_OF_CHANNEL, AMP_FACTOR_OF_PIXEL
 } amp_factor_of;
@@ -128,7 +129,7 @@ static inline amp_status amp_check_multiply(const amp_tensor *x, const amp_tenso
     return amp_refuse_pair(AMP_BACKEND_FAILED, "product", x, s, error);
 }
 
-/* x and from, or dy and dfrom. *out: the pixels that correspond. */
+/* Checks x and from, or dy and dfrom. *out: which pixels correspond. */
 static inline amp_status amp_check_shortcut(const amp_tensor *x, const amp_tensor *from,
                                             amp_shortcut_grid *out, amp_error *error)
 {
@@ -140,8 +141,8 @@ static inline amp_status amp_check_shortcut(const amp_tensor *x, const amp_tenso
                     x->shape.h, x->shape.w, from->shape.h, from->shape.w);
 }
 
-/* The number of elements from a factor's first to its last, including gaps between rows; rows and columns are
- * those of the stored array. 0: more than an int can count. */
+/* The number of elements from the first to the last of a factor, including the gaps between its rows. rows
+ * and columns are those of the stored array. Returns 0 if an int cannot count the elements. */
 static inline size_t amp_factor_extent(const amp_factor *f, int rows, int columns)
 {
     size_t extent = (size_t)(rows - 1) * (size_t)f->ld + (size_t)columns;

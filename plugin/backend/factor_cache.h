@@ -1,6 +1,6 @@
-/* A cache of factors rounded to their dtype, each used by several matrix products (amp_factor.version);
- * shared by all backends. It is a list, with one entry per array of weights: few enough for a list. The
- * copies are in memory from the backend's allocate. */
+/* A cache of rounded copies of factors that several matrix products use (amp_factor.version); shared by all
+ * backends. It is a list, because it has only one entry per array of weights. The copies are in memory from
+ * the backend's allocate. */
 #pragma once
 
 #include "backend.h"
@@ -9,14 +9,14 @@ typedef struct amp_factor_copy {
     struct amp_factor_copy *next;
     const float *from;
     size_t count;          /* elements, in memory order */
-    amp_dtype dtype;       /* the dtype they were rounded to */
+    amp_dtype dtype;       /* the dtype that the elements were rounded to */
     size_t bytes;          /* of the copy, whose elements may be stored in a wider dtype */
-    unsigned long version; /* of the elements in the copy; 0: none yet */
+    unsigned long version; /* of the elements in the copy; 0: the copy is not filled yet */
     void *copy;
 } amp_factor_copy;
 
-/* *out: the entry for a copy of these elements, of size `bytes`; created with version 0 if there is none. The
- * caller fills the copy and sets its version. */
+/* *out: the entry for these elements, whose copy has `bytes` bytes; created with version 0 if there is none.
+ * The caller fills the copy and sets its version. */
 static inline amp_status amp_factor_copy_find(amp_factor_copy **list, amp_backend *backend,
                                               const float *from, size_t count, amp_dtype dtype, size_t bytes,
                                               amp_factor_copy **out, amp_error *error)

@@ -1,5 +1,5 @@
-/* The operations of backend.h by name, with which a backend declares its functions and fills its table
- * without repeating a signature. Each operation is a function amp_<backend>_<operation>: amp_cpu_cast,
+/* Lists the operations of backend.h by name, so that a backend can declare its functions and fill its table
+ * without repeating their signatures. Each operation is a function amp_<backend>_<operation>: amp_cpu_cast,
  * amp_cuda_cast. */
 #pragma once
 

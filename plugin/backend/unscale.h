@@ -1,5 +1,5 @@
-/* The factor for a step's gradients: 1/scale, and clip_norm's factor if the norm requires it. Shared by all
- * backends: CUDA's decides on the device. */
+/* The factor by which a step's gradients are multiplied: 1/(loss scale), times clip_norm's factor if the norm
+ * is above clip_norm. Shared by all backends; the CUDA backend computes this on the device. */
 #pragma once
 
 #include <float.h>
@@ -12,8 +12,8 @@ typedef struct amp_unscale {
     double gradient_norm; /* see amp_step_outcome */
 } amp_unscale;
 
-/* sum_squares: Σ grad². Every operation here is exactly rounded, so that all machines agree. A factor below
- * float's normal range would be flushed to 0 in a host built with -Ofast; applied in two steps it is not. */
+/* sum_squares: Σ grad². Every operation here is correctly rounded, so that all machines agree. A factor below
+ * float's normal range would be flushed to 0 in a host built with -Ofast, so it is split into two factors. */
 AMP_ANYWHERE amp_unscale amp_unscale_of(double sum_squares, const amp_update_args *args)
 {
     const double small = 0x1p-100;

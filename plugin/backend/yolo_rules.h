@@ -1,19 +1,19 @@
 /* The rules of Darknet's yolo layer for one box, in fp32, for all backends: from yolo_layer.c and box.c of
- * pjreddie and of AlexeyAB. amp_yolo_desc says which, and has AlexeyAB's additional keys.
+ * pjreddie and of AlexeyAB. amp_yolo_desc says which of the two, and has AlexeyAB's additional keys.
  *
  * A box is number k of the n boxes in the cell at column i of row j of a w × h grid. Its numbers are
- * adjacent: x, y, w, h, objectness, classes. "Squashed" numbers are those of Darknet's output: most have
- * gone through the logistic. A label begins with five floats: the box's center, width and height, relative
- * to the image, and the class. A box is a label's own if its cell contains the label's center and its
- * anchor is, among all anchors, the most similar to the label, or similar beyond iou_thresh. Where stock
- * would write outside its arrays (a center outside the image, a class that the layer does not have), the
- * label gets no box, and the class is ignored; with AlexeyAB's rules a label without a valid class is
- * ignored.
+ * adjacent: x, y, w, h, objectness, classes. "Squashed" numbers are those of Darknet's output: most have gone
+ * through the logistic. A label begins with five floats: the box's center, width and height, relative to the
+ * image, and the class. A box is a label's own if the box's cell contains the label's center, and the box's
+ * anchor is the most similar to the label among all anchors, or its similarity is above iou_thresh. Stock
+ * would write outside its arrays if a label's center is outside the image, or if its class is not one of the
+ * layer's. Here a label with such a center gets no box, and such a class is ignored; with AlexeyAB's rules a
+ * label without a valid class is ignored.
  *
- * Two labels of one box: pjreddie's second label overwrites the box's numbers and objectness, AlexeyAB's
- * adds to the numbers. The first label sets all classes; so does a later one if the delta of one class is
- * 0: of class 0 in pjreddie's, of the label's class in AlexeyAB's. Otherwise a later label sets only its
- * own class. */
+ * A box may be the own box of two labels. With pjreddie's rules the second label overwrites the deltas of x,
+ * y, w, h and objectness; with AlexeyAB's it adds to those of x, y, w and h. The first label sets the deltas
+ * of all classes. A later label does so only if the delta of one class is 0: of class 0 with pjreddie's
+ * rules, of the label's class with AlexeyAB's. Otherwise it sets only that of its own class. */
 #pragma once
 
 #include <float.h>
@@ -26,7 +26,7 @@ enum { AMP_YOLO_BOX = 5 }; /* numbers of a box before its classes */
 typedef struct amp_yolo_box { float x, y, w, h; } amp_yolo_box;
 typedef struct amp_yolo_place { int i, j, k, w, h; } amp_yolo_place;
 
-/* A label's own boxes: those of the cell (row·w + column; -1: none) whose bits are set, bit k for box k. */
+/* A label's own boxes. cell: their cell, row·w + column; -1: no cell. boxes: bit k is set for box k. */
 typedef struct amp_yolo_own { int cell; unsigned boxes; } amp_yolo_own;
 
 /* The labels of one image: `count` of them, `size` floats each. */
@@ -36,9 +36,9 @@ typedef struct amp_yolo_labels {
     int count, size;
 } amp_yolo_labels;
 
-/* A box's delta while labels are applied one after the other. since: the label that last set all classes;
- * FROM_IOU: this was the label that the box overlaps beyond truth_thresh; NO_LABEL: no label has set them,
- * and their deltas are 0. */
+/* A box's delta while labels are applied one after the other. since: the index of the label that last set all
+ * classes; FROM_IOU: that was label `overlapping`, whose IoU with the box is above truth_thresh; NO_LABEL: no
+ * label has set the classes, and their deltas are 0. */
 typedef struct amp_yolo_target {
     float delta[AMP_YOLO_BOX];
     float iou;   /* the largest IoU with a label, whose index is `overlapping` */
@@ -55,9 +55,9 @@ AMP_ANYWHERE float amp_yolo_squash(const amp_yolo_desc *d, float x, int entry)
     return entry < 2 ? d->scale_x_y * p - .5f * (d->scale_x_y - 1) : p;
 }
 
-/* The slope of the logistic at x. A delta belongs to a squashed number. Where stock's yolo layer squashes,
- * stock uses the delta for x as it is. Where its convolution does (before_logistic), stock multiplies it by
- * this slope, but not by scale_x_y. */
+/* The slope of the logistic at x. Deltas are computed for squashed numbers. If stock's yolo layer squashes x,
+ * stock uses that delta for x unchanged. If the convolution before squashes x (before_logistic), stock
+ * multiplies the delta by this slope, but not by scale_x_y. */
 AMP_ANYWHERE float amp_yolo_slope(float x)
 {
     return amp_activate(x, AMP_LOGISTIC) * amp_activate(-x, AMP_LOGISTIC);
@@ -86,9 +86,10 @@ AMP_ANYWHERE float amp_yolo_iou(amp_yolo_box a, amp_yolo_box b)
     return shared == 0 ? 0 : shared / (a.w * a.h + b.w * b.h - shared);
 }
 
-/* A box and a label along one axis: their lengths; the length they share (below 0: the gap between them) and
- * the length that holds both, each with its derivatives by the box's low end and high end; and the distance
- * from the box's center to the label's. */
+/* A box and a label along one axis. box, label: their lengths. shared: the length of their overlap; if
+ * negative, the gap between them. whole: the length of the smallest interval that contains both. *_low,
+ * *_high: the derivatives with respect to the box's low end and high end. way: from the box's center to the
+ * label's. */
 typedef struct amp_yolo_axis {
     float box, label, shared, shared_low, shared_high, whole, whole_low, whole_high, way;
     int empty; /* both ends of the box are the same float */
@@ -105,7 +106,8 @@ AMP_ANYWHERE amp_yolo_axis amp_yolo_axis_of(float at, float size, float label_at
     return axis;
 }
 
-#define AMP_YOLO_4_PI_SQUARED .405284735f /* times the square of the angle: how different the shapes are */
+#define AMP_YOLO_4_PI_SQUARED .405284735f /* 4/π²; times the squared angle, it measures how different the
+                                             shapes are */
 
 /* For ciou: an angle, which is 0 if the box has the label's shape. */
 AMP_ANYWHERE float amp_yolo_other_shape(amp_yolo_box box, amp_yolo_box label)
@@ -127,10 +129,10 @@ AMP_ANYWHERE float amp_yolo_likeness(amp_yolo_kind kind, amp_yolo_box a, amp_yol
     return iou - (way / diagonal + shape / (1 - iou + shape + 1e-6f) * shape);
 }
 
-/* AlexeyAB's gradient of the similarity by a box's center and size along one axis. It is not the true
- * gradient: sizes count twice, if the boxes do not overlap only the penalty counts, ciou's weight is taken as
- * constant, and the derivative of its shape term lacks a divisor. shape: ciou's addition to the size's
- * gradient. */
+/* AlexeyAB's gradient of the similarity with respect to a box's center (*middle) and size along one axis. It
+ * is not the true gradient. Sizes count twice. If the boxes do not overlap, only the penalty counts. ciou's
+ * weight is treated as a constant, and the derivative of ciou's shape term lacks a divisor. shape: what ciou
+ * adds to the gradient of the size. */
 AMP_ANYWHERE void amp_yolo_pull(amp_yolo_kind kind, const amp_yolo_axis *axis, const amp_yolo_axis *other,
                                 float shape, float *middle, float *size)
 {
@@ -162,7 +164,7 @@ AMP_ANYWHERE void amp_yolo_pull(amp_yolo_kind kind, const amp_yolo_axis *axis, c
     *size = (apart ? 0 : *size) + to_size;
 }
 
-/* That gradient by x, y, w and h. A side of length 0 counts as 1. */
+/* AlexeyAB's gradient with respect to x, y, w and h. A side of length 0 counts as 1. */
 AMP_ANYWHERE void amp_yolo_gradient(amp_yolo_kind kind, amp_yolo_box box, amp_yolo_box label, float *gradient)
 {
     if (box.w == 0) box.w = 1;
@@ -219,7 +221,8 @@ AMP_ANYWHERE int amp_yolo_owns(amp_yolo_labels l, int i, amp_yolo_place p)
     return l.own[i].cell == p.j * p.w + p.i && (l.own[i].boxes >> p.k & 1);
 }
 
-/* Truncated, as in C; -1 outside the grid. */
+/* The row or column of a cell, from a position measured in cells, which is truncated; -1: outside the
+ * grid. */
 AMP_ANYWHERE int amp_yolo_cell(float at, int cells) { return at > -1 && at < (float)cells ? (int)at : -1; }
 
 AMP_ANYWHERE amp_yolo_box amp_yolo_anchor(const amp_yolo_desc *d, int anchor)
@@ -229,7 +232,7 @@ AMP_ANYWHERE amp_yolo_box amp_yolo_anchor(const amp_yolo_desc *d, int anchor)
     return box;
 }
 
-/* If several boxes of a cell have the same anchor, only the first counts. */
+/* Finds the label's own boxes. If several boxes of a cell have the same anchor, only the first counts. */
 AMP_ANYWHERE amp_yolo_own amp_yolo_own_boxes(const amp_yolo_desc *d, int w, int h, const float *label)
 {
     amp_yolo_box shape = { 0, 0, label[2], label[3] };
@@ -292,9 +295,9 @@ AMP_ANYWHERE amp_yolo_search amp_yolo_look_at_labels(const amp_yolo_desc *d, amp
     return s;
 }
 
-/* A box that overlaps a label enough need not learn "nothing here". AlexeyAB's rules also require it to be
- * sure of some class: returns whether the caller must check that one of its squashed class numbers is above
- * AMP_YOLO_SURE. */
+/* A box that overlaps a label enough need not learn "nothing here". AlexeyAB's rules also require the box to
+ * be sure of some class. Returns whether the caller must check that one of the box's squashed class numbers
+ * is above AMP_YOLO_SURE. */
 AMP_ANYWHERE int amp_yolo_asks_classes(const amp_yolo_desc *d, float best)
 {
     return d->rules == AMP_YOLO_ALEXEYAB && best > d->ignore_thresh;
@@ -320,7 +323,8 @@ AMP_ANYWHERE void amp_yolo_begin(amp_yolo_target *t, const amp_yolo_desc *d, con
     t->overlapping = overlapping;
 }
 
-/* The deltas of x, y, w and h for one label; they are added to the box's deltas or overwrite them. */
+/* The deltas of x, y, w and h for one label; the caller adds them to the box's deltas, or overwrites
+ * these. */
 AMP_ANYWHERE void amp_yolo_box_delta(const amp_yolo_desc *d, amp_yolo_place p, const float *squashed,
                                      amp_yolo_box predicted, amp_yolo_box b, float weight, float *delta)
 {
@@ -366,8 +370,8 @@ AMP_ANYWHERE int amp_yolo_deciding_class(const amp_yolo_desc *d, const float *la
     return d->rules == AMP_YOLO_PJREDDIE ? 0 : amp_yolo_class(d, label);
 }
 
-/* Applies a label after the first l.count ones. which: its index, or FROM_IOU. deciding: the squashed number
- * of the deciding class. */
+/* Applies a label after the first l.count labels. which: the label's index, or FROM_IOU. deciding: the
+ * squashed number of the deciding class. */
 AMP_ANYWHERE void amp_yolo_apply(amp_yolo_target *t, const amp_yolo_desc *d, amp_yolo_labels l,
                                  amp_yolo_place place, const float *squashed, amp_yolo_box predicted,
                                  float deciding, int which)
@@ -389,8 +393,8 @@ AMP_ANYWHERE void amp_yolo_apply(amp_yolo_target *t, const amp_yolo_desc *d, amp
     }
 }
 
-/* Call after all labels, if iou_thresh makes boxes learn several. positive: the number of classes with a
- * delta above 0. */
+/* Divides the deltas of x, y, w and h by `positive`, the number of classes with a delta above 0, if
+ * iou_thresh lets a box learn several labels. Call it after all labels. */
 AMP_ANYWHERE void amp_yolo_average(amp_yolo_target *t, const amp_yolo_desc *d, int positive)
 {
     if (!(d->iou_thresh < 1) || t->delta[4] == 0 || positive < 2) return;
@@ -399,8 +403,8 @@ AMP_ANYWHERE void amp_yolo_average(amp_yolo_target *t, const amp_yolo_desc *d, i
 
 /* ---- sums ---- */
 
-/* Adds a box and one of its labels to the sums; p: the squashed number of the label's class, 0 if it has
- * none. */
+/* Adds a box and one of its labels to the sums. p: the squashed number of the label's class, or 0 if the
+ * label has no class. */
 AMP_ANYWHERE void amp_yolo_count(amp_yolo_result *sums, const amp_yolo_desc *d, amp_yolo_box predicted,
                                  const float *label, float object, float p)
 {

@@ -11,8 +11,8 @@ typedef struct team {
     pthread_cond_t all_here;
     int size, here, aborted;
     int holders;           /* reference count: the ranks, and amp_comm_threads while it creates them */
-    unsigned long round;   /* number of the current wait for all ranks */
-    void **arrays;         /* one per rank, in the current call */
+    unsigned long round;   /* how many times all ranks have waited for each other */
+    void **arrays;         /* each rank's array in the current call */
 } team;
 
 typedef struct member {
@@ -49,7 +49,7 @@ static amp_status publish(amp_comm *comm, void *array, int limits, amp_error *er
     return wait_for_all(comm, limits, error);
 }
 
-/* After this, no rank uses another's array any more. */
+/* After this, no rank accesses another rank's array any more. */
 static amp_status end_use(amp_comm *comm, amp_error *error)
 {
     return wait_for_all(comm, amp_comm_limits(comm), error);

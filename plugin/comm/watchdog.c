@@ -10,13 +10,13 @@ enum { PARTS = 8, SECONDS = 300 };
 
 typedef struct watch {
     int under_way, limits;
-    int parts; /* wake-ups since it began */
+    int parts; /* wake-ups since the call began */
     char phase[AMP_PHASE];
 } watch;
 
 struct amp_watchdog {
     pthread_t thread;
-    pthread_mutex_t lock; /* guards all that follows */
+    pthread_mutex_t lock; /* guards all fields below */
     pthread_cond_t ends;
     int stopping;
     double part; /* seconds between wake-ups */
@@ -58,7 +58,7 @@ static struct timespec in_seconds(double seconds)
     return t;
 }
 
-/* The lock must be held. */
+/* Counts a wake-up for each call under way. Returns a call that is late, or NULL. The lock must be held. */
 static const watch *find_late(amp_watchdog *dog)
 {
     const watch *late = NULL;

@@ -23,7 +23,7 @@ static inline void amp_wire_unpack(float *values, const void *packed, size_t cou
     for (size_t i = 0; wire == AMP_FP16 && i < count; i++) values[i] = amp_fp16_to_float(halves[i]);
 }
 
-/* values += packed, in fp32 */
+/* values += packed, in fp32. */
 static inline void amp_wire_add(float *values, const void *packed, size_t count, amp_dtype wire)
 {
     const float *floats = packed;

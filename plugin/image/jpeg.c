@@ -1,5 +1,5 @@
-/* Decodes JPEGs: see jpeg.h. It uses the accurate integer transform and the library's default upsampling,
- * whose vector code gives the same bits as its C code: pixels do not depend on the processor. */
+/* Decodes JPEGs: see jpeg.h. Uses the accurate integer transform and the library's default upsampling. The
+ * vector code of both gives the same bits as their C code, so that pixels do not depend on the processor. */
 #include "jpeg.h"
 
 #include <stddef.h>

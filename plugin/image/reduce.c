@@ -7,9 +7,10 @@
 
 enum { MOST_REDUCTION = 8 };
 
-/* The most pixels over which the photo's width and height are spread. With jitter of 0 or more it is fitted
- * as in pjreddie's load_data_detection: if its shape (width over height) is below 1 it fills the input's
- * height, else its width. */
+/* *across and *down: the most pixels of the network's input over which the photo's width and height are
+ * spread. With a jitter of 0 or more, the photo is fitted as in pjreddie's load_data_detection: if the
+ * photo's shape (width over height) is below 1, the photo fills the input's height, otherwise the input's
+ * width. */
 static void spread(const amp_photo_use *use, int w, int h, double *across, double *down)
 {
     double change = (1 + use->jitter) / (1 - use->jitter), shape = (double)w / h;
@@ -40,8 +41,8 @@ static int average(unsigned char *pixels, int w, int h, int c, int reduction)
 {
     unsigned char *averages = pixels;
     size_t channels = (size_t)c, length = (size_t)w * channels;
-    uint16_t *sums = malloc(length * sizeof *sums); /* one sum per column and channel of a row of blocks, each
-                                                       at most 8 * 255 */
+    uint16_t *sums = malloc(length * sizeof *sums); /* for a row of blocks: one sum per column and channel,
+                                                       each at most 8 * 255 */
     if (!sums) return 0;
     for (int top = 0; top < h; top += reduction) {
         int rows = least_of(reduction, h - top);

@@ -1,11 +1,11 @@
-/* Reduces photos: chooses the largest reduction that loses nothing the network could see, and averages
+/* Reduces photos: chooses the largest reduction that loses nothing that the network could see, and averages
  * pixels. */
 #pragma once
 
 #include <stddef.h>
 
-/* A decoded image: (h,w,c) bytes. It shows a photo of photo_w x photo_h pixels: each of its pixels is the
- * average of a block of reduction x reduction of the photo's pixels, or of a smaller block at the right and
+/* A decoded image, (h,w,c) bytes, made from a photo of photo_w x photo_h pixels. Each pixel of the image is
+ * the average of a block of reduction x reduction pixels of the photo, or of a smaller block at the right and
  * lower edges. */
 typedef struct amp_pixels {
     unsigned char *bytes;
@@ -18,15 +18,15 @@ static inline size_t amp_pixels_size(const amp_pixels *p)
     return (size_t)p->w * (size_t)p->h * (size_t)p->c;
 }
 
-/* The size at which a training's loader shows photos to the network. */
+/* The size at which the loader shows photos to the network in training. */
 typedef struct amp_photo_use {
     double w, h;   /* the most pixels over which a whole photo's width and height are spread */
-    double jitter; /* a photo's sides are changed by at most this part, then it is fitted into w x h; -1: it
-                      is stretched to w x h */
+    double jitter; /* each side of a photo is changed by at most this fraction, then the photo is fitted into
+                      w x h; -1: the photo is stretched to w x h */
 } amp_photo_use;
 
-/* Returns the largest reduction, 1, 2, 4 or 8, after which each side of a photo of w x h pixels still has
- * `scale` times as many pixels as it is spread over. scale 0: 1. */
+/* Returns the largest reduction, 1, 2, 4 or 8, after which each side of a photo of w x h pixels still has at
+ * least `scale` times as many pixels as it is spread over. Returns 1 if scale is 0. */
 int amp_reduction(const amp_photo_use *use, double scale, int w, int h);
 
 /* The length of a side of `length` pixels after the reduction. */
@@ -35,6 +35,6 @@ static inline int amp_reduced_length(int length, int reduction)
     return length / reduction + (length % reduction > 0);
 }
 
-/* Replaces p->bytes by rounded averages and sets w, h and reduction. Before the call bytes (from malloc), c,
- * photo_w and photo_h are those of the whole photo. Returns 0 if there is no memory. */
+/* Replaces p->bytes by rounded averages and sets w, h and reduction. Before the call, bytes (from malloc), c,
+ * photo_w and photo_h must be those of the whole photo. Returns 0 if there is no memory. */
 int amp_pixels_reduce(amp_pixels *p, int reduction);

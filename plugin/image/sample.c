@@ -1,5 +1,6 @@
-/* Samples images bilinearly: see sample.h. A row of samples is made in two steps: the bytes of the pixels
- * that it needs are gathered, channel by channel; then loops over the row weight them. */
+/* Samples images bilinearly: see sample.h. A row of samples is made in two steps. First the bytes of the
+ * pixels that the row needs are gathered, channel by channel; then loops over the row compute their weighted
+ * sums. */
 #include "sample.h"
 
 #include <math.h>
@@ -21,8 +22,8 @@ void amp_samples_free(amp_samples *samples) { free(samples->first); }
 
 static int clamp(int i, int length) { return i < 0 ? 0 : i >= length ? length - 1 : i; }
 
-/* Places sample i x pixels after pixel `begin`. Instead of a pixel outside the axis the nearest one on it is
- * used. Returns the pixel to the left of the sample, counted from `begin`. */
+/* Places sample i at begin + x. A pixel outside the axis is replaced by the nearest one on the axis. Returns
+ * the index, counted from `begin`, of the pixel to the left of the sample. */
 static int set_sample(amp_samples *samples, int i, float x, int begin, int length)
 {
     int left = (int)x;
@@ -35,7 +36,8 @@ static int set_sample(amp_samples *samples, int i, float x, int begin, int lengt
 
 void amp_samples_place(amp_samples *samples, int first, int placed, int length)
 {
-    /* Darknet's source says x / placed * length; with -Ofast gcc computes this, which rounds differently. */
+    /* Darknet's source says x / placed * length, but with -Ofast gcc compiles that to a product of x and this
+     * scale, which rounds differently. */
     float scale = (float)length * (1 / (float)placed);
     for (int i = 0; i < samples->count; i++) {
         int left = set_sample(samples, i, (float)(first + i) * scale, 0, length);
@@ -52,8 +54,9 @@ void amp_samples_crop(amp_samples *samples, int begin, int cropped, int length)
     set_sample(samples, last, (float)(cropped - 1), begin, length);
 }
 
-/* Pixel j of the reduced axis is in the middle of the `reduction` pixels of the photo from reduction·j on.
- * The sum of a sample's weights stays the same; it is below 1 if a pixel does not count. */
+/* Pixel j of the reduced axis is in the middle of `reduction` pixels of the photo, the first of which is
+ * pixel reduction·j. The sum of a sample's weights stays the same; it is below 1 if a pixel does not
+ * count. */
 void amp_samples_reduce(amp_samples *samples, int reduction, int length)
 {
     for (int i = 0; reduction > 1 && i < samples->count; i++) {
@@ -96,7 +99,7 @@ static inline void gather_channels(const unsigned char *row, const amp_samples *
 
 static void gather(const unsigned char *row, const amp_samples *columns, int c, unsigned char *gathered)
 {
-    if (c == 3) gather_channels(row, columns, 3, gathered); /* the compiler unrolls it */
+    if (c == 3) gather_channels(row, columns, 3, gathered); /* a constant: the compiler unrolls */
     else gather_channels(row, columns, c, gathered);
 }
 
@@ -127,9 +130,9 @@ void amp_distort_image(float *planes, size_t count, float hue, float saturation,
 
 /* ---- the loops ---- */
 
-/* Each is written once, without branches, so that the compiler can vectorise it, and compiled for several
- * instruction sets. Contraction of a·b+c into one fused operation is off, so that all of them round in the
- * same way. */
+/* Each loop is written once, without branches, so that the compiler can vectorise it, and compiled for
+ * several instruction sets. Contraction of a·b+c into one fused operation is off, so that all compiled
+ * versions round in the same way. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
@@ -158,9 +161,9 @@ INLINE float most(float a, float b) { return a > b ? a : b; }
 INLINE float to_unit(float x) { return least(most(x, 0), 1); }
 INLINE float size(float x) { return most(x, -x); }
 
-/* One channel of a colour with saturation s and value v. It is v minus a part of v·s, which depends on the
- * hue: nothing within a sextant of the channel's own hue, all of v·s within a sextant of the opposite hue,
- * and linear in between. */
+/* One channel of a colour with saturation s and value v. It is v minus a part of v·s. The part, clamped to
+ * 0 … 1, depends on the hue: it is 0 within a sextant of the channel's own hue, 1 within a sextant of the
+ * opposite hue, and linear in between. */
 INLINE float channel(float v, float s, float part) { return to_unit(v * (1 - s * to_unit(part))); }
 
 INLINE void distort(float *restrict red, float *restrict green, float *restrict blue, size_t count, float hue,
@@ -188,7 +191,7 @@ INLINE void distort(float *restrict red, float *restrict green, float *restrict 
     }
 }
 
-/* A table of the loops for one instruction set. */
+/* Defines the loops for one instruction set, and the table of them. */
 #define ROWS(isa, target) \
     target static void sample_##isa(const unsigned char *near, const unsigned char *far, \
                                     const float *first_weight, const float *second_weight, \

@@ -6,8 +6,8 @@
 #include "reduce.h"
 
 /* The places of samples on one axis: sample i is first_weight[i]·pixel[first[i]] +
- * second_weight[i]·pixel[second[i]]. A pixel that does not count has weight 0, and an index within the
- * image. */
+ * second_weight[i]·pixel[second[i]]. A pixel that does not count has weight 0, but its index is within the
+ * image too. */
 typedef struct amp_samples {
     int count;
     int *first, *second;
@@ -18,14 +18,14 @@ typedef struct amp_samples {
 int amp_samples_allocate(amp_samples *samples, int count);
 void amp_samples_free(amp_samples *samples);
 
-/* pjreddie's place_image: the samples first to first + samples->count - 1 of `placed` samples that cover an
- * axis of `length` pixels. */
+/* As pjreddie's place_image: of `placed` samples that cover an axis of `length` pixels, sets the samples from
+ * number `first` on, samples->count of them. */
 void amp_samples_place(amp_samples *samples, int first, int placed, int length);
 
-/* AlexeyAB's crop_image and resize_image: all samples of a crop of `cropped` pixels that begins at pixel
- * `begin` of an axis of `length` pixels. Outside the axis its nearest pixel is repeated. The last sample is
- * the crop's last pixel; resize_image instead makes the last row black if rounding puts it after the last
- * pixel. */
+/* As AlexeyAB's crop_image and resize_image: sets all samples of a crop of `cropped` pixels that begins at
+ * pixel `begin` of an axis of `length` pixels. A pixel outside the axis is replaced by the nearest one on the
+ * axis. The last sample is exactly the crop's last pixel; in resize_image the last row is black if rounding
+ * puts it after the last pixel. */
 void amp_samples_crop(amp_samples *samples, int begin, int cropped, int length);
 
 /* Moves samples on an axis of a photo to the same places on that axis of the reduced photo, which has
@@ -37,23 +37,23 @@ void amp_samples_reduce(amp_samples *samples, int reduction, int length);
 int amp_sample_image(const amp_pixels *image, const amp_samples *columns, const amp_samples *rows,
                      float *planes, size_t plane, size_t stride);
 
-/* Darknet's distort_image, in place: `count` pixels in three planes of `count` floats, to 1e-6 of the
- * exact numbers. Turns the hue by `hue` (from -1 to 1; 1: once around), multiplies saturation and value,
- * and clamps the results to 0 … 1. Darknet makes a pixel magenta if its hue rounds to a whole turn; here
- * it is red. */
+/* As Darknet's distort_image, in place, on `count` pixels in three planes of `count` floats; the results are
+ * within 1e-6 of the exact numbers. Turns the hue by `hue` (from -1 to 1; 1 is a full turn), multiplies
+ * saturation and value, and clamps the results to 0 … 1. If a pixel's hue rounds to a full turn, Darknet
+ * makes the pixel magenta; here it is red. */
 void amp_distort_image(float *planes, size_t count, float hue, float saturation, float exposure);
 
 /* The loops over one row of pixels, for one instruction set. */
 typedef struct amp_pixel_rows {
     const char *name; /* "base", "avx2", "avx512" */
-    /* One channel of one row of samples. near and far: bytes from the row of pixels above the samples and
-     * from the one below it, (2,count): first the left pixel of each sample, then the right one. y[i] = the
-     * weighted sum of the four, divided by 255. */
+    /* Makes one channel of one row of samples. near: bytes of the row of pixels above the samples; far: of
+     * the row below. Both are (2,count): the left pixels of all samples, then the right ones. y[i] = the
+     * weighted sum of a sample's four pixels, divided by 255. */
     void (*sample)(const unsigned char *near, const unsigned char *far, const float *first_weight,
                    const float *second_weight, float near_weight, float far_weight, float *y, size_t count);
     void (*distort)(float *r, float *g, float *b, size_t count, float hue, float saturation, float exposure);
 } amp_pixel_rows;
 
-/* The loops of number `index`, from 0, that this processor can run; NULL if there are no more. The last are
- * the fastest. */
+/* Of the loops that this processor can run, those with number `index`, counted from 0; NULL if there are no
+ * more. The last ones are the fastest. */
 const amp_pixel_rows *amp_pixel_rows_at(int index);

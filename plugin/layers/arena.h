@@ -8,11 +8,11 @@
 typedef struct amp_arena_request {
     size_t bytes, offset;
     int start, end;
-    int is_kept;  /* for backward, by amp_arena_keep_bytes */
+    int is_kept;  /* requested by amp_arena_keep_bytes */
     void **slot;
 } amp_arena_request;
 
-/* A slot whose request was merged with another: it points where `as` does. */
+/* `slot` belongs to a request that was merged into another: it gets the same pointer as `as`. */
 typedef struct amp_arena_alias { void **slot, **as; } amp_arena_alias;
 
 typedef struct amp_arena {
@@ -23,13 +23,14 @@ typedef struct amp_arena {
     size_t total; /* bytes of the block, known after amp_arena_solve */
 } amp_arena;
 
-/* Requests bytes from time start to time end, inclusive. amp_arena_bind sets *slot. */
+/* Requests a buffer that is in use from time start to time end, inclusive. amp_arena_bind sets *slot. */
 void amp_arena_request_bytes(amp_arena *, size_t bytes, int start, int end, void **slot);
-/* The same for what forward keeps for backward. backward_time -1: no backward follows. */
+/* Requests a buffer that forward writes and backward reads. backward_time -1: no backward follows. */
 void amp_arena_keep_bytes(amp_arena *, size_t bytes, int forward_time, int backward_time, void **slot);
 
-/* Merges two requests of equal size into one buffer, which is in use as long as either, so that data written
- * through the first slot is read through the second. Either may already be shared. */
+/* Merges two requests of equal size into one buffer, so that data written through the first slot is read
+ * through the second. It is in use from the earlier start to the later end. Either request may already be
+ * merged with others. */
 void amp_arena_share(amp_arena *, void **first, void **second);
 
 /* Places all requests (largest first, each at the lowest free offset); offsets are multiples of 64. */

@@ -1,19 +1,19 @@
-/* The [dropout] layer, out of place (Darknet's own works inside its neighbour's buffers).
+/* The [dropout] layer, out of place (Darknet's own works in place, in the previous layer's buffers).
  *
- * It draws one number per element, in NCHW order, from the host's generator, so that with equal seeds the
- * same elements are dropped as in stock Darknet. */
+ * In training, forward draws one number per element, in NCHW order, from the host's generator, so that with
+ * equal seeds the same elements are dropped as in stock Darknet. */
 #include "layer.h"
 
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
-    if (!call->keeps_state) return AMP_OK; /* not a training: nothing is dropped */
+    if (!call->keeps_state) return AMP_OK; /* without training nothing is dropped */
     amp_arena_keep_bytes(arena, amp_shape_count(node->output->shape), forward_time, backward_time,
                          &node->kept);
     return AMP_OK;
 }
 
-/* One image's mask, in NHWC order; numbers: scratch of the same length. */
+/* Draws the mask of one image into `keep`, in NHWC order. numbers: scratch of the same length. */
 static void draw_image(const amp_node *node, const amp_host *host, float *numbers, uint8_t *keep)
 {
     amp_shape s = node->output->shape;

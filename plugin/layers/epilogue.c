@@ -108,8 +108,9 @@ amp_status amp_epilogue_add(amp_node *node, amp_call *call, const amp_tensor *ad
     return normalize(call, &sums, y, &norm, error);
 }
 
-/* Backward recomputes the output from the sums, which are kept: so they still exist when the shortcut runs,
- * however much later. */
+/* The sums must be kept until this layer's backward, so that they still exist when the shortcut runs, however
+ * much later. Backward must not need the output, which is not written: with these activations batch norm's
+ * backward reads only the sums. */
 int amp_epilogue_can_add(const amp_node *node)
 {
     amp_activation a = node->desc.activation;

@@ -1,13 +1,14 @@
 /* Folds batch norm into the weights and the bias before it, for a network that only predicts:
  *
- *     gain[k] = scale[k] / (the divisor of x - mean, by the rule, from the rolling variance)
+ *     gain[k] = scale[k] / (the rule's divisor of x - mean, computed from the rolling variance)
  *     gain·(w * x - mean) + bias = (gain·w) * x + (bias - gain·mean)
  *
- * The masters do not change: only the backend's copies of the weights are made from gain·w. Compared with
- * separate batch norm, the result differs by rounding in fp32, and in half has one rounding less.
+ * The masters do not change: only the backend's copies of the weights are made from gain·w. In fp32 the
+ * result differs from that of separate batch norm by rounding; in half it is rounded once less.
  *
- * This runs on the CPU with every backend: a network that only predicts loads its weights once. Weights pass
- * through a staging buffer of some filters at a time, because a device's memory cannot be read directly. */
+ * This runs on the CPU with every backend, because a network that only predicts loads its weights only once.
+ * Weights pass through a staging buffer, a few filters at a time, because a device's memory cannot be read
+ * directly. */
 #include "epilogue.h"
 
 #include <float.h>
@@ -20,7 +21,7 @@ enum { STAGE = 1 << 16 }; /* numbers in the staging buffer; more if one filter h
 /* Batch norm as a linear function: a filter's products are multiplied by gain, then bias is added. */
 typedef struct line { double gain, bias; } line;
 
-/* `lines` has an entry per filter; scratch has as many floats. */
+/* Computes the line of every filter. lines and scratch: one element per filter. */
 static amp_status read_lines(const amp_node *node, amp_backend *b, line *lines, float *scratch,
                              amp_error *error)
 {
@@ -71,7 +72,8 @@ static amp_status fold_make(const amp_node *node, amp_backend *b, fold *f, amp_e
     return status;
 }
 
-/* Folds filter by filter. to: in the backend's memory; NULL: only check the range. */
+/* Folds filter by filter. to: where the folded weights go, in the backend's memory; NULL: only check the
+ * range. */
 static amp_status fold_weights(fold *f, float *to, amp_error *error)
 {
     static const double largest[] = { [AMP_FP32] = FLT_MAX, [AMP_FP16] = 65504, [AMP_BF16] = 0x1.fep127 };

@@ -8,7 +8,7 @@ static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
     for (int i = node->desc.input_count - 1; i >= 0; i--)
         AMP_TRY(amp_value_read(call, node->inputs[i], AMP_FORM_PLAIN, &x, error));
     amp_value_write(node->output);
-    /* Like Darknet before each layer: the layer adds to its own delta, which must start from zero. */
+    /* Set the layer's own delta to zero, as Darknet does before each layer: the layer's code adds to it. */
     amp_tensor delta = amp_value_delta(node->output, AMP_FORM_PLAIN);
     if (delta.data && call->keeps_state)
         AMP_TRY(call->backend->zero(call->backend, delta.data, amp_tensor_bytes(&delta), error));

@@ -9,7 +9,7 @@
 
 /* ---- what a kind defines ---- */
 
-/* The autocast classes, as in torch.amp: what decides the form a layer computes in (amp/autocast.c). */
+/* The autocast classes, as in torch.amp. They decide the form a layer computes in (amp/autocast.c). */
 typedef enum amp_autocast_class {
     AMP_CLASS_LOWER,    /* half in, fp32 accumulation, half out */
     AMP_CLASS_FOLLOWS,  /* the form of its input */
@@ -17,11 +17,11 @@ typedef enum amp_autocast_class {
     AMP_CLASS_FP32      /* the host's own fp32 layer */
 } amp_autocast_class;
 
-/* Activation checkpointing: what backward recomputes of a layer's forward, so that its memory is free in
- * between. */
+/* Activation checkpointing: what backward recomputes of a layer's forward, so that the memory of these
+ * results is free between forward and backward. */
 typedef enum amp_recompute {
     AMP_RECOMPUTE_NOTHING,
-    AMP_RECOMPUTE_OUTPUT, /* the output, from the sums that batch norm keeps: no matrix product */
+    AMP_RECOMPUTE_OUTPUT, /* the output, from the sums that batch norm keeps, without a matrix product */
     AMP_RECOMPUTE_ALL     /* everything that forward computes, from its inputs */
 } amp_recompute;
 
@@ -36,17 +36,18 @@ typedef enum amp_backward_reads {
 typedef enum amp_epilogue {
     AMP_EPILOGUE_NONE,
     AMP_EPILOGUE_ACTIVATION, /* the activation */
-    AMP_EPILOGUE_WHOLE       /* batch norm or a bias too; backward computes a delta of the sums */
+    AMP_EPILOGUE_WHOLE       /* batch norm or a bias, and the activation; backward computes the sums' delta */
 } amp_epilogue;
 
-/* The matrix products of a forward: `groups` products of (out, in · window) by (in · window, places)
- * numbers. In training, the gradient of the weights takes as many operations again, and so does the gradient
- * of the input. */
+/* The matrix products of a layer's forward: `groups` products of an (out, in·window) matrix and an
+ * (in·window, places) matrix. In training, the gradient of the weights takes the same number of operations,
+ * and so does the gradient of the input. */
 typedef struct amp_products {
     int groups, in, out;       /* channels of a group; for a connected layer, all inputs and outputs */
     size_t window, places;     /* window: numbers per channel in a window; places: windows per pass */
     const char *out_key;       /* the .cfg's key that sets `out`: "filters" */
-    int turned;                /* uses the backend's convolution backward, from `out` to `in` */
+    int turned;                /* the backend's convolution goes from `out` to `in` channels, and the layer's
+                                  forward is its backward (deconvolutional.c) */
 } amp_products;
 
 /* Counts a multiply-add as two operations. */
@@ -61,38 +62,42 @@ struct amp_call;
 typedef struct amp_layer_ops {
     amp_autocast_class class;
     amp_backward_reads backward_reads_input, backward_reads_output;
-    /* What checkpoint=auto may repeat: work that needs a pass over memory but no matrix product. Nothing for
-     * layers that read others far before them, which would have to be repeated too. */
+    /* What checkpoint=auto may repeat: work that needs a pass over memory but no matrix product. It is
+     * AMP_RECOMPUTE_NOTHING for kinds that read the outputs of much earlier layers, because those layers
+     * would have to be repeated too. */
     amp_recompute repeats;
     amp_epilogue epilogue;
-    /* In a network that only predicts, batch norm may be folded into its weights, and the activation into its
-     * convolution (fold.c). */
+    /* If the network only predicts, batch norm may be folded into the layer's weights (fold.c), and the
+     * backend's convolution may apply the activation (amp_epilogue_is_fused). */
     int folds;
     /* In training, forward writes the batch's statistics to node->mean and variance, and updates the
-     * description's rolling_mean and rolling_variance (epilogue.c). If 0, the host's own code updates any
-     * statistics. */
+     * description's rolling_mean and rolling_variance (epilogue.c). If this is 0, the host's own code updates
+     * the layer's statistics, if it has any. */
     int normalizes;
-    /* A loss that AMP computes itself. Its forward also writes its part of the input's delta, times the loss
-     * scale. */
+    /* The layer is a loss that AMP computes itself. Its forward also writes its part of the input's delta,
+     * multiplied by the loss scale. */
     int makes_loss;
-    int draws_numbers; /* a training's forward draws from the host's random number generator */
-    int chooses;       /* each output is one of the input's numbers, and backward passes its delta to that
-                          number; if rounding makes two equal, it may be another one than in fp32 */
-    /* NULL: it has no matrix products. */
+    int draws_numbers; /* in training, forward draws from the host's random number generator */
+    int chooses;       /* each output element is a copy of one input element, and backward passes its delta to
+                          that input element; if rounding makes input elements equal, the layer may choose
+                          another one than in fp32 */
+    /* NULL: the kind has no matrix products. */
     amp_products (*products)(const struct amp_node *);
-    /* The number of inputs, counted from the first, whose delta equals the output's (after its activation),
-     * so that they may share a buffer. Two: the output is exactly their sum, which a batch norm before it may
-     * compute. NULL: none. */
+    /* Returns how many inputs, counted from the first, have the same delta as the output (after the
+     * activation's backward), so that all these deltas may share one buffer. If it is 2, the output is
+     * exactly the sum of two inputs, which the batch norm of the layer before may compute. NULL: none. */
     int (*passes_delta)(const struct amp_node *);
-    /* Creates backend objects and requests buffers of the arena at this shape. forward_time and backward_time
-     * are times of the arena's clock; backward_time is -1 if no backward follows. NULL: nothing to do. */
+    /* Creates backend objects and requests buffers from the arena, for the node's shape. forward_time and
+     * backward_time are times of the arena's clock; backward_time is -1 if no backward follows. NULL: nothing
+     * to do. */
     amp_status (*plan)(struct amp_node *, struct amp_call *, amp_arena *, int forward_time, int backward_time,
                        amp_error *);
     /* Before backward is called, the output's delta is complete in its home form; backward may overwrite it.
-     * A kind with one input may give map instead of forward, and map_delta instead of backward. */
+     * A kind with one input may define map instead of forward, and map_delta instead of backward. */
     amp_status (*forward)(struct amp_node *, struct amp_call *, amp_error *);
     amp_status (*backward)(struct amp_node *, struct amp_call *, amp_error *);
-    /* y from x; and dx (+)= what dy gives, called only if the input wants a delta. */
+    /* map computes y from x. map_delta computes dx (+)= the delta that follows from dy; it is called only if
+     * the input wants a delta. */
     amp_status (*map)(struct amp_node *, struct amp_call *, const amp_tensor *x, const amp_tensor *y,
                       amp_error *);
     amp_status (*map_delta)(struct amp_node *, struct amp_call *, const amp_tensor *dy, const amp_tensor *dx,
@@ -112,16 +117,17 @@ extern const amp_layer_ops amp_host_ops, amp_convolutional_ops, amp_deconvolutio
 typedef struct amp_param_desc {
     const char *name;       /* "weights", "biases", "scales", "input_layer.weights" */
     float *master;          /* fp32, owned by the host */
-    float **gradient_slot;  /* where the host stores its weight_updates pointer: momentum between steps;
-                               the engine's gradient array while the host's own backward runs */
+    float **gradient_slot;  /* the address of the host's weight_updates pointer, which points to the momentum
+                               between steps, and to the engine's gradients while the host's own backward
+                               runs */
     size_t count;
     int decays;             /* SGD decays it: weights, but not biases and scales */
     int unsaved;            /* not in the host's weights file, so a sidecar must hold it */
     float clip;             /* clamped to ±clip after each update; 0 is off */
 } amp_param_desc;
 
-/* State that forward changes and a skipped step must restore: rolling statistics, a recurrent layer's
- * state. */
+/* State that forward changes and that must be restored if a step is skipped: rolling statistics, or a
+ * recurrent layer's state. */
 typedef struct amp_statistics_desc {
     float *array;
     size_t count;
@@ -129,12 +135,13 @@ typedef struct amp_statistics_desc {
     float rolling_factor; /* as in amp_batchnorm_rule; 0: a state, not a rolling statistic */
 } amp_statistics_desc;
 
-enum { AMP_MAX_PARAMS = 32, AMP_MAX_STATISTICS = 18 }; /* lstm: 8 connected × 3 arrays; × 2, and its two
-                                                          states */
+/* An lstm has the most. Its 8 connected layers have 3 parameter arrays each (24), and 2 rolling statistics
+ * each; with the lstm's 2 states these are 18. */
+enum { AMP_MAX_PARAMS = 32, AMP_MAX_STATISTICS = 18 };
 
-/* One layer as the host describes it. The amp_network_desc owns inputs, params, statistics and yolo (a node's
- * copy only borrows them); the host owns everything else that pointers point to, and it outlives the engine.
- * Only shapes change with a resize. */
+/* One layer as the host describes it. The amp_network_desc owns inputs, params, statistics and yolo; a node's
+ * copy of the description only borrows them. The host owns everything else that pointers point to, and frees
+ * none of it before the engine. A resize changes only shapes. */
 typedef struct amp_layer_desc {
     const amp_layer_ops *kind;
     const char *type;           /* the .cfg section's name, for messages */
@@ -147,17 +154,18 @@ typedef struct amp_layer_desc {
     int is_truth;               /* its fp32 output replaces the truth of later layers */
     int stops_backward;         /* this layer and those before it compute no backward */
     int no_backward;            /* passes no gradient to its inputs (crop) */
-    int lends_products;         /* AMP_LAYER_HOST: the backend's gemm computes its matrix products, in the
-                                   dtype */
+    int lends_products;         /* AMP_LAYER_HOST: the backend's gemm computes the layer's matrix products
+                                   (amp_node.products) */
 
     amp_activation activation;  /* for layers with an epilogue, and [activation] */
     int batch_normalize;
     union { /* settings of its kind, named like the .cfg's keys */
         struct amp_convolution_settings {
-            int filters, size, stride, pad; /* size 0: the whole input, as in a connected layer; pad counts
-                                               pixels, not elements */
+            int filters, size, stride, pad; /* size 0: the window is the whole input, as in a connected layer;
+                                               pad is in pixels, not in window elements, which lie `dilation`
+                                               pixels apart */
             int stride_x, dilation, groups; /* as in amp_conv_desc */
-        } convolution;                      /* deconvolutional layers too */
+        } convolution;                      /* also for deconvolutional layers */
         struct amp_maxpool_settings { int size, stride, pad; } maxpool;
         struct amp_upsample_settings { int stride; float scale; } upsample;
         struct amp_reorg_settings { int stride, reverse, flatten, extra; } reorg;
@@ -193,22 +201,23 @@ typedef struct amp_host {
     /* Describes the layers in their current state, for passes of `batch` images. The caller frees *out with
      * amp_network_desc_free. */
     void (*describe)(void *context, int batch, struct amp_network_desc *out);
-    /* Allocates exactly the fp32 NCHW buffers that are needed (arrays of flags, one per layer), and frees the
-     * others. */
+    /* Allocates the fp32 NCHW buffers that are needed, and frees all others. needs_output and needs_delta
+     * have one flag per layer. */
     amp_status (*prepare_buffers)(void *context, const char *needs_output, const char *needs_delta,
                                   amp_error *);
     float *(*output)(void *context, int layer);
     float *(*delta)(void *context, int layer);
-    /* Runs the host's own layer. input: the fp32 NCHW output of its first producer; input_delta: its backward
-     * adds to this, or NULL. */
+    /* Run the host's own layer. input: the fp32 NCHW output of the layer's first producer. input_delta: the
+     * delta of that output, which backward adds to; NULL: the delta is not needed. */
     void (*forward)(void *context, int layer, float *input, int training);
     void (*backward)(void *context, int layer, float *input, float *input_delta, int training);
-    /* The labels for a loss that AMP computes, where the backend can read them; NULL: there are none. */
+    /* Returns the labels for a loss that AMP computes, in memory that the backend can read; NULL: there are
+     * none. */
     const float *(*labels)(void *context, int layer);
     /* Receives the result of a loss that AMP computed in the last forward, with each image's part of the
-     * cost; `loss` is called after it. */
+     * cost. `loss` is called after `found`. */
     void (*found)(void *context, int layer, const amp_yolo_result *, const double *image_costs);
-    /* A loss layer's value in the last forward. */
+    /* Returns a loss layer's loss in the last forward. */
     float (*loss)(void *context, int layer);
     /* Draws count numbers in [0,1) from the host's own generator, for dropout. */
     void (*random_uniform)(void *context, float *numbers, size_t count);
@@ -218,7 +227,7 @@ typedef struct amp_host {
  * plan. */
 typedef struct amp_gradients {
     float *all[AMP_MAX_PARAMS];
-    int param[AMP_MAX_PARAMS]; /* its index among the engine's parameters: layers may share one */
+    int param[AMP_MAX_PARAMS]; /* indices among the engine's parameters: layers may share a parameter */
     int count;
 } amp_gradients;
 
@@ -231,14 +240,14 @@ typedef struct amp_call {
     int training;      /* batch statistics, dropout */
     int keeps_state;   /* a backward follows */
     int direct;        /* amp_conv_desc.direct */
-    int outline;       /* the plan is only for sizes: the backend creates no objects */
+    int outline;       /* only sizes are planned: the backend creates no objects */
     int shown;         /* an observer reads each layer's output */
     int again;         /* backward repeats a forward: it reuses the first one's batch statistics and
                           dropout mask, and does not update rolling statistics */
     float loss_scale;          /* forward multiplies the delta of a loss by this; the loss scale enters a
                                   step nowhere else */
-    amp_yolo_result *results;  /* results of AMP's losses, one each, in the backend's memory */
-    double *image_costs;       /* and each one's costs per image of the pass */
+    amp_yolo_result *results;  /* one per loss that AMP computes, in the backend's memory */
+    double *image_costs;       /* for each of these losses, the cost of each image of the pass */
     const amp_batchnorm_ranks *ranks; /* ranks whose images batch norm treats as one batch; NULL: only this
                                          pass's images */
 } amp_call;
@@ -247,36 +256,41 @@ typedef struct amp_call {
 struct amp_node {
     amp_layer_desc desc;
     int index;
-    amp_form form;             /* the form it computes in, and its output's home (except for yolo: PLAIN) */
+    amp_form form;             /* the form the layer computes in, and the home form of its output (but a yolo
+                                  layer's output is plain) */
     amp_dtype dtype;           /* of that form */
-    amp_dtype products;        /* dtype of its matrix products, if any: `dtype`, unless the layer lends
-                                  them */
+    amp_dtype products;        /* dtype of its matrix products, if any: `dtype`, or, if the layer
+                                  lends_products and is not keep_fp32, the network's half dtype */
     amp_value **inputs, *output;
     int computes_backward;     /* at least one gradient is needed from it */
     const amp_gradients *gradients;
 
     amp_conv *conv;
-    int predicts;              /* the plan folds: nothing is kept for a backward */
+    int predicts;              /* the network only predicts: batch norm may be folded, and nothing is kept for
+                                  backward */
     int folded;                /* the layer's batch norm is folded into its weights (fold.c) */
-    float *folded_bias;        /* and into this bias, in the backend's memory, made with the copies of
-                                  weights */
-    amp_recompute recompute;   /* repeated in backward, at again_time of the arena's clock; -1: not needed */
-    int again_time;
+    float *folded_bias;        /* the bias that batch norm is folded into, in the backend's memory; made
+                                  together with the folded copies of the weights */
+    amp_recompute recompute;   /* what backward recomputes */
+    int again_time;            /* when backward recomputes it, on the arena's clock; -1: not needed */
     void *pre_activation;      /* the epilogue's sums (epilogue.h), kept for backward */
-    void *pre_activation_again; /* where backward recomputes it: exchanged like amp_value.data_again */
+    void *pre_activation_again; /* the buffer into which backward recomputes the sums; exchanged like
+                                   amp_value.data_again */
     float *mean, *variance;    /* batch statistics, c elements each */
-    int leaves_norm;           /* forward ends with the sums, unless an observer sees the output: its only
-                                  reader, a shortcut, computes its own output from the sums */
-    amp_node *norm_of;         /* in that shortcut: the node whose batch norm it computes */
-    int keeps_delta;           /* backward does not change the output's delta, because another value shares
-                                  it */
-    void *sums_delta;          /* and writes the delta of the sums (epilogue.h) here */
-    void *delta_part;          /* deconvolutional: its part of the input's delta, if other layers add parts
-                                  too */
+    int leaves_norm;           /* forward ends with the sums, because the output's only reader is a shortcut
+                                  that computes its own output from them. An observer of outputs overrides
+                                  this */
+    amp_node *norm_of;         /* for that shortcut: the node with leaves_norm, whose batch norm the shortcut
+                                  computes */
+    int keeps_delta;           /* backward does not overwrite the output's delta, because another value shares
+                                  its buffer */
+    void *sums_delta;          /* with keeps_delta: where backward writes the delta of the sums */
+    void *delta_part;          /* deconvolutional: scratch for the layer's part of the input's delta, if other
+                                  layers add parts too */
     void *kept;                /* whatever else its kind's forward keeps for backward, in the arena: max
                                   pooling's indices, dropout's mask */
-    void *table;               /* what its kind's plan created in the backend's memory, freed with the
-                                  node: reorg's indices, yolo's classes; or NULL */
+    void *table;               /* data that its kind's plan put into the backend's memory (reorg's indices,
+                                  yolo's classes), freed with the node; or NULL */
     int result;                /* for a loss that AMP computes: its index in call->results */
 };
 
@@ -288,34 +302,35 @@ static inline float *amp_gradient_of(const amp_node *node, const float *master)
     return NULL;
 }
 
-/* The node's operations, as described in amp_layer_ops. An error's line begins with the layer, and the
+/* Run the node's operations, as described in amp_layer_ops. Error messages begin with the layer, and the
  * backend's profiler ranges are named after it. */
 amp_status amp_node_plan(amp_node *, amp_call *, amp_arena *, int forward_time, int backward_time,
                          amp_error *);
-void amp_node_drop_weights(amp_node *, amp_backend *); /* free the copies until they are loaded again */
+void amp_node_drop_weights(amp_node *, amp_backend *); /* frees the copies of weights until the next load */
 amp_status amp_node_forward(amp_node *, amp_call *, amp_error *);
 amp_status amp_node_backward(amp_node *, amp_call *, amp_error *);
 
-/* Activation checkpointing, in backward: recomputes what node->recompute says into its second buffer.
- * amp_node_exchange returns to the first one, for the next forward. */
+/* Activation checkpointing, in backward: exchanges the node's buffers with those for recomputation, and
+ * recomputes into them what node->recompute says. amp_node_exchange exchanges them back, for the next
+ * forward. */
 amp_status amp_node_forward_again(amp_node *, amp_call *, amp_error *);
 void amp_node_exchange(amp_node *);
-/* Whether backward reads the node's inputs, or its output, again. */
+/* Whether backward reads the node's inputs, and whether it reads the node's output. */
 int amp_node_reads_input(const amp_node *);
 int amp_node_reads_output(const amp_node *);
-/* Whether the epilogue's sums are in a buffer of their own: backward computes the activation's input from
- * them. */
+/* Whether the epilogue's sums have a separate buffer, because batch norm, or the activation's backward, reads
+ * them. Otherwise they are in the output's buffer. */
 int amp_node_keeps_sums(const amp_node *);
 
-/* For plan: checks that the shape the layer computes is the one the host describes; `check` is what the user
- * should look at. */
+/* For plan: fails if `made`, the shape that the layer computes, is not the one that the host describes.
+ * check: what the message asks the user to check. */
 amp_status amp_node_check_shape(const amp_node *, amp_shape made, const char *check, amp_error *);
 
-/* For plan: fills node->table. */
+/* For plan: makes node->table, a copy of `table` in the backend's memory. */
 amp_status amp_node_make_table(amp_node *, amp_call *, const void *table, size_t bytes, amp_error *);
 
-/* Loads the weights of all convolutions among `count` nodes at once. An error's line begins with the layer,
- * if one is at fault. */
+/* Loads the weights of all convolutions among `count` nodes at once. The error message begins with the layer
+ * if one layer caused the error. */
 amp_status amp_nodes_load_weights(amp_node *nodes, int count, amp_backend *, amp_error *);
 
 /* Frees what plan created (not arena memory). */

@@ -1,8 +1,8 @@
 /* The [reorg] layer: a fixed rearrangement of each image, in all of Darknet's modes (stride, reverse,
- * flatten, extra), as index tables.
+ * flatten, extra), done with index tables.
  *
- * Darknet's reorg works on flat NCHW memory: with r = c/stride², element (k,j,i) of a (c,h,w) array
- * corresponds to flat element ((k%r)·h·s + j·s + (k/r)/s)·w·s + i·s + (k/r)%s of the other (blas.c,
+ * Darknet's reorg works on flat NCHW memory. With stride s and r = c/s², element (k,j,i) of a (c,h,w) array
+ * corresponds to flat element ((k%r)·h·s + j·s + (k/r)/s)·w·s + i·s + (k/r)%s of the other array (blas.c,
  * reorg_cpu). */
 #include "layer.h"
 
@@ -13,7 +13,8 @@ static int32_t nhwc_of_nchw(amp_shape s, size_t flat)
     return (int32_t)(flat % plane * s.c + flat / plane);
 }
 
-/* For each flat NCHW index of the output, the flat NCHW index of its input; -1 for none. */
+/* Returns the index of the input element that output element `out` is copied from; -1: none. Both indices are
+ * flat NCHW. */
 static long source_of(const amp_layer_desc *d, amp_shape in, size_t out)
 {
     size_t plane = (size_t)in.h * in.w;
@@ -21,7 +22,7 @@ static long source_of(const amp_layer_desc *d, amp_shape in, size_t out)
         return (long)(d->reorg.reverse ? out % plane * in.c + out / plane : out % in.c * plane + out / in.c);
     if (d->reorg.extra) return out < amp_shape_image(in) ? (long)out : -1;
     size_t s = (size_t)d->reorg.stride, r = in.c / (s * s), w = in.w, h = in.h;
-    if (!d->reorg.reverse) { /* out, as (c,h,w) of the input's shape, takes the corresponding flat element */
+    if (!d->reorg.reverse) { /* out = (k,j,i) of an array of the input's shape (c,h,w) */
         size_t k = out / plane, j = out % plane / w, i = out % w, offset = k / r;
         return (long)(((k % r) * h * s + j * s + offset / s) * w * s + i * s + offset % s);
     }
@@ -31,8 +32,9 @@ static long source_of(const amp_layer_desc *d, amp_shape in, size_t out)
     return (long)(((k2 + offset * r) * h + h2 / s) * w + w2 / s);
 }
 
-/* The table has forward's map, one entry per element of the output, followed by backward's, one per element
- * of the input: no two output elements come from the same input element. */
+/* The table has forward's map, with one entry per element of the output, followed by backward's map, with one
+ * entry per element of the input. One entry is enough, because no two output elements come from the same
+ * input element. */
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {

@@ -1,9 +1,10 @@
-/* The [route] layer: concatenates its inputs' channels, or one part of each, the group_id-th of `groups`
- * equal ones. With inputs of different sizes it is a host layer. */
+/* The [route] layer: concatenates the channels of its inputs. With `groups`, each input's channels are
+ * divided into that many equal parts, and only part group_id of each input is used. With inputs of different
+ * sizes, [route] is a host layer. */
 #include "layer.h"
 
-/* How many channels the layer takes from input i; the first one is group_id times this number. The check of
- * the .cfg has made sure that `groups` divides the channels. */
+/* How many channels the layer takes from input i. The first of them is channel group_id times this number.
+ * The check of the .cfg has made sure that `groups` divides the channels. */
 static int part_of(const amp_node *node, int i) { return node->inputs[i]->shape.c / node->desc.route.groups; }
 
 static amp_status forward(amp_node *node, amp_call *call, amp_error *error)

@@ -3,7 +3,7 @@
 #include "../backend/activate.h"
 #include "epilogue.h"
 
-/* The previous layer's batch norm and the sum, in one pass. */
+/* Computes the previous layer's batch norm and the sum in one pass. */
 static amp_status forward_from_sums(amp_node *node, amp_call *call, amp_error *error)
 {
     amp_tensor from, y = amp_value_write(node->output);
@@ -41,8 +41,8 @@ static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
     if (input->wants_delta) { /* alpha applies to all pixels, as in Darknet, although forward applies it
                                  only to pixels that correspond */
         amp_tensor dx = amp_value_delta_target(input, node->form, &accumulate);
-        if (dx.data != d.data) /* otherwise they share a buffer (plan.c, share_deltas): nothing to copy,
-                                  here and below */
+        if (dx.data != d.data) /* here and below: if the deltas share a buffer (plan.c, share_deltas), nothing
+                                  needs to be copied */
             AMP_TRY(b->channels(b, &d, 0, &dx, 0, d.shape.c, node->desc.shortcut.alpha, accumulate, error));
     }
     for (int k = 1; k < node->desc.input_count; k++) {

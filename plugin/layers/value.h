@@ -1,4 +1,4 @@
-/* A value: what one layer produces, with its delta, in up to three forms.
+/* A value is the output of one layer, with its delta, in up to three forms.
  *
  * The producer writes its home form. When a consumer asks for another form, the value is cast once and the
  * cast is kept: at most one cast per producer and form in a step. Consumers add their parts of the delta in
@@ -23,8 +23,9 @@ typedef struct amp_value {
     int wants_delta;     /* backward continues into the producer */
     int delta_parts;     /* how many inputs of consumers contribute to its delta */
     void *data[AMP_FORMS], *delta[AMP_FORMS];
-    void *data_again[AMP_FORMS]; /* activation checkpointing: where backward recomputes the data; while
-                                    that is in use, this and data are exchanged (amp_value_exchange) */
+    void *data_again[AMP_FORMS]; /* activation checkpointing: the buffers into which backward recomputes the
+                                    data; they and `data` are exchanged while backward uses them
+                                    (amp_value_exchange) */
     char data_valid[AMP_FORMS], delta_valid[AMP_FORMS];
 } amp_value;
 
@@ -33,18 +34,19 @@ struct amp_call;
 amp_tensor amp_value_data(const amp_value *, amp_form);
 amp_tensor amp_value_delta(const amp_value *, amp_form);
 
-/* Where the producer writes its home form. */
+/* Returns where the producer writes the home form, and marks only that form as valid. */
 amp_tensor amp_value_write(amp_value *);
 
-/* Activation checkpointing: switches between the data's two buffers. The data there is not valid yet. */
+/* Activation checkpointing: exchanges data and data_again, and marks the data as not valid (not the plain
+ * form, which has one buffer). */
 void amp_value_exchange(amp_value *);
 
-/* The value in a consumer's form; casts it if necessary. */
+/* *out: the value in a consumer's form. Casts it if necessary. */
 amp_status amp_value_read(struct amp_call *, amp_value *, amp_form, amp_tensor *out, amp_error *);
 
-/* Where a consumer writes its part of the delta, and whether it must add to existing numbers. Only with
- * wants_delta. */
+/* Returns where a consumer writes its part of the delta. *accumulate: 1 if it must add to the parts that are
+ * already there. Call it only if the value wants_delta. */
 amp_tensor amp_value_delta_target(amp_value *, amp_form, int *accumulate);
 
-/* Sums all parts into the home form. *any is 0 if no consumer contributed. */
+/* Sums all parts of the delta in the home form. *any is 0 if no consumer contributed. */
 amp_status amp_value_settle_delta(struct amp_call *, amp_value *, int *any, amp_error *);

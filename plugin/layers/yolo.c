@@ -51,7 +51,8 @@ static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
                                     call->image_costs + node->result * x.shape.n, error);
 }
 
-/* Passes the delta of layers that read the output to the input, unchanged, as Darknet does. */
+/* Passes the output's delta, which comes from layers that read the output, to the input. It is not multiplied
+ * by the activation's gradient, as in Darknet. */
 static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {
     int accumulate;

@@ -1,13 +1,13 @@
 /* Processes started by mpirun, as ranks: see comm.h.
  *
  * The main thread gathers and broadcasts. A second thread makes the sums, one after the other, with blocking
- * calls on its own communicator: so they progress while the main thread computes. (MPI libraries progress
- * only inside their own calls, so MPI_Iallreduce would overlap with nothing.)
+ * calls on its own communicator, so that sums progress while the main thread computes. (MPI libraries
+ * progress only inside their own calls, so MPI_Iallreduce would overlap with nothing.)
  *
- * A sum takes two exchanges. Each of N ranks gets its N-th part of the floats from all others and adds them
- * up in fp32, in rank order; then all ranks get the parts. This sends as much data as the best MPI_Allreduce,
- * but every element's sum is ((r0 + r1) + r2) + ... whatever the library, its version and the number of
- * floats per call, and values sent in 16 bits are rounded only twice. */
+ * A sum takes two exchanges. First, each of N ranks receives one N-th of the floats from all other ranks, and
+ * adds them up in fp32, in rank order. Then all ranks receive all of these sums. This sends as much data as
+ * the best MPI_Allreduce, but every element's sum is ((r0 + r1) + r2) + ..., whatever the library, its
+ * version and the number of floats per call, and values sent in 16 bits are rounded only twice. */
 #include <limits.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -22,12 +22,12 @@
 
 const int amp_comm_is_here = 1;
 
-/* The threads, as the watchdog numbers them. */
+/* The numbers of the threads for the watchdog. */
 enum { MAIN, SUMS };
 
 enum {
     CHUNK = 1 << 18,    /* floats summed at a time, so that what arrives stays in a cache */
-    ABORT_SECONDS = 10  /* until a process ends itself if the launcher does not */
+    ABORT_SECONDS = 10  /* after which a process ends itself if the launcher has not ended it */
 };
 
 typedef struct sum {
@@ -44,20 +44,21 @@ typedef struct mpi_comm {
     MPI_Comm calls, sums, machine; /* private communicators; machine: the ranks on this machine */
     int is_part;            /* made by part; MPI stays in use without it */
     amp_watchdog *watchdog;
-    MPI_Win window;         /* of the ranks on this machine, which share: */
-    atomic_int *printed_error; /* 1: one of them has printed why the program ends. NULL: nothing is shared */
+    MPI_Win window;         /* memory that the ranks on this machine share; it holds *printed_error */
+    atomic_int *printed_error; /* 1: one of these ranks prints why the program ends. NULL: no shared memory */
 
     pthread_t thread;       /* makes the sums */
-    pthread_mutex_t lock;   /* guards all that follows */
+    pthread_mutex_t lock;   /* guards the fields from `stopping` to `error` */
     pthread_cond_t begun, made;
     int stopping;
     sum *queue;
-    size_t queued, next, room; /* started since the last sum_end; done; allocated entries of queue */
-    amp_status status;      /* of the sums since the last sum_end; the first failure counts */
+    size_t queued, next, room; /* sums begun since the last sum_end; how many of these are done; allocated
+                                  entries of queue */
+    amp_status status;      /* of the sums since the last sum_end: that of the first failure */
     amp_error error;
 
-    /* For the thread that makes the sums: what is sent in 16 bits, what arrives, and, for MPI_Alltoallv and
-     * MPI_Allgatherv, each rank's count and offset. */
+    /* Scratch of the thread that makes the sums: values to be sent in 16 bits, received values, and each
+     * rank's counts and offsets for MPI_Alltoallv and MPI_Allgatherv. */
     amp_half_bits *halves;
     void *arrived;
     int *counts, *offsets, *my_counts, *my_offsets;
@@ -174,7 +175,7 @@ static amp_status sum_end(amp_comm *comm, amp_error *error)
 static amp_status gather(amp_comm *comm, const void *mine, size_t bytes, void *all, amp_error *error)
 {
     mpi_comm *mpi = (mpi_comm *)comm;
-    if (bytes > INT_MAX) /* MPI counts in int; bytes is the same on all ranks */
+    if (bytes > INT_MAX) /* MPI counts in int. All ranks fail, since bytes is the same */
         return amp_fail(error, AMP_COMM_FAILED, "ranks: %s: %zu bytes per rank are more than MPI sends in "
                                                 "one call; use more ranks, or one", comm->phase, bytes);
     amp_watchdog_begin(mpi->watchdog, MAIN, amp_comm_limits(comm), comm->phase);
@@ -225,7 +226,7 @@ static void destroy(amp_comm *comm)
 {
     mpi_comm *mpi = (mpi_comm *)comm;
     amp_watchdog_begin(mpi->watchdog, MAIN, AMP_LIMITS_ALONE, comm->phase);
-    MPI_Barrier(mpi->calls); /* a launcher may kill running ranks once one has exited with a status */
+    MPI_Barrier(mpi->calls); /* a launcher may kill the others once one has exited with an error */
     stop_summing(mpi);
     if (mpi->printed_error) MPI_Win_free(&mpi->window);
     MPI_Comm_free(&mpi->machine);
@@ -243,7 +244,8 @@ static void destroy(amp_comm *comm)
 
 /* ---- the start ---- */
 
-/* "Open MPI v4.1.4": up to a comma, or to the end of the line. */
+/* Writes the library's name and version, "Open MPI v4.1.4": MPI's text up to a comma or the end of its
+ * line. */
 static void find_library(char *name, size_t room)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -300,7 +302,7 @@ static void set_communicators(mpi_comm *mpi, MPI_Comm ranks)
 
 static amp_status part(amp_comm *, int size, amp_comm **out, amp_error *);
 
-/* A comm without ranks yet. */
+/* Creates a comm that has no ranks yet. */
 static amp_status create(double seconds, void (*lost)(const char *line), mpi_comm **out, amp_error *error)
 {
     mpi_comm *mpi = *out = amp_allocated(calloc(1, sizeof *mpi));
@@ -311,7 +313,7 @@ static amp_status create(double seconds, void (*lost)(const char *line), mpi_com
     return amp_watchdog_start(seconds, amp_comm_report_timeout, mpi, &mpi->watchdog, error);
 }
 
-/* MPI_Barrier would poll, and take CPU time from ranks that are still measuring. */
+/* MPI_Barrier would busy-wait, and take CPU time from ranks that are still measuring. */
 static amp_status sleep_until_all_are_here(mpi_comm *mpi, amp_error *error)
 {
     const struct timespec pause = { .tv_nsec = 1000000 };
@@ -348,9 +350,9 @@ static void set_up_library(void)
     char bytes[32];
     /* Waiting threads yield the CPU to those that compute. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-    /* Over TCP, Open MPI asks the receiver before it sends a message longer than this, its own header
-     * included. Question and answer queue behind data already being sent, so the two directions of a link
-     * would alternate. */
+    /* Over TCP, Open MPI asks the receiver before it sends a message that is longer than this limit, which
+     * includes Open MPI's header. The question and the answer queue behind data that is already being sent,
+     * so the two directions of a link would alternate. */
     snprintf(bytes, sizeof bytes, "%zu", CHUNK / 2 * sizeof(float) + 4096);
     setenv("OMPI_MCA_btl_tcp_eager_limit", bytes, 0);
 }

@@ -1,20 +1,20 @@
 /* GPUs as ranks: see amp_comm_nccl.
  *
- * A sum is queued on a separate stream, which first waits for an event on the backend's stream: so it waits
- * for the gradients that it adds, while backward continues. At sum_end the backend's stream waits for an
- * event after the last sum.
+ * A sum is queued on a separate stream, which first waits for an event on the backend's stream. So the sum
+ * waits for the gradients that it adds, while backward continues. At sum_end the backend's stream waits for
+ * an event after the last sum.
  *
- * GPUs of one program share its driver: a call that allocates or frees memory, or loads code, may wait for
- * all of them, and block the other ranks' threads while it waits. If one GPU then waits in a sum that another
- * rank's thread has not queued yet, there is a deadlock. So threads wait for each other before a step's first
- * sum, after each has prepared its own. They also gather whether any of them may allocate memory later in
- * this step (it is not settled). If so, all threads wait for each other before each sum, and wait for the sum
- * to end.
+ * If ranks are threads of one program, their GPUs share its CUDA driver: a call that allocates or frees
+ * memory, or loads code, may wait for all these GPUs, and block the other ranks' threads while it waits. If
+ * one GPU then waits in a sum that another rank's thread has not queued yet, there is a deadlock. So each
+ * thread first makes all preparations for its first sum of a step, and then the threads wait for each other.
+ * They also tell each other whether any of them may still allocate memory later in this step (it is not
+ * settled). If so, all threads wait for each other before each sum, and wait for the sum to end.
  *
  * If another rank is gone, NCCL's kernels never end, and the CPU hangs as soon as it downloads something that
- * was queued after the sums. The engine does so between sum_end and the next call between the CPUs, so a
- * watchdog covers that time. The watchdog and those calls also check for errors that NCCL itself has noticed
- * (a broken connection). */
+ * was queued after the sums. The engine downloads between sum_end and the next call of the CPU's comm, so a
+ * watchdog covers that time. The watchdog and the calls of the CPU's comm also check for errors that NCCL
+ * itself has noticed (a broken connection). */
 #include <dlfcn.h>
 #include <string.h>
 
@@ -26,14 +26,14 @@ typedef struct nccl_comm {
     amp_comm comm, *cpu;
     amp_nccl_calls call;
     char name[160];
-    ncclComm_t ranks;       /* NULL before it starts and after it ends */
+    ncclComm_t ranks;       /* NULL before NCCL has started and after its abort */
     cudaStream_t backend, sums;
-    cudaEvent_t written, summed; /* events: on the backend's stream, data to be summed is written; on
-                                    `sums`, the last sum is done */
+    cudaEvent_t written, summed; /* written: on stream `backend`, after the data to be summed is written;
+                                    summed: on stream `sums`, after the last sum */
     amp_watchdog *watchdog;
-    int met;                /* threads of one program have waited for each other since the last call to
-                               cpu; */
-    int one_by_one;         /* and one was not settled: wait for each sum */
+    int met;                /* the threads of one program have waited for each other in agree_to_sum, and
+                               nothing was gathered or broadcast since */
+    int one_by_one;         /* at that time one of the threads was not settled: wait for each sum */
 } nccl_comm;
 
 /* ---- errors ---- */
@@ -45,7 +45,7 @@ static amp_status fail(const nccl_comm *nccl, ncclResult_t result, const char *c
                     nccl->comm.rank, nccl->call.GetErrorString(result));
 }
 
-/* Leave the calling function, which has `nccl` and `error`, if a call of NCCL's fails. */
+/* Returns from the calling function, which must have `nccl` and `error`, if a call of NCCL's fails. */
 #define TRY(name, ...) do { ncclResult_t result_ = nccl->call.name(__VA_ARGS__); \
         if (result_ != ncclSuccess) return fail(nccl, result_, "nccl" #name, error); \
     } while (0)
@@ -79,7 +79,7 @@ static void begin_watch(const nccl_comm *nccl)
 
 /* ---- calls on CPU memory ---- */
 
-/* The comm for these calls; NULL if sums have failed. */
+/* Returns the comm for calls on CPU memory; NULL if NCCL has noticed an error in the sums. */
 static amp_comm *cpu_of(amp_comm *comm, amp_error *error)
 {
     nccl_comm *nccl = (nccl_comm *)comm;
@@ -140,7 +140,7 @@ static amp_status sum_end(amp_comm *comm, amp_error *error)
     AMP_CUDA_TRY(cudaEventRecord(nccl->summed, nccl->sums));
     AMP_CUDA_TRY(cudaStreamWaitEvent(nccl->backend, nccl->summed, 0));
     begin_watch(nccl);
-    nccl->cpu->has_summed = 1; /* so its own calls now have the short time limit too */
+    nccl->cpu->has_summed = 1; /* so cpu's calls now have the short time limit too */
     return check_sums(nccl, error);
 }
 
@@ -152,8 +152,7 @@ static int prints_error(amp_comm *comm)
     return !cpu->prints_error || cpu->prints_error(cpu);
 }
 
-/* Aborts the CPU's comm first: if that ends the processes, NCCL, which could wait for its GPU, is not
- * called. */
+/* Aborts the CPU's comm first. If that ends the processes, NCCL is not called; it could wait for its GPU. */
 static void end_all(amp_comm *comm, int status)
 {
     nccl_comm *nccl = (nccl_comm *)comm;
@@ -162,9 +161,9 @@ static void end_all(amp_comm *comm, int status)
     nccl->ranks = NULL;
 }
 
-/* Frees everything except the CPU's comm; members that do not exist yet are NULL. If CUDA was already shut
- * down, at the program's exit, there is nothing to free in NCCL. The library stays loaded, since it has its
- * own threads. */
+/* Frees everything except the CPU's comm; fields that are not set up yet are NULL. If CUDA was already shut
+ * down, at the program's exit, there is nothing to free in NCCL. The library stays loaded, because threads of
+ * its own run in it. */
 static void release(nccl_comm *nccl)
 {
     amp_watchdog_stop(nccl->watchdog);

@@ -1,5 +1,5 @@
-/* The NCCL functions used here, looked up in its library at run time: building needs nothing from NCCL, and a
- * program that trains on one GPU does not load it.
+/* The NCCL functions that nccl.c uses. They are looked up in NCCL's library at run time, so that the build
+ * needs nothing from NCCL, and a program that trains on one GPU does not load it.
  *
  * The types follow NCCL's documentation, for every release since 2.10. A test compiles this file with
  * AMP_NCCL_HEADER to compare it with a real nccl.h. */
