@@ -1,4 +1,4 @@
-/* Types and calls that differ between forks. */
+/* Types and calls that differ between forks: see ../darknet/own.h. */
 #pragma once
 
 #include "gaps.h"
