@@ -1,4 +1,4 @@
-/* Keeps those of Darknet's own fp32 buffers that its code reads or writes under AMP, and frees the others.
+/* Keeps the fp32 buffers of Darknet that Darknet's code reads or writes under AMP, and frees the others.
  * Also has the engine's callbacks, which run Darknet's own layers. */
 #include "room.h"
 
@@ -12,7 +12,7 @@ void amp_host_note_buffers(struct darknet_amp *amp, network *net)
     for (int i = 0; i < net->n; i++) {
         layer *l = &net->layers[i];
         size_t made = elements(net, l);
-        if (amp_own_borrows_buffers(l) && amp->engine) continue; /* not Darknet's: it did not resize them */
+        if (amp_own_borrows_buffers(l) && amp->engine) continue; /* AMP's: not resized by Darknet */
         amp->memory->buffers[i] = (amp_host_buffers){ *amp_host_output_of(l, on_gpu) ? made : 0,
                                                       *amp_host_delta_of(l, on_gpu) ? made : 0,
                                                       l->output ? made : 0 };

@@ -411,7 +411,7 @@ void cfg_rule_dropout(cfg_walk *walk)
 }
 
 /* In a recurrent layer Darknet's own code runs batch norm, one time step at a time. If a step has one number
- * per channel, its variance is 0 / 0. This is only a warning, because not every GPU computes it so. Nothing
+ * per channel, its variance is 0 / 0. This is only a warning, because not every GPU gives NaN. Nothing
  * is reported without a training's data, because a .cfg that generates text, such as Darknet's rnn.cfg, has
  * one image per pass. */
 static void check_norm_of_step(cfg_walk *walk, double pixels)

@@ -1,4 +1,4 @@
-/* Those hooks called by Darknet's loader threads (Darknet's data.c) that need the fork's own types. */
+/* The hooks called by Darknet's loader threads (its data.c) that need the fork's own types. */
 #include <string.h>
 
 #include "../../include/darknet_amp.h"

@@ -42,7 +42,8 @@ amp_activation amp_host_activation_of(ACTIVATION a)
     return (unsigned)a < amp_own_activation_count ? amp_own_activations[a] : AMP_ACTIVATIONS;
 }
 
-enum { LARGEST_POOL = 15 }; /* pixels of a side: an element's number must fit a byte, and 255 is none */
+/* The largest side of a window: the backend stores an element's number in a byte, in which 255 means none. */
+enum { LARGEST_POOL = 15 };
 
 const char *amp_host_why_own(const layer *l)
 {

@@ -140,13 +140,14 @@ int amp_own_lends_products(const layer *l, int on_gpu);
 /* The argument of the layer's forward and backward. Backward adds to input_delta, which may be NULL. */
 amp_pass amp_own_pass(const network *net, int index, float *input, float *input_delta, float *workspace,
     int training);
-/* A copy of the layer whose far inputs are the layers that amp_host_producer finds for them. It uses room. */
+/* A copy of the layer that reads, for each far input, the layer that amp_host_producer finds. The copy points
+ * to the arrays in room. */
 layer amp_own_joined(const network *net, int index, amp_joined *room);
 
 /* For gaps.c of a fork; implemented in buffers.c. */
 
-/* `count` zeros, which the caller frees at the end of the call. The program ends with a line if there is no
- * memory. */
+/* `count` zeros for the duration of one call, which the caller frees. The program ends with a line if there
+ * is no memory. */
 float *amp_gap_scratch(size_t count);
 /* Allocates in the same way a buffer that a layer lacks. Darknet's free_layer frees it. */
 void amp_gap_own_buffer(float **buffer, size_t count);

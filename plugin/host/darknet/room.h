@@ -36,7 +36,7 @@ void amp_host_release(struct darknet_amp *amp, network *net);
 void amp_host_trim(const network *net, layer *l);
 
 /* weights: how many weights a layer learns. channels: how many channels have biases, scales and rolling
- * statistics. The layers inside a recurrent layer are not counted with it. */
+ * statistics. 0: none. The layers inside a recurrent layer are counted separately. */
 typedef struct amp_host_sizes { size_t weights, channels; } amp_host_sizes;
 amp_host_sizes amp_host_sizes_of(const layer *l);
 

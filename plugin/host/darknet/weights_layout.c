@@ -34,7 +34,7 @@ static int is_numloaded(const layer *l)
     return l->numload && (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL);
 }
 
-/* How many floats of weights, biases and, if the layer normalizes, scales, means and variances are read. */
+/* How many floats of a layer are read: weights, biases and, if it normalizes, scales, means and variances. */
 static size_t saved_floats(const layer *l)
 {
     amp_host_sizes sizes = amp_host_sizes_of(l);

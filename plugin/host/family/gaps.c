@@ -78,7 +78,7 @@ void amp_gap_forward(layer l, network_state state)
  * and group g. f is relu or exp(w - the largest w), according to weights_normalization= (a .cfg with weights
  * but without this key is rejected). In each group, with s = .0001 + sum of f(w[k]):
  *
- * p[k] = f(w[k]) / s        slope[k] = f'(w[k]) / s        dy/dw[k] = slope[k] (x[k] - y) */
+ *     p[k] = f(w[k]) / s        slope[k] = f'(w[k]) / s        dy/dw[k] = slope[k] (x[k] - y) */
 typedef struct shares { int inputs, groups; float *p, *slope; } shares; /* p and slope are laid out like w */
 
 static shares shares_of(const layer *l)

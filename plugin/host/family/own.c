@@ -197,8 +197,8 @@ static void free_pinned(float **buffer, int *pinned)
     *pinned = 0;
 }
 
-/* weights_gpu16 stays, because Darknet's push_convolutional_layer writes to it. adam is set to 0,
- * because that function would otherwise copy Adam's moments, which are freed. */
+/* weights_gpu16 stays, because Darknet's push_convolutional_layer writes to it. adam is set to 0, because
+ * that function would otherwise copy Adam's moments, which are freed. */
 static void free_internals_gpu(layer *l)
 {
     l->adam = 0;
@@ -436,8 +436,8 @@ int amp_fork_knows_map(void) { return 1; }
 /* array: weights, or batch norm's arrays; may be NULL. */
 static int is_good(const float *array, int count) { return !array || amp_all_finite(array, (size_t)count); }
 
-/* Whether this layer computes the logistic of several numbers at once, and of finite numbers only if its
- * input is finite. (A convolution with activation=logistic computes it of one number at a time.) */
+/* Whether this layer computes the logistic of several numbers at once, all of which are finite if the layer's
+ * input is. (A convolution with activation=logistic computes it of one number at a time.) */
 static int is_logistic(const layer *l)
 {
     if (l->type == YOLO || l->type == GAUSSIAN_YOLO) return 1;

@@ -7,8 +7,8 @@ static int forgets_biases(const network *net, const layer *l, int i, int on_gpu)
     return !on_gpu && ((l->type == CONVOLUTIONAL && l->batch_normalize) || l->type == BATCHNORM);
 }
 
-/* activate() returns 0 for activations that it does not know. For some of them
- * a convolution calls other functions, and for two of them a shortcut does. */
+/* activate() returns 0 for activations that it does not know. For some of them a
+ * convolution calls other functions, and for two of them a shortcut does. */
 static int knows_no_activation(const network *net, const layer *l, int i, int on_gpu)
 {
     if (on_gpu) return 0;
@@ -20,9 +20,9 @@ static int knows_no_activation(const network *net, const layer *l, int i, int on
     }
 }
 
-/* On the CPU a shortcut compares its own size with the input's size of the layer that it reads, instead of
- * that layer's output's. If these are equal, it assumes that the images in that output are as far apart as in
- * its own output. */
+/* On the CPU a shortcut compares its own size with the input size of the layer that it reads, instead of that
+ * layer's output size. If these are equal, it assumes that the images in that layer's output are as far apart
+ * as in its own output. */
 static int takes_sizes_for_equal(const network *net, const layer *l, int i, int on_gpu)
 {
     if (on_gpu || l->type != SHORTCUT || l->n != 1 || l->nweights) return 0;

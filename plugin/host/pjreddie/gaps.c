@@ -224,8 +224,8 @@ static void forward_xnor(layer l, network net)
     free(l.binary_input);
 }
 
-/* Runs a backward that overwrites net.delta so that it adds, since other consumers may have added already.
- * net.delta may be NULL. */
+/* Runs a backward that would overwrite net.delta, and adds its result instead, because other consumers may
+ * have added to net.delta already. net.delta may be NULL. */
 static void adding(layer l, network net)
 {
     float *sum = net.delta;

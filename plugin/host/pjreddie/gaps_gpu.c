@@ -77,8 +77,8 @@ int amp_gap_is_on_cpu(const layer *l)
 
 /* ---- any layer ----------------------------------------------------------------------------------------- */
 
-/* Runs a backward that overwrites net.delta_gpu so that it adds, since other consumers may have added
- * already. */
+/* Runs a backward that would overwrite net.delta_gpu, and adds its result instead, because other consumers
+ * may have added to net.delta_gpu already. */
 static void adding(layer l, network net)
 {
     float *sum = net.delta_gpu;
