@@ -1,17 +1,17 @@
-/* Types and calls that differ between forks. */
+/* Types and calls that differ between forks: see ../darknet/own.h. */
 #pragma once
 
 #ifdef GPU
-#include "dark_cuda.h" /* what other forks' darknet.h declares */
+#include "dark_cuda.h" /* declares what other forks' darknet.h does */
 #endif
 
 #include "../family/types.h"
 
-/* Darknet's functions take networks and layers by value here, and by reference in hank-ai's. */
+/* AlexeyAB's functions take networks and layers by value, hank-ai's by reference. */
 #define AMP_NET(net) (*(net))
 #define AMP_RUN(function, l, state) (function)(l, state)
 
-/* Whether a yolo layer's cost is computed from IoU losses if these train it. */
+/* Whether a yolo layer that is trained with an IoU loss also reports its cost from IoU. */
 #define AMP_OWN_COSTS_BY_IOU(l) ((l)->show_details)
 /* Whether Darknet prints a line about a yolo layer in each pass. */
 #define AMP_OWN_TELLS_OF_YOLO 1
@@ -24,4 +24,4 @@
 #define AMP_OWN_GRU_PARTS \
     AMP_OWN_PART(input_z_layer), AMP_OWN_PART(input_r_layer), AMP_OWN_PART(input_h_layer), \
     AMP_OWN_PART(state_z_layer), AMP_OWN_PART(state_r_layer), AMP_OWN_PART(state_h_layer)
-#define AMP_OWN_ACTIVATES_RELU6 0 /* whether its CPU code knows relu6; else it outputs 0 */
+#define AMP_OWN_ACTIVATES_RELU6 0 /* 1: Darknet's CPU code knows relu6; 0: it outputs 0 */

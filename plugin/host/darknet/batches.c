@@ -1,5 +1,5 @@
-/* Loads batches with Darknet's own loaders, set up as train_detector and train_classifier do. Checks first
- * what would make those two crash on a NULL pointer or end the program with status 0. */
+/* Loads batches with Darknet's own loaders, set up as train_detector and train_classifier do. First
+ * checks for what would make those two crash on a NULL pointer or end the program with status 0. */
 #include "../data/data_check.h"
 #include "../program/failure.h"
 #include "data.h"
@@ -10,14 +10,14 @@ struct amp_batches {
     const char *data_file;
     amp_lines paths, labels;
     load_args args;
-    data buffer, batch; /* being loaded; being trained on */
+    data buffer, batch; /* buffer: being loaded; batch: being trained on */
     pthread_t thread;
     int loading;
     int inputs, truths;
 };
 
-/* Loader threads, as many as the commands start. Each draws from a generator of its own, so another number of
- * threads would load other images. */
+/* The numbers of loader threads that the commands start. Each thread draws from its own generator, so another
+ * number of threads would load other images. */
 enum { DETECTOR_THREADS = 64, CLASSIFIER_THREADS = 32 };
 
 static void prepare_detector(load_args *args, network *net, const layer *last)

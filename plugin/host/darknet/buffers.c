@@ -1,5 +1,5 @@
-/* Darknet's own fp32 buffers under AMP: kept if Darknet's own code reads or writes them, else freed. Also the
- * engine's callbacks, which run Darknet's own layers. */
+/* Keeps the fp32 buffers of Darknet that Darknet's code reads or writes under AMP, and frees the others.
+ * Also has the engine's callbacks, which run Darknet's own layers. */
 #include "room.h"
 
 #include "utils.h"
@@ -12,7 +12,7 @@ void amp_host_note_buffers(struct darknet_amp *amp, network *net)
     for (int i = 0; i < net->n; i++) {
         layer *l = &net->layers[i];
         size_t made = elements(net, l);
-        if (amp_own_borrows_buffers(l) && amp->engine) continue; /* AMP's; Darknet does not resize them */
+        if (amp_own_borrows_buffers(l) && amp->engine) continue; /* AMP's: not resized by Darknet */
         amp->memory->buffers[i] = (amp_host_buffers){ *amp_host_output_of(l, on_gpu) ? made : 0,
                                                       *amp_host_delta_of(l, on_gpu) ? made : 0,
                                                       l->output ? made : 0 };
@@ -35,7 +35,7 @@ void amp_host_trim(const network *net, layer *l)
     l->workspace_size = 0;
 }
 
-/* A dropout of Darknet's uses the buffers of the layer before it; under AMP it has its own. */
+/* In Darknet a dropout uses the buffers of the layer before it; under AMP it has its own. */
 static void forget_borrowed_buffers(struct darknet_amp *amp, network *net, int i)
 {
     int on_gpu = amp_host_on_gpu(net);
@@ -100,7 +100,7 @@ static amp_status fit(float **buffer, size_t *capacity, size_t wanted, int neede
 
 /* Allocates the fp32 output and delta of a layer that AMP computes, or frees them if they are not needed. On
  * a GPU the output gets a copy in CPU memory too, because Darknet's code may read or overwrite it there: as
- * the network's output, or as the input of a loss that it computes on the CPU. */
+ * the network's output, or as the input of a loss that Darknet computes on the CPU. */
 static amp_status fit_native(const network *net, int i, int needs_output, int needs_delta,
                              amp_host_buffers *have, amp_error *error)
 {
@@ -260,7 +260,7 @@ amp_host amp_fork_callbacks(struct darknet_amp *amp)
                        .random_uniform = random_uniform };
 }
 
-/* ---- memory for the code that runs instead of a fork's own layers: its gaps.h ---- */
+/* ---- memory for the code that replaces a fork's own layers (the fork's gaps.h) ---- */
 
 float *amp_gap_scratch(size_t count)
 {

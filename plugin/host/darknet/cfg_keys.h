@@ -66,7 +66,7 @@ static const cfg_key softmax[] = {
 };
 static const cfg_key upsample[] = { WHOLE("stride", 2, -65536, 65536), ANY("scale", 1) };
 
-/* Rows of a fork's table of sections, of which [net] must be the first. */
+/* The first rows of a fork's table of sections. [net] must be the table's first row. */
 #define SECTIONS_OF_ALL_FORKS \
     { "[net]", "[network]", KEYS(net), 0, cfg_rule_net }, \
     { "[activation]", 0, KEYS(activation), SAME, cfg_rule_activation }, \

@@ -106,7 +106,8 @@ static int has_activation(const cfg_walk *walk, const char *name)
 }
 
 /* Checks a convolution that Darknet's own code runs under AMP (native_tables.c). With 1x1 windows that code
- * uses the input directly, without im2col, so it ignores padding and stride. It has no gradient of relu6. */
+ * uses the input directly, without im2col, so it ignores padding and stride. It also lacks relu6's
+ * gradient. */
 static void check_own(cfg_walk *walk, double pad, double stride_x, double stride_y)
 {
     const char *key = number(walk, "xnor") ? "xnor" : number(walk, "binary") ? "binary"
@@ -151,8 +152,8 @@ void cfg_rule_convolutional(cfg_walk *walk)
     if (size > w || size > h)
         fail(walk, "size", "larger than the padded image of %.0fx%.0f", w, h);
     set_image(walk, trunc((w - size) / stride_x) + 1, trunc((h - size) / stride_y) + 1, n);
-    /* Darknet allocates the output for windows without dilation, but im2col fills the output of dilated
-     * windows, and multiplies the padding by the dilation too. */
+    /* Darknet allocates the output of undilated windows, but im2col fills the output of dilated windows. It
+     * also multiplies the padding by the dilation. */
     double more = (dilation - 1) * (2 * pad + 1 - size);
     if (trunc((w + more - size) / stride_x) + 1 != walk->out->w
         || trunc((h + more - size) / stride_y) + 1 != walk->out->h)
@@ -174,8 +175,8 @@ void cfg_rule_deconvolutional(cfg_walk *walk)
     add_weights(walk, walk->in->c * n * size * size, n);
 }
 
-/* Darknet computes the output's size with one formula and im2col with another; rejects layers for which they
- * differ. */
+/* Darknet computes the output's size with one formula, and its im2col with another. Rejects layers for which
+ * the two sizes differ. */
 void cfg_rule_local(cfg_walk *walk)
 {
     double n = number(walk, "filters"), size = number(walk, "size"), stride = number(walk, "stride");
@@ -216,8 +217,8 @@ void cfg_rule_maxpool(cfg_walk *walk)
              walk->in->w, walk->in->h);
 }
 
-/* Its output has the same size whatever its input's, so resize_network does not resize the layers after
- * it. */
+/* An avgpool's output has the same size for every size of its input, so resize_network does not resize the
+ * layers after it. */
 void cfg_rule_avgpool(cfg_walk *walk)
 {
     set_image(walk, 1, 1, walk->in->c);
@@ -235,7 +236,7 @@ void cfg_rule_normalization(cfg_walk *walk)
 void cfg_rule_crop(cfg_walk *walk)
 {
     double w = number(walk, "crop_width"), h = number(walk, "crop_height");
-    if (walk->resized) { /* resize_crop_layer keeps the crop's share of the height, for both sides */
+    if (walk->resized) { /* resize_crop_layer scales both sides by the crop's share of the height */
         double own = walk->index ? walk->own[walk->index - 1].h : walk->own_net.h;
         w = trunc((float)h / own * walk->in->w);
         h = trunc((float)h / own * walk->in->h);
@@ -359,14 +360,14 @@ void cfg_rule_shortcut_of_one_size(cfg_walk *walk)
             fail(walk, "from", "layer %d outputs %.0fx%.0f, but the layer before this one %.0fx%.0f; both "
                                "must have the same size", index, from->w, from->h, in->w, in->h);
     }
-    /* Darknet's own shortcut outputs 0 with relu6, and does not keep its input, which hard_mish's gradient
-     * needs */
+    /* Darknet's own shortcut outputs 0 with relu6. It does not keep the input that hard_mish's gradient
+     * needs. */
     if (is_own && (has_activation(walk, "relu6") || has_activation(walk, "hard_mish")))
         fail(walk, "activation", "cannot be trained in Darknet's own shortcut, which adds with weights or "
                                  "adds layers of different shapes; use another one, or run with -amp off");
 }
 
-/* Scales the channels of layer `from`, or with scale_wh=1 its pixels. */
+/* A scale_channels multiplies each channel of layer `from` (with scale_wh=1, each pixel) by one number. */
 void cfg_rule_scale_channels(cfg_walk *walk)
 {
     int index = (int)number(walk, "from"), places = number(walk, "scale_wh") != 0;
@@ -409,9 +410,10 @@ void cfg_rule_dropout(cfg_walk *walk)
     cfg_rule_activation(walk);
 }
 
-/* Batch norm in a recurrent layer is Darknet's own, one step at a time: its variance of one number is 0 / 0.
- * (Not on every GPU: so it is only a warning. A .cfg that generates text, such as Darknet's rnn.cfg, has one
- * image in a pass: without a training's data nothing is said.) */
+/* In a recurrent layer Darknet's own code runs batch norm, one time step at a time. If a step has one number
+ * per channel, its variance is 0 / 0. This is only a warning, because not every GPU gives NaN. Nothing
+ * is reported without a training's data, because a .cfg that generates text, such as Darknet's rnn.cfg, has
+ * one image per pass. */
 static void check_norm_of_step(cfg_walk *walk, double pixels)
 {
     if (walk->use != CFG_FOR_ANYTHING && walk->use != CFG_TRAINS_BOXES && number(walk, "batch_normalize")
@@ -456,7 +458,7 @@ static void recurrent_image(cfg_walk *walk, double w, double h, double hidden, d
         + with_norm(walk, 2 * hidden + output);
 }
 
-/* Its parser swaps width and height, so they are swapped in its output too. */
+/* Darknet's parser swaps width and height of a crnn, so they are swapped in its output too. */
 void cfg_rule_crnn(cfg_walk *walk)
 {
     double hidden = number(walk, "hidden_filters"), area = walk->in->w * walk->in->h;
@@ -466,7 +468,7 @@ void cfg_rule_crnn(cfg_walk *walk)
                 "numbers of its state");
 }
 
-/* For forks whose crnn has size= and groups=. It does not swap width and height. */
+/* For forks whose crnn has size= and groups=. These forks do not swap width and height. */
 void cfg_rule_crnn_of_any_size(cfg_walk *walk)
 {
     double size = number(walk, "size"), stride = number(walk, "stride"), pad = padding_of(walk);
@@ -497,7 +499,7 @@ void cfg_rule_contrastive(cfg_walk *walk)
 
 /* ---- files ---- */
 
-/* A line is "name parent", where parent is the number of an earlier line, from 0, or -1. */
+/* A line is "name parent", where parent is -1 or the number of an earlier line, counted from 0. */
 static void check_tree_line(cfg_walk *walk, const char *line, int index)
 {
     int parent = -1;
@@ -518,7 +520,7 @@ static void check_map_line(cfg_walk *walk, const char *line, int index, double c
         fail(walk, "map", "line %d of the file is not one of the %.0f classes (from 0)", index + 1, classes);
 }
 
-/* Checks the file that `key`, "tree" or "map", names. */
+/* Checks the file named by `key`, which is "tree" or "map". */
 static void check_lines(cfg_walk *walk, const char *key, double classes)
 {
     char line[1024];

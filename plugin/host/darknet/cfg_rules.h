@@ -32,7 +32,7 @@ enum { IMAGE = CFG_NEEDS_IMAGE, SAME = CFG_SAME_IMAGE, FLAT = CFG_SAME_COUNT, ON
 enum { POLICY_CONSTANT, POLICY_STEP, POLICY_STEPS, POLICY_EXP, POLICY_SIGMOID, POLICY_POLY, POLICY_RANDOM,
        POLICY_SGDR };
 
-/* A rule for each kind of section that its traits do not describe completely. */
+/* The rules: one for each kind of section whose traits do not describe it completely. */
 typedef void cfg_rule(cfg_walk *);
 cfg_rule cfg_rule_net, cfg_rule_activation, cfg_rule_avgpool, cfg_rule_batchnorm,
     cfg_rule_connected, cfg_rule_convolutional, cfg_rule_crnn, cfg_rule_crop,
@@ -51,15 +51,16 @@ cfg_rule cfg_finish; /* checks the whole network, once all layers have a shape *
 double cfg_own_truths(const cfg_walk *, double coords, int is_region);
 /* Reports that anchors= has `numbers` numbers instead of two for each of `num` anchors. */
 void cfg_own_wrong_anchors(cfg_walk *, int numbers, double num);
-/* Whether its own convolution gathers 1x1 windows with im2col instead of reading the input directly. */
+/* Whether this fork's own convolution gathers 1x1 windows with im2col instead of reading the input
+ * directly. */
 int cfg_own_lays_out_1x1(double stride_x, double dilation);
-/* Rejects a head that reads `reads` numbers of truth per image, though `loaded` are loaded for the last
- * layer. */
+/* Rejects a head that reads `reads` numbers of truth per image, while the loader makes `loaded`, as many as
+ * the last layer reads. */
 void cfg_own_unlike_head(cfg_walk *, double reads, double loaded);
 /* This fork's own checks of the whole network, once all layers have a shape. */
 void cfg_own_finish(cfg_walk *);
-/* Rejects what the loaders of its `detector train` or `classifier train` cannot do. The current section is
- * [net]. */
+/* Rejects what the loaders of this fork's `detector train` or `classifier train` cannot do. The walk must be
+ * at [net]. */
 void cfg_own_loader(cfg_walk *, int classifier);
 /* The widths and heights to which the loop of `detector train`, or of `classifier train`, resizes a network
  * with random=1; returns how many. */

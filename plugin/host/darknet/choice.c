@@ -1,11 +1,12 @@
-/* Chooses the backend that computes a network. It has its own file so that a test program can replace it. */
+/* Chooses the backend that computes a network. This function has its own file so that a test
+ * program can replace it. */
 #include "room.h"
 
 amp_backend *amp_fork_backend(amp_error *error)
 {
 #ifdef GPU
     if (AMP_OWN_GPU >= 0) return amp_cuda_backend_create(error);
-    /* Compiled with GPU, Darknet's CPU code of yolo, region and iseg skips the activations. */
+    /* In a build with GPU=1, Darknet's CPU code of yolo, region and iseg skips the activations. */
     amp_fail(error, AMP_UNSUPPORTED, "amp: no GPU is chosen (-nogpu, -i -1): this build runs AMP on a GPU "
              "only; build one for the CPU, or run with -amp off");
     return NULL;

@@ -1,4 +1,4 @@
-/* The hooks that Darknet's loader threads (its data.c) call, as far as they need the fork's own types. */
+/* The hooks called by Darknet's loader threads (its data.c) that need the fork's own types. */
 #include <string.h>
 
 #include "../../include/darknet_amp.h"
@@ -17,7 +17,7 @@ static int takes_another(const load_args *args)
                            || args->type == TAG_DATA || args->type == REGRESSION_DATA);
 }
 
-/* Numbers a job. Its parts start with this number. */
+/* Gives a loading job its number, which selects the random streams of its parts. */
 static void begin_job(load_args *args)
 {
     args->job = amp_random_next_job();
@@ -27,7 +27,7 @@ static void begin_job(load_args *args)
 static void begin_part(load_args *args)
 {
     int takes = takes_another(args);
-    if (!args->job) begin_job(args); /* load_data_blocking loads in this thread, without AMP_JOB_STARTS */
+    if (!args->job) begin_job(args); /* load_data_blocking, without AMP_JOB_STARTS, loads in this thread */
     int number = args->part;
     if (takes && amp_ranks_count() > 1) {
         amp_shared_part part = amp_sharing_part(args->part);
@@ -76,7 +76,7 @@ void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event)
         begin_job(args);
         if (!takes_another(args)) return;
         amp_sharing_begin_job(args->n, args->threads);
-        /* Until a loader fills it, it holds the rows of the batch before, which the loop frees itself. */
+        /* Until a loader fills *args->d, it holds the previous batch's rows, which the loop frees itself. */
         memset(args->d, 0, sizeof *args->d);
     }
 }

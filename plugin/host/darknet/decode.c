@@ -12,14 +12,14 @@
 #include "../data/image_cache.h"
 #include "stb_image.h"
 
-/* The most pixels that one byte of a file can encode, for formats that compress better than by runs of equal
- * pixels. */
+/* The most pixels that one byte of a file can encode, for formats that compress better than run-length
+ * encoding. */
 static const struct { const char *begins; size_t length; double pixels; } kinds[] = {
-    { "\x89PNG", 4, 1e9 }, /* stb_image rejects a truncated one before it allocates much */
+    { "\x89PNG", 4, 1e9 }, /* stb_image rejects a truncated PNG before it allocates much */
     { "\xff\xd8", 2, 512 }, { "GIF8", 4, 2048 }, { "S\x80\xf6\x34", 4, 16384 } };
 static const double run = 128; /* for all other formats */
 
-/* Whether the file, of which nothing has been read yet, is long enough for the image size in its header.
+/* Whether the file, which must be at its start, is long enough for the image size in its header.
  * stb_image fills missing data with zeros: without this check, a file of a few bytes could cost the memory
  * and the time of the largest image. */
 static int holds(FILE *file, int w, int h)

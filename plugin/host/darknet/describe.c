@@ -13,9 +13,9 @@ static void add_param(amp_layer_desc *d, const char *name, float *master, float 
                                                     .count = count, .decays = decays, .clip = clip };
 }
 
-/* factor: how far a pass moves a rolling statistic towards the batch's; 0: the array is no statistic but a
- * recurrent layer's state, which is carried from batch to batch, and in which a skipped step must not leave
- * NaN. unsaved: a .weights file does not contain the array. */
+/* factor: how far a pass moves a rolling statistic towards the batch's. 0: the array is no statistic but a
+ * recurrent layer's state. It is carried from batch to batch, so a skipped step must not leave NaN in it.
+ * unsaved: a .weights file does not contain the array. */
 static void add_statistics(amp_layer_desc *d, float *array, size_t count, float factor, int unsaved)
 {
     if (!array || !count || d->statistics_count == AMP_MAX_STATISTICS) return;
@@ -25,9 +25,9 @@ static void add_statistics(amp_layer_desc *d, float *array, size_t count, float 
 }
 
 /* Adds weights, biases and scales (names, in this order) and rolling statistics of a layer, or of a layer
- * inside a recurrent one. steps: how often a pass runs it. Darknet gives every layer clip=, but only the
- * update of convolutional layers obeys it (on the GPU, in update_convolutional_layer_gpu; on the CPU nothing
- * does). */
+ * inside a recurrent one. steps: how many times a pass runs the layer. Darknet gives every layer clip=, but
+ * only the update of convolutional layers obeys it (on the GPU, in update_convolutional_layer_gpu; on the CPU
+ * nothing does). */
 static void add_layer_params(amp_layer_desc *d, layer *l, const char *const names[3], int steps, int on_gpu)
 {
     double kept = pow(1 - (double)amp_own_batchnorm_rule(l, on_gpu).rolling_factor, steps);
@@ -94,7 +94,7 @@ static amp_shape image_shape(int n, int c, int h, int w, int count)
     return (amp_shape){ n, count, 1, 1 };
 }
 
-/* The check of the .cfg has made sure that these layers are earlier ones. */
+/* The check of the .cfg has made sure that the layers that it reads are earlier ones. */
 static void describe_inputs(network *net, int i, amp_layer_desc *d)
 {
     layer *l = &net->layers[i];
@@ -138,7 +138,7 @@ static void describe_shape(network *net, int i, const amp_network_desc *out, amp
     }
 }
 
-/* truths: the floats between two images in the array of labels, which may differ from l->truths. */
+/* truths: the distance in floats between the labels of two images. It may differ from l->truths. */
 static void describe_yolo(const network *net, int i, amp_layer_desc *d)
 {
     const layer *l = &net->layers[i];

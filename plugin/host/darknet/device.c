@@ -12,7 +12,7 @@
 /* ---- which device, and its memory ---- */
 
 #ifdef GPU
-/* A CUDA call: one that fails ends the program. */
+/* Makes a CUDA call, and ends the program if it fails. */
 #define MUST(call) do { \
         amp_error error_; \
         cudaError_t status_ = (call); \
@@ -34,8 +34,8 @@ int amp_fork_choose_gpu(int number)
     return 1;
 }
 
-/* CUDA numbers the GPUs that this variable lists from 0. If it lists only one, the launcher has chosen
- * already, as Slurm does. */
+/* CUDA numbers the GPUs listed in CUDA_VISIBLE_DEVICES from 0. If the variable lists only one, the launcher
+ * (such as Slurm) has already chosen this rank's GPU. */
 int amp_fork_take_gpu(int number)
 {
     static const char variable[] = "CUDA_VISIBLE_DEVICES";
@@ -56,7 +56,7 @@ int amp_fork_take_gpu(int number)
 amp_status amp_fork_sum_on_gpu(amp_backend *backend, amp_comm **comm, amp_error *error)
 {
     amp_comm *gpus;
-    AMP_TRY(amp_comm_nccl(*comm, backend, &gpus, error)); /* on failure *comm remains, and ends all ranks */
+    AMP_TRY(amp_comm_nccl(*comm, backend, &gpus, error)); /* on failure *comm stays, to end all ranks */
     *comm = gpus;
     return AMP_OK;
 }

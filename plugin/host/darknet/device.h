@@ -1,6 +1,7 @@
 /* Where a network's arrays are: in CPU memory or, if Darknet was built with GPU=1 and runs the network on a
  * GPU, in that GPU's memory. CUDA is called mainly in device.c and pinned.c here, and in pass.c and
- * gaps_gpu.c of a fork. Everywhere else an array is one that the backend computes with, wherever it is. */
+ * gaps_gpu.c of a fork. All other files treat an array as memory that the backend computes with, wherever it
+ * is. */
 #pragma once
 
 #include "darknet.h"
@@ -8,17 +9,17 @@
 #include "../../backend/backend.h"
 #include "../fork.h"
 
-/* Chooses on_cpu or there, whichever is for this side. Without GPU=1 `there` is not even compiled, since its
- * fields and functions may not exist. */
+/* Evaluates `there` if on_gpu is set, else on_cpu. Without GPU=1 `there` is not even compiled, since the
+ * fields and functions in it may not exist. */
 #ifdef GPU
 #define ON_SIDE(on_gpu, on_cpu, there) ((on_gpu) ? (there) : (on_cpu))
 #else
 #define ON_SIDE(on_gpu, on_cpu, there) ((void)(on_gpu), (on_cpu))
 #endif
 
-/* A layer's trainable arrays, its rolling statistics and its state. Gradients are pointers to Darknet's
- * pointers, because the engine replaces them by its own arrays. state: what a recurrent layer carries from
- * batch to batch; NULL: none. */
+/* A layer's trainable arrays, its rolling statistics and its state. Gradients are given by the addresses of
+ * Darknet's pointers, because the engine makes these point to its own arrays. state: what a recurrent layer
+ * carries from batch to batch; NULL: none. */
 typedef struct amp_host_arrays {
     float *weights, *biases, *scales, *rolling_mean, *rolling_variance, *state[2];
     float **weight_updates, **bias_updates, **scale_updates;
@@ -35,11 +36,11 @@ amp_host_arrays amp_host_arrays_of(layer *l, int on_gpu);
 float **amp_host_output_of(layer *l, int on_gpu);
 float **amp_host_delta_of(layer *l, int on_gpu);
 
-/* Darknet's own buffers. allocate_array: `count` zeros; NULL: there is no memory. free_array: *buffer may be
- * NULL, and is NULL afterwards. */
+/* Darknet's own buffers. allocate_array: returns `count` zeros, or NULL if there is no memory. free_array:
+ * *buffer may be NULL, and is NULL afterwards. */
 float *amp_host_allocate_array(size_t count, int on_gpu);
 void amp_host_free_array(float **buffer, int on_gpu);
-/* Frees what only Darknet's own forward, backward and update of this layer use, on the CPU and on the GPU.
- * moments: Adam's. */
+/* free_internals: frees, on the CPU and on the GPU, what only Darknet's own forward and backward of this
+ * layer use. free_moments: frees Adam's moments. */
 void amp_host_free_internals(layer *l, int on_gpu);
 void amp_host_free_moments(layer *l, int on_gpu);

@@ -14,9 +14,8 @@ int amp_fork_largest_batch(const network *net)
 
 /* ---- stock's buffers ---- */
 
-/* The number of arrays of its output's size that a layer allocates. A dropout uses those of the layer before
- * it; crop has no delta; the other arrays of recurrent layers are counted with their parts or by
- * states_of. */
+/* How many arrays of the size of its output a layer allocates. A dropout uses those of the layer before it. A
+ * crop has no delta. For recurrent layers, states_of and their parts count the other arrays. */
 static size_t arrays_of(const layer *l, int on_gpu)
 {
     int normalizes = l->batch_normalize
@@ -26,14 +25,14 @@ static size_t arrays_of(const layer *l, int on_gpu)
     case CROP: return 1;
     case GRU: return 2;
     case LSTM: return on_gpu ? 3 : 2; /* output and cell; on the CPU no delta */
-    case MAXPOOL: case SOFTMAX: case LOGXENT: case L2NORM: return 3; /* also: indexes; losses; scales */
+    case MAXPOOL: case SOFTMAX: case LOGXENT: case L2NORM: return 3; /* also indexes, losses or scales */
     case NORMALIZATION: return 4;  /* also squares and norms */
     case BATCHNORM: return on_gpu ? 4 : 2;
     default: return normalizes ? 4 : 2; /* also batch norm's input, raw and normalized */
     }
 }
 
-/* The number of arrays of one time step's output that a layer allocates. */
+/* How many arrays of the size of one time step's output a layer allocates. */
 static size_t states_of(const layer *l)
 {
     switch (l->type) {

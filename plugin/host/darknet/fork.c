@@ -29,8 +29,8 @@ amp_view amp_fork_view(const struct network *net)
                        .eps = net->eps, .images = net->input, .labels = net->truth };
 }
 
-/* AMP draws a dropout's numbers, one per element; Darknet draws a crop's, from the same generator if it runs
- * on the CPU. */
+/* For a dropout, AMP draws one number per element. For a crop, Darknet draws the numbers; on the CPU it draws
+ * them from the same generator. */
 size_t amp_fork_random_numbers(const struct network *net)
 {
     size_t count = 0;

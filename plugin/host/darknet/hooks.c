@@ -21,7 +21,7 @@ FILE *darknet_amp_open_cfg(const char *file)
 static void layer_made(struct network *net, struct layer *made)
 {
     if (!net->amp && !amp_host_parser_uses_amp()) return;
-    if (net->amp) { /* after its layers, resize_network frees net->input */
+    if (net->amp) { /* resize_network frees net->input after it has resized the layers */
         amp_this_thread()->resizing = AMP_RESIZES_DARKNETS;
         amp_fork_use_device(net);
         amp_host_unpin(&net->amp->memory->pinned);
@@ -46,13 +46,13 @@ void darknet_amp_made(struct network *net, struct layer *made)
     }
     if (net->amp) resized(net);
     else if ((net->amp = amp_host_make(net))) amp_host_network_made(net);
-    /* `classifier valid` of AlexeyAB's gives one image to a network that expects time_steps of them. */
+    /* AlexeyAB's `classifier valid` passes one image to a network that expects time_steps of them. */
     if (net->amp && amp_this_program()->measures && net->batch > 1) set_batch_network(net, 1);
     if (net->amp) amp_host_pin_note(&net->amp->memory->pinned, net);
 }
 
-/* In a layer that AMP computes, only numbers change; prepare_buffers allocates the buffers that it needs.
- * Darknet resizes all other layers, or refuses to. */
+/* In a layer that AMP computes, only the numbers of its shape change; prepare_buffers allocates the buffers
+ * that it needs. Darknet itself resizes all other layers, or refuses to. */
 int darknet_amp_resize_layer(struct layer *l, int w, int h)
 {
     if (amp_own_resize(l, w, h)) return 1;

@@ -10,7 +10,7 @@
 
 /* ---- softmax ---- */
 
-/* The numbers that one softmax covers. first: the index of the first within its image. */
+/* The numbers that one softmax covers. first: the index of the first number within its image. */
 typedef struct group { int first, count, stride; } group;
 
 static group group_of(const layer *l, int i)
@@ -33,8 +33,8 @@ static double log_probability(const layer *l, const float *x, int i)
     return (x[i] - largest) / t - log(sum);
 }
 
-/* A softmax's loss is -log p of each true class. If p underflowed to 0, Darknet's loss is inf: computes it
- * from the softmax's input, and adds up the cost again. */
+/* A softmax's loss is -log p of each true class. If p underflowed to 0, Darknet's loss is inf. Then this
+ * computes the loss from the softmax's input, and sums up the cost again. */
 static void complete_softmax(struct darknet_amp *amp, int index, const float *input)
 {
     layer *l = &amp->net->layers[index];

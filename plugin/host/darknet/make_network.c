@@ -55,7 +55,7 @@ void amp_fork_seed(unsigned seed)
     int next = rand();
     srand(seed);
     rand_normal();
-    if (rand() != next) rand_normal(); /* it drew two numbers, and this takes the second */
+    if (rand() != next) rand_normal(); /* this takes the second of the two that it drew */
 #endif
     srand(seed);
 }

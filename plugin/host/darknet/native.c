@@ -1,9 +1,9 @@
 /* Which of Darknet's layers AMP computes itself, and which stay Darknet's own fp32 code.
  *
- * The rule fails closed: a layer is native only if its type has a kind, and every option in its struct
- * that this type does not know is 0, as Darknet leaves options that are not set. Otherwise Darknet's own code
- * runs it, and `amp plan` says why. So an option that a fork of Darknet adds to a layer is never ignored: it
- * needs a row in that fork's native_tables.c, and test e2e_source_tree says so. */
+ * The rule fails closed: a layer is native only if its type has a kind, and if all options that the type does
+ * not know are 0 in its struct, as Darknet leaves options that are not set. Otherwise Darknet's own code runs
+ * the layer, and `amp plan` says why. So an option that a fork of Darknet adds to a layer is never ignored:
+ * test e2e_source_tree fails until the fork's native_tables.c has a row for it. */
 #include "room.h"
 
 static const amp_own_type *type_of(const layer *l)
@@ -35,14 +35,15 @@ static const char *unknown_option(const layer *l)
     return NULL;
 }
 
-/* ---- values that a kind does not take ---- */
+/* ---- values that a kind does not support ---- */
 
 amp_activation amp_host_activation_of(ACTIVATION a)
 {
     return (unsigned)a < amp_own_activation_count ? amp_own_activations[a] : AMP_ACTIVATIONS;
 }
 
-enum { LARGEST_POOL = 15 }; /* of a window's side: the backend numbers its elements in a byte, 255 is none */
+/* The largest side of a window: the backend stores an element's number in a byte, in which 255 means none. */
+enum { LARGEST_POOL = 15 };
 
 const char *amp_host_why_own(const layer *l)
 {

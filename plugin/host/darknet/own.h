@@ -20,22 +20,24 @@
 #define AMP_OWN_LAYER layer /* a layer, as an argument of its functions */
 #define AMP_OWN_LAYER_AT(l) (&(l))
 #define AMP_OWN_KEEPS_A_NORMAL 1 /* rand_normal draws two numbers and keeps one for its next call */
-#define AMP_OWN_LOAD_RESIZES 0 /* load_image, if it resizes, uses resize_image */
+#define AMP_OWN_LOAD_RESIZES 0 /* 1: load_image resizes differently from resize_image */
 #define AMP_OWN_EDGE(edge) (edge) /* of a label's box, as in read_boxes */
 #define AMP_OWN_RANDOM(net) ((net)->random) /* the key of [net], which classifier train reads */
 #define AMP_OWN_GPU gpu_index /* the number of the GPU to use; negative: none */
-/* The softmax that number i of a tree belongs to: the index of its first number, and how many it covers. */
+/* Finds the softmax that number i of a tree belongs to. *first: the index of that softmax's first number.
+ * *count: how many numbers it covers. */
 #define AMP_OWN_TREE_GROUP(t, i, first, count) \
     (*(first) = (t)->group_offset[(t)->group[i]], *(count) = (t)->group_size[(t)->group[i]])
 #endif
 
 /* ---- layers (describe.c, native.c, footprint.c, weights_layout.c) ---- */
 
-/* The layers that layer l reads in addition to the one before it or, if it is a route, instead of it; returns
- * how many. */
+/* Sets *layers to the layers that layer l reads in addition to the one before it (a route: instead of that
+ * one). Returns how many. */
 int amp_own_far_inputs(const layer *l, const int **layers);
-/* Fills in `parts`, the connected or convolutional layers inside a recurrent layer, with amp_host_parts
- * (weights_layout.c) and the fork's AMP_OWN_GRU_PARTS; returns how many; 0 for other layers. */
+/* The parts of a recurrent layer: the connected or convolutional layers inside it. The fork's types.h defines
+ * AMP_OWN_GRU_PARTS. amp_host_parts (weights_layout.c) fills in `parts` and returns how many there are; 0 for
+ * other layers. */
 enum { AMP_OWN_MOST_PARTS = 8 };
 typedef struct amp_own_part {
     const char *names[3]; /* of its weights, biases and scales */
@@ -47,11 +49,11 @@ typedef struct amp_own_part {
     AMP_OWN_PART(wf), AMP_OWN_PART(wi), AMP_OWN_PART(wg), AMP_OWN_PART(wo), \
     AMP_OWN_PART(uf), AMP_OWN_PART(ui), AMP_OWN_PART(ug), AMP_OWN_PART(uo)
 int amp_host_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS]);
-/* Completes a layer's description, of which the rest is filled in, with what only this fork has. */
+/* Adds what only this fork has to a layer's otherwise complete description. */
 void amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d);
-/* Whether it is a loss that learns from a list of boxes. */
+/* Whether a layer is a loss that learns from a list of boxes. */
 int amp_own_finds_boxes(const layer *l);
-/* How many numbers a label has: a box, its class, and maybe more. */
+/* How many numbers one label of a layer has: a box, its class, and maybe more. */
 int amp_own_label_numbers(const layer *l);
 /* Whether a layer's weights are those of an earlier one, which trains and saves them. */
 int amp_own_shares_weights(const layer *l);
@@ -65,16 +67,16 @@ size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu);
 /* The tables that native.c reads: native_tables.c of the fork. */
 typedef struct amp_own_type {
     const char *name;          /* the .cfg section's; NULL: there is no such layer */
-    const amp_layer_ops *kind; /* computes the layer; AMP_LAYER_HOST: Darknet's own code does, */
-    const char *why_own;       /* for this reason, in a few words; else NULL */
+    const amp_layer_ops *kind; /* computes the layer; AMP_LAYER_HOST: Darknet's own code does */
+    const char *why_own;       /* why Darknet's own code computes it, in a few words; else NULL */
     void (*settings)(const layer *, amp_layer_desc *); /* fills in the kind's settings; NULL: it has none */
 } amp_own_type;
 
-/* An option of a layer, which is a field of Darknet's struct, and the types that know it. */
+/* An option of a layer (a field of Darknet's struct), and the layer types that know it. */
 typedef struct amp_own_option {
     const char *why_own;  /* for `amp plan` */
     size_t offset, bytes;
-    /* bits of the types whose kind computes with it, or for which it has no meaning in Darknet either */
+    /* a bit for each type whose kind obeys the option, or for which Darknet ignores it too */
     uint64_t types;
 } amp_own_option;
 
@@ -82,7 +84,8 @@ extern const amp_own_type amp_own_types[];
 extern const amp_activation amp_own_activations[];
 extern const amp_own_option amp_own_options[];
 extern const size_t amp_own_type_count, amp_own_activation_count, amp_own_option_count;
-/* NULL if the layer's kind can compute it, else why not: an option's value, in a few words. */
+/* NULL if the layer's kind can compute this layer. Otherwise a few words about the option's value that it
+ * cannot compute. */
 const char *amp_own_unfit(const layer *l);
 
 /* ---- a network (fork.c, hooks.c) ---- */
@@ -91,7 +94,7 @@ const char *amp_own_unfit(const layer *l);
 void amp_own_complete(network *net);
 /* The largest size to which the training's loop resizes a network with random=1. */
 void amp_own_largest_size(const network *net, int *w, int *h);
-int amp_own_size_step(const network *net); /* random=1 chooses multiples of it */
+int amp_own_size_step(const network *net); /* random=1 resizes to multiples of it */
 /* Whether AMP can train the network. AMP_UNSUPPORTED: AMP does not support a key of its .cfg. AMP_NO_MEMORY:
  * there was no memory for one of its buffers. */
 amp_status amp_own_check(const network *net, amp_error *);
@@ -117,47 +120,53 @@ int amp_own_resize(layer *l, int w, int h);
 
 /* ---- a pass (buffers.c, fork.c) ---- */
 
-/* On a GPU: whether Darknet's own code of this layer also writes its output to CPU memory, where others read
- * it. It may differ from the output on the GPU. */
+/* On a GPU: whether Darknet's own code of this layer also writes an output to CPU memory, where other code
+ * reads it. That output may differ from the one on the GPU. */
 int amp_own_pulls_output(const layer *l);
 /* Call after a forward: sets the fields of the network itself, such as its cost, that Darknet's functions
  * read. */
 void amp_own_end_forward(network *net, int output_layer);
 
-/* For running Darknet's own layers, on the CPU or a GPU; the fork's gaps.h has the functions that prepare
- * them and run their forward and backward. layer_workspace: bytes of workspace that the layer needs.
- * lends_products: whether the backend can compute its matrix products (products.c). pass: the argument of its
- * forward and backward, with its input and with the delta that backward adds to, which may be NULL. joined: a
- * copy of the layer that reads the layers that amp_host_producer finds for its far inputs; room: arrays of at
- * least as many elements as it has far inputs. */
+/* For running one of Darknet's own layers, on the CPU or a GPU. The fork's gaps.h has the functions that
+ * prepare the layer and run its forward and backward. */
+
+/* Arrays of at least as many elements as the layer has far inputs. */
 typedef struct amp_joined { int *indices; float **outputs, **deltas; } amp_joined;
 
+/* Bytes of workspace that the layer needs. */
 size_t amp_own_layer_workspace(const network *net, int index);
+/* Whether the backend can compute the layer's matrix products (products.c). */
 int amp_own_lends_products(const layer *l, int on_gpu);
+/* The argument of the layer's forward and backward. Backward adds to input_delta, which may be NULL. */
 amp_pass amp_own_pass(const network *net, int index, float *input, float *input_delta, float *workspace,
     int training);
+/* A copy of the layer that reads, for each far input, the layer that amp_host_producer finds. The copy points
+ * to the arrays in room. */
 layer amp_own_joined(const network *net, int index, amp_joined *room);
 
-/* For gaps.c of a fork; implemented in buffers.c. scratch: `count` zeros for the duration of one call, which
- * the caller frees; if there is no memory, the program ends with a line. own_buffer: allocates, in the same
- * way, a buffer that a layer lacks; Darknet's free_layer frees it. at_step: a layer inside a recurrent one,
- * at one time step; its arrays hold all steps, one after the other. */
+/* For gaps.c of a fork; implemented in buffers.c. */
+
+/* `count` zeros for the duration of one call, which the caller frees. The program ends with a line if there
+ * is no memory. */
 float *amp_gap_scratch(size_t count);
+/* Allocates in the same way a buffer that a layer lacks. Darknet's free_layer frees it. */
 void amp_gap_own_buffer(float **buffer, size_t count);
+/* A layer inside a recurrent one, at one time step. The arrays of `inner` hold all steps, one after the
+ * other. */
 layer amp_gap_at_step(const layer *inner, int step);
 
 /* Sets a yolo layer's cost, in the layer and where Darknet keeps it in the network, and prints the fork's
  * line. */
 void amp_own_print_yolo(network *, int index, const amp_yolo_result *);
 
-/* ---- Darknet's functions, whose signatures differ (make_network.c, evaluate.c, passes.c) ---- */
+/* ---- Darknet's functions whose signatures differ (make_network.c, evaluate.c, passes.c) ---- */
 
 network *amp_own_parse(char *cfg);
 void amp_own_free(network *net);
 void amp_own_forward(network *net);
 void amp_own_backward(network *net);
 void amp_own_update(network *net);
-/* Reads an image's size from the first bytes of its file; 0: stb_image does not know its format. */
+/* Reads an image's size from the first bytes of its file; 0: stb_image does not know the file's format. */
 int amp_own_image_size(const char *path, int *w, int *h);
 image amp_own_center_crop(image im, int w, int h);
 /* Returns the boxes of the predicted image. A box that another one suppresses has probability 0. */
@@ -168,7 +177,7 @@ void amp_own_fix_logistics(network *net);
 void amp_own_sort_classes(float *probabilities, network *net);
 
 /* Sets what only this fork's train_detector and train_classifier set for their loaders; batches.c sets the
- * rest. threads may stay 0: the number that all forks use. */
+ * rest. If threads stays 0, batches.c uses the number of loader threads that all forks have in common. */
 void amp_own_detector_args(network *net, const layer *last, load_args *args);
 void amp_own_classifier_args(network *net, load_args *args);
 /* Call after the last load with these arguments, or if nothing was loaded. */

@@ -35,14 +35,14 @@ void amp_fork_predict(struct network *net)
     amp_host_wait(net);
 }
 
-/* ---- around layers ----
+/* ---- watching layers ----
  *
  * Darknet's loops call the functions to which each layer points; these pointers are replaced by watched
  * functions. */
 
 typedef void layer_function(AMP_OWN_LAYER, amp_pass);
 
-/* Of this thread, because Darknet calls a layer's functions without a context. */
+/* Kept per thread, because Darknet calls a layer's functions without a context. */
 typedef struct amp_watched {
     const network *net;
     amp_layer_watcher *watcher;
@@ -51,9 +51,9 @@ typedef struct amp_watched {
     struct { layer_function *forward, *backward; } own[]; /* of each layer */
 } watched;
 
-/* The code that fills a gap calls the layer's own function through the layer, so the pointer is restored
- * meanwhile. A dropout uses the buffers of the layer before it: it has no gap, and no delta that its backward
- * could add to. */
+/* The code that fills a gap calls the layer's own function through the layer's pointer, so this pointer is
+ * restored meanwhile. A dropout uses the buffers of the layer before it. So it has no gap, and no delta to
+ * which its backward could add. */
 static void run_watched(int is_forward, AMP_OWN_LAYER l, amp_pass pass)
 {
     const watched *w = amp_this_thread()->watched;

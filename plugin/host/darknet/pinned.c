@@ -27,7 +27,7 @@ void amp_host_pin(amp_host_pinned *p, const network *net)
     p->tried = 1;
     p->locked = status == cudaSuccess;
     if (p->locked) return;
-    cudaGetLastError(); /* or the next launch would return this error */
+    cudaGetLastError(); /* clears the error, which the next launch would return */
     warn_once(status);
 #endif
 }
@@ -41,7 +41,7 @@ int amp_host_image_turns(amp_host_pinned *p, size_t bytes)
 {
 #ifdef GPU
     if (!p->second_tried && cudaMalloc((void **)&p->second, bytes) != cudaSuccess) {
-        cudaGetLastError(); /* as above */
+        cudaGetLastError(); /* clears the error */
         p->second = NULL;
     }
     p->second_tried = 1;
@@ -55,7 +55,7 @@ int amp_host_image_turns(amp_host_pinned *p, size_t bytes)
 void amp_host_unpin(amp_host_pinned *p)
 {
 #ifdef GPU
-    /* After a failure the device is unusable, which a later call will report. */
+    /* If one of these calls fails, the device is unusable, and a later call will report that. */
     if (p->locked && cudaHostUnregister(p->input) != cudaSuccess) cudaGetLastError();
     if (p->second && cudaFree(p->second) != cudaSuccess) cudaGetLastError();
 #endif

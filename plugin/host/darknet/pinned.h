@@ -1,14 +1,15 @@
 /* The network's input: its images in page-locked memory, and on the GPU.
  *
  * Darknet allocates net->input with calloc. A GPU copies from this memory several times slower than from
- * page-locked memory, and the CPU has to work or wait meanwhile. So AMP page-locks it where it is: from the
- * first training forward, because only trainings feed their images through it, until Darknet frees it. If the
- * system refuses, one line is printed, and training continues. Without a GPU nothing is done.
+ * page-locked memory, and the CPU has to work or wait meanwhile. So AMP page-locks net->input in place, until
+ * Darknet frees it. It does so in the first training forward, because only trainings feed their images
+ * through net->input. If the system refuses, one line is printed, and training continues. Without a GPU
+ * nothing is done.
  *
  * A copy from page-locked memory can run while the GPU still computes the previous pass. So the images of a
  * training alternate between Darknet's net->input_gpu and a second block on the GPU. That block is allocated
- * in the second pass, when everything else has its memory. If there is none left, all images go to
- * net->input_gpu, each after the pass before it, as the images of predictions always do. */
+ * in the second pass, when everything else has its memory. If there is no memory for it, all images go to
+ * net->input_gpu after the previous pass has ended, as the images of predictions always do. */
 #pragma once
 
 #include "darknet.h"
@@ -18,20 +19,21 @@
 typedef struct amp_host_pinned {
     float *input; /* NULL: unknown, or about to be freed */
     size_t bytes;
-    int tried, locked;
-    float *second;      /* on the GPU, or NULL; */
-    int second_tried, in_second; /* whether the images of the current pass are in `second` */
+    int tried, locked; /* tried: whether AMP has tried to lock it */
+    float *second;    /* the second block on the GPU, or NULL */
+    int second_tried, /* whether AMP has tried to allocate it */
+        in_second;    /* whether the images of the current pass are in it */
 } amp_host_pinned;
 
 /* Call it when net->input was just allocated: after parsing and after a resize. */
 void amp_host_pin_note(amp_host_pinned *, const network *net);
 /* Call it before a forward: locks the noted memory if this forward is a training's and reads it. */
 void amp_host_pin(amp_host_pinned *, const network *net);
-/* Call it before amp_host_pin: whether the backend's upload_ahead may copy this pass's images. in_second then
- * says where to. */
+/* Whether the backend's upload_ahead may copy this pass's images; in_second then says to which block. Call it
+ * before amp_host_pin. */
 int amp_host_image_ahead(amp_host_pinned *, const network *net);
-/* The same for images in page-locked memory that the fork itself has. bytes: of the largest pass. */
+/* The same for a fork that has its own page-locked memory for images. bytes: the size of the largest pass. */
 int amp_host_image_turns(amp_host_pinned *, size_t bytes);
-/* Call it before net->input is freed, while no copy is running. Between two hooks none is, since
- * amp_engine_forward ends with uploads_done. */
+/* Call it before net->input is freed, while no copy is running. No copy runs between two hooks,
+ * since amp_engine_forward ends with uploads_done. */
 void amp_host_unpin(amp_host_pinned *);

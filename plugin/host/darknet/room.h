@@ -7,8 +7,8 @@
 #include "own.h"
 #include "pinned.h"
 
-/* Darknet's buffers of one layer under AMP: capacities in floats, 0: no buffer. copy: of the output in CPU
- * memory, if the network runs on a GPU. */
+/* The capacities of Darknet's buffers of one layer under AMP, in floats; 0: no buffer. copy: the copy of the
+ * output in CPU memory, if the network runs on a GPU. */
 typedef struct amp_host_buffers { size_t output_capacity, delta_capacity, copy_capacity; } amp_host_buffers;
 
 struct amp_fork_memory {
@@ -31,35 +31,36 @@ amp_status amp_host_fit_workspace(struct darknet_amp *amp, const network *net, a
  * rest. */
 void amp_host_release(struct darknet_amp *amp, network *net);
 
-/* Call it when Darknet has just made or resized a layer, before it makes the next: frees what AMP does not
- * use of it, so that a network can be made that fits only under AMP. */
+/* Frees those buffers of a layer that AMP does not use. Call it as soon as Darknet has made or resized the
+ * layer, before the next one is made, so that a network can be made that fits into memory only under AMP. */
 void amp_host_trim(const network *net, layer *l);
 
-/* weights: how many weights a layer learns; channels: for how many channels it has biases, scales and rolling
- * statistics. 0: none. Layers inside a recurrent one are counted separately. */
+/* weights: how many weights a layer learns. channels: how many channels have biases, scales and rolling
+ * statistics. 0: none. The layers inside a recurrent layer are counted separately. */
 typedef struct amp_host_sizes { size_t weights, channels; } amp_host_sizes;
 amp_host_sizes amp_host_sizes_of(const layer *l);
 
 /* The .cfg section's name of a type: "convolutional". */
 const char *amp_host_type_name(LAYER_TYPE type);
 
-/* Layers that AMP computes itself (native.c): their Darknet buffers exist only on demand. kind_of:
- * AMP_LAYER_HOST for all others. why_own: why Darknet's own code runs a layer, in a few words; NULL for a
- * native one. */
+/* A native layer is one that AMP computes itself (native.c); its Darknet buffers exist only on demand.
+ * kind_of: AMP_LAYER_HOST if the layer is not native. why_own: why Darknet's own code runs the layer, in a
+ * few words; NULL if it is native. */
 int amp_host_is_native(const layer *l);
 const amp_layer_ops *amp_host_kind_of(const layer *l);
 const char *amp_host_why_own(const layer *l);
 /* The settings of a native layer's kind. */
 void amp_host_settings(const layer *l, amp_layer_desc *d);
 
-/* AMP_ACTIVATIONS for one that AMP does not know. */
+/* AMP's number of an activation; AMP_ACTIVATIONS if AMP does not know it. */
 amp_activation amp_host_activation_of(ACTIVATION);
 
 /* ---- losses.c ---- */
 
-/* Call it after a training forward of layer `index`, before AMP multiplies its delta by the loss scale: if it
- * is a loss, adds to the losses of the pass's images. input: on a GPU, in its memory. All other arrays it
- * reads are in CPU memory, where Darknet copies or makes them. */
+/* If layer `index` is a loss, adds its loss of each image to the losses of the pass's images. Call it after
+ * the layer's training forward, before AMP multiplies the layer's delta by the loss scale. input is in the
+ * GPU's memory if the network runs on one. All other arrays that are read are in CPU memory, where Darknet
+ * computes them or to which it copies them. */
 void amp_host_note_loss(struct darknet_amp *amp, int index, const float *input);
 
 /* ---- predicted.c ---- */
@@ -74,7 +75,7 @@ amp_status amp_host_check_predicted(const network *, const float *output, const 
 /* ---- describe.c: which layers a layer reads, and where its labels come from ---- */
 
 /* The layer whose output layer `consumer` reads when it names the earlier layer `index`. Darknet's dropout
- * writes into the output of the layer before it, so later layers read what is left after the dropout. */
+ * runs in place on the output of the layer before it, so later layers read the dropout's result. */
 int amp_host_producer(const network *net, int index, int consumer);
 
 /* The last layer before `index` with truth=1, which provides its labels; -1: none, the labels are the

@@ -2,9 +2,10 @@
  * row names, so a row must be as narrow as the fault. docs/guide.md lists them for users. */
 #include "room.h"
 
-/* ---- a dropout works inside the output of the layer before it, whose backward reads that output ---- */
+/* ---- a dropout runs in place on the output of the layer before it, whose backward reads it ---- */
 
-/* Whether the gradient needs more of the output than its sign. mish keeps its input instead. */
+/* Whether the activation's gradient needs more of the output than its sign. (mish's is computed from the
+ * input.) */
 static int slope_needs_size(ACTIVATION a)
 {
     switch (amp_host_activation_of(a)) {
@@ -36,7 +37,7 @@ static int lacks_delta(const network *net, int i, int on_gpu)
     return i < 0 || !*amp_host_delta_of(&net->layers[i], on_gpu);
 }
 
-/* For example a crop lacks one. */
+/* A crop, for example, has no delta. */
 static int reads_a_layer_without_delta(const network *net, const layer *l, int i, int on_gpu)
 {
     const int *far;
@@ -58,7 +59,7 @@ static int writes_to_no_delta(const network *net, const layer *l, int i, int on_
 
 /* ---- others ---- */
 
-/* Batch norm divides by n - 1 for the variance, which is 0 / 0 for a single number. */
+/* Batch norm divides by n - 1 to get the variance; with a single number this is 0 / 0. */
 static int norms_one_number(const network *net, const layer *l, int i, int on_gpu)
 {
     amp_own_part parts[AMP_OWN_MOST_PARTS];

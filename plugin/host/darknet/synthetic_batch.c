@@ -5,7 +5,7 @@
 #include "../program/random.h"
 #include "own.h"
 
-/* In [0,1). Does not use rand(), because Darknet's layers reseed it when they are made. */
+/* A random number in [0,1). Does not use rand(), because Darknet's layers reseed it when they are made. */
 static float uniform(uint64_t *state)
 {
     return (float)(amp_random_mix(*state += AMP_RANDOM_STEP) >> 40) / 16777216.f;
@@ -13,7 +13,7 @@ static float uniform(uint64_t *state)
 
 static float below(uint64_t *state, int count) { return (float)(int)(uniform(state) * (float)count); }
 
-/* x, y, w, h inside the image. */
+/* Fills in x, y, w and h of a random box inside the image. */
 static void box_at(float *place, uint64_t *state)
 {
     float w = .05f + .45f * uniform(state), h = .05f + .45f * uniform(state);
@@ -23,8 +23,8 @@ static void box_at(float *place, uint64_t *state)
     place[3] = h;
 }
 
-/* yolo and region: a list of boxes, each followed by its class, ended by zeros. A region's may have more
- * coordinates. */
+/* Fills in labels of yolo and region: a list of boxes, each followed by its class. The zeros after them end
+ * the list. A region's box may have more than four coordinates. */
 static void fill_boxes(float *truth, int room, const layer *l, uint64_t *state)
 {
     int coordinates = l->type == REGION && l->coords > 4 ? l->coords : 4,

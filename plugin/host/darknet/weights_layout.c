@@ -28,13 +28,13 @@ int amp_host_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS])
     return count;
 }
 
-/* Any layer may have numload=, but only convolutions obey it: only their first filters are read. */
+/* Any layer may have numload=N, but only convolutions obey it: Darknet reads only their first N filters. */
 static int is_numloaded(const layer *l)
 {
     return l->numload && (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL);
 }
 
-/* Weights, biases and, if the layer normalizes, scales, means and variances. */
+/* How many floats of a layer are read: weights, biases and, if it normalizes, scales, means and variances. */
 static size_t saved_floats(const layer *l)
 {
     amp_host_sizes sizes = amp_host_sizes_of(l);
@@ -45,7 +45,7 @@ static size_t saved_floats(const layer *l)
     return sizes.weights + sizes.channels * of_channel;
 }
 
-/* The same for a layer and its parts. */
+/* The same for a layer that may have parts. */
 static size_t floats_of(const layer *l)
 {
     amp_own_part parts[AMP_OWN_MOST_PARTS];
@@ -61,8 +61,8 @@ size_t amp_fork_weights_bytes(const struct network *net, int index)
     return l->dontload || amp_own_shares_weights(l) ? 0 : floats_of(l) * sizeof(float);
 }
 
-/* A layer that does not read exactly what it writes makes a file that does not fit the network; a flipped one
- * reads its matrix transposed. */
+/* If a layer does not read exactly what it writes, a saved file does not fit the network. A layer with
+ * flipped=1 reads its matrix transposed. */
 int amp_fork_one_sided_layer(const struct network *net)
 {
     for (int i = 0; i < net->n; i++) {

@@ -1,5 +1,5 @@
-/* The sections of AlexeyAB's Darknet, the keys that its parser.c reads in each, and their allowed values.
- * Data: no code. */
+/* The sections of AlexeyAB's and hank-ai's Darknets, the keys that their parsers read in each, and the keys'
+ * allowed values. This file is data, without code. */
 #include "../darknet/cfg_rules.h"
 
 static const char *const activations[] = {
@@ -19,7 +19,7 @@ static const char *const points[] = { "center", "left_top", "right_bottom", 0 };
 static const char *const weights_types[] = { "none", "per_feature", "per_layer", "per_channel", 0 };
 static const char *const normalizations[] = { "none", "relu", "avg_relu", "softmax", 0 };
 
-#define BATCH_NORMALIZE WHOLE("batch_normalize", 0, 0, 1) /* 2 is cbn=1 */
+#define BATCH_NORMALIZE WHOLE("batch_normalize", 0, 0, 1) /* cbn=1 makes it 2 */
 #include "../darknet/cfg_keys.h"
 
 static const cfg_key net[] = {

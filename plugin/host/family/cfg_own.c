@@ -35,8 +35,8 @@ void cfg_own_unlike_head(cfg_walk *walk, double reads, double loaded)
 
 int cfg_own_lays_out_1x1(double stride_x, double dilation) { return stride_x > 1 || dilation > 1; }
 
-/* Darknet's train_network_waitkey begins to average at step max_batches / 2. 1000 steps before the end the
- * averages become the weights. */
+/* Darknet's train_network_waitkey begins to average weights at step max_batches / 2. At 1000 steps before the
+ * end, the averages become the weights. */
 static void check_averaging(cfg_walk *walk)
 {
     double steps = cfg_walk_number(walk, "max_batches"), from = trunc(steps / 2), to = steps - 1000;
@@ -47,8 +47,8 @@ static void check_averaging(cfg_walk *walk)
                   from, to);
 }
 
-/* What hank-ai's parser ends the program for: keys of [net] that it does not read with this policy= or adam=,
- * and sizes of its yolo and region layers. */
+/* Rejects what hank-ai's parser ends the program for: keys of [net] that it does not read with this policy=
+ * or adam=, and sizes that it does not support with a yolo or region layer. */
 static void check_strictly(cfg_walk *walk, int finds_boxes)
 {
     enum { STEP = 1 << POLICY_STEP, STEPS = 1 << POLICY_STEPS | 1 << POLICY_SGDR,
@@ -71,8 +71,8 @@ static void check_strictly(cfg_walk *walk, int finds_boxes)
     }
 }
 
-/* Darknet's parser divides by the number of layers whose input is an image wider and higher than 1, which may
- * be 0. */
+/* Darknet's parser divides by the number of layers whose input is an image wider and higher than 1. This
+ * number may be 0, which is rejected. */
 void cfg_own_finish(cfg_walk *walk)
 {
     int images = 0, finds_boxes = 0;
@@ -99,8 +99,9 @@ enum { HAS_OPENCV = 1 };
 enum { HAS_OPENCV = 0 };
 #endif
 
-/* The detector's loader reads images with OpenCV as grey or colour, or with stb_image also as grey with
- * alpha; it cannot change the colours of 4 channels. The classifier's loader reads colour only. */
+/* The detector's loader reads images as grey or colour and, with stb_image instead of OpenCV, as grey with
+ * alpha. It cannot augment the colours of images with 4 channels. The classifier's loader reads colour
+ * only. */
 int amp_fork_loads_channels(int channels, int classifier)
 {
     return channels == 3 || (!classifier && (channels == 1 || (channels == 2 && !HAS_OPENCV)));
@@ -126,7 +127,7 @@ static void check_mixing(cfg_walk *walk)
     }
     if (mixup != CUTMIX && mixup != BOTH) return;
     const char *key = cutmix ? "cutmix" : "mixup", *why = "is for classifier train only";
-    if (HAS_OPENCV && !amp_cfg_fork.strict) /* hank-ai's ends the program */
+    if (HAS_OPENCV && !amp_cfg_fork.strict) /* hank-ai's detector train ends the program */
         cfg_walk_warn(walk, key, NULL, "%s; detector train ignores it", why);
     else cfg_walk_refuse(walk, key, "0", "%s; it would end detector train", why);
 }
@@ -139,8 +140,8 @@ static void check_effect(cfg_walk *walk, const char *key)
                         "is done with OpenCV, but this Darknet was built without it");
 }
 
-/* What Darknet's load_data_detection and load_data_augment cannot do. Its train_detector ends the program if
- * a step has one image. */
+/* Rejects what Darknet's load_data_detection and load_data_augment cannot do. Darknet's train_detector ends
+ * the program if a step has one image. */
 void cfg_own_loader(cfg_walk *walk, int classifier)
 {
     check_effect(walk, "blur");
@@ -154,9 +155,9 @@ void cfg_own_loader(cfg_walk *walk, int classifier)
 
 /* ---- sizes ---- */
 
-/* train_detector multiplies both sides by one factor, and rounds them to multiples of resize_step. For a
- * square these are all multiples from the smallest to the largest; for other shapes, those of evenly spread
- * factors are tried. */
+/* train_detector multiplies both sides by one factor, and rounds them to multiples of resize_step. A square
+ * becomes any multiple from the smallest to the largest; this lists all of them. For other shapes it lists
+ * the sizes of factors that are evenly spaced on a logarithmic scale. */
 size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES][2])
 {
     double most = amp_own_resized_most(random), step = floor(cfg_walk_number(walk, "resize_step"));

@@ -27,7 +27,8 @@ size_t amp_gap_input_count(const network *net, int index)
     return (size_t)(index ? net->layers[index - 1].outputs : net->inputs) * (size_t)net->batch;
 }
 
-/* Each filter's weights become plus or minus the mean of their sizes, as on a GPU, and the input 1 or -1. */
+/* Replaces each filter's weights by plus or minus the mean of their magnitudes, as on a GPU, and each number
+ * of the input by 1 or -1. */
 static void binarize(layer *l, const float *input, size_t count, float *binary_input)
 {
     binarize_weights(l->weights, l->n, l->nweights / l->n, l->binary_weights);
@@ -74,8 +75,8 @@ void amp_gap_forward(layer l, network_state state)
 
 /* y = sum of p[k] x[k] over its inputs k, of which the layer before is the first. An input has one weight
  * (groups is 1) or one per channel (groups is the number of channels); w[k * groups + g] belongs to input k
- * and group g. In each group, with f = relu or exp(w - the largest w), as weights_normalization= says
- * (without it a .cfg with weights is rejected), and s = .0001 + sum of f(w[k]):
+ * and group g. f is relu or exp(w - the largest w), according to weights_normalization= (a .cfg with weights
+ * but without this key is rejected). In each group, with s = .0001 + sum of f(w[k]):
  *
  *     p[k] = f(w[k]) / s        slope[k] = f'(w[k]) / s        dy/dw[k] = slope[k] (x[k] - y) */
 typedef struct shares { int inputs, groups; float *p, *slope; } shares; /* p and slope are laid out like w */
@@ -146,9 +147,9 @@ static size_t place_of(size_t i, size_t channel, size_t channels, size_t pixels)
     return (i / pixels * channels + channel) * pixels + i % pixels;
 }
 
-/* Completes the batch norm of a layer inside a crnn. Its forward leaves the last step's mean and variance,
- * but backward needs this step's: computes them again, the variance over N-1 as in variance_cpu. Also adds
- * the biases' gradients, which its backward does not compute. */
+/* Completes the batch norm of a layer inside a crnn at one time step. Darknet's forward leaves the last
+ * step's mean and variance, but backward needs this step's. So this computes them again, the variance over
+ * N-1 as in variance_cpu. It also adds the biases' gradients, which Darknet's backward does not compute. */
 static void complete_batchnorm(const layer *l)
 {
     size_t pixels = (size_t)l->out_w * (size_t)l->out_h, channels = (size_t)l->out_c,
@@ -171,8 +172,8 @@ static void complete_batchnorm(const layer *l)
     free(delta);
 }
 
-/* Runs the backward of an inner layer, and adds to `delta`, of `count` floats, which Darknet's own would
- * overwrite; NULL: no delta is needed. */
+/* Runs the backward of an inner layer, and adds its input's delta to the `count` floats of `delta`.
+ * (Darknet's own backward would overwrite them.) NULL: the input's delta is not needed. */
 static void backward_inner(layer l, network_state state, float *input, float *delta, size_t count)
 {
     float *part = delta ? amp_gap_scratch(count) : NULL;
@@ -184,8 +185,9 @@ static void backward_inner(layer l, network_state state, float *input, float *de
     free(part);
 }
 
-/* The state after step t is input(x[t]) + self(the state before it), with shortcut=1 plus that state;
- * output[t] is output(state). l.state holds the state before each step and after the last; the first is 0. */
+/* If s is the state before step t, the state after it is input(x[t]) + self(s), with shortcut=1 plus s.
+ * output[t] is output(the state after step t). l.state holds the states before each step and after the last
+ * one. The first state is 0. */
 static void backward_crnn(layer l, network_state state)
 {
     size_t n = (size_t)l.hidden * (size_t)l.batch, inputs = (size_t)l.inputs * (size_t)l.batch;

@@ -26,13 +26,13 @@
  *                 | others may read                               |
  *
  * On a GPU:
- *  - Convolutions add to the input's delta, but region, normalization and reorg overwrite it, and xnor
- *    applies its slope to everything in it. So each layer gets a delta of zeros here too.
+ *  - Convolutions add to the input's delta, but region, normalization and reorg overwrite it. A convolution
+ *    with xnor applies its slope to everything in it. So each layer gets a delta of zeros here too.
  *  - Batch norm's buffers of frozen layers are allocated, and a masked cost reads a copy, as on the CPU.
- *  - hank-ai's crnn moves the pointers of its stored inner layers from step to step, so it gets copies of
- *    them, as on the CPU.
+ *  - hank-ai's crnn moves the pointers in its stored inner layers from step to step, so it gets copies of
+ *    these layers, as on the CPU.
  *  - A connected layer clips its deltas to 1, which would hide an overflow. Under AMP it does not.
- *  - A shortcut that AMP does not compute itself uses the addresses that its inputs had when it was made,
+ *  - A shortcut that AMP does not compute itself uses the addresses that its inputs had when it was made. It
  *    adds up its weights' gradients in an order that varies, and replaces inf and NaN by 0. Ours is composed
  *    of other kernels of Darknet (shortcut_gpu.c), which add up in a fixed order.
  *
@@ -45,8 +45,8 @@
  * layer owns them: Darknet's free_layer frees them. */
 void amp_gap_prepare(layer *l);
 
-/* How many floats go into layer `index` in one pass, for all images and time steps. (Darknet's l.inputs is
- * not the number of one image's in all layers.) */
+/* How many floats layer `index` reads from the layer before it in one pass, for all images and time steps.
+ * (In some layers Darknet's l.inputs is not the number for one image.) */
 size_t amp_gap_input_count(const network *net, int index);
 
 /* Forward and backward of any layer, in fp32. backward adds to state.delta; if that is NULL, it only computes
@@ -57,14 +57,15 @@ void amp_gap_backward(layer l, network_state state);
 /* Whether Darknet's own backward overwrites the delta of the layer before it, instead of adding to it. */
 int amp_gap_overwrites_delta(const layer *l, int on_gpu);
 
-/* A crnn moves the pointers of the layers inside it from one time step to the next; in hank-ai's these are
- * the stored layers themselves. Gives *l, a copy of a layer, copies of its inner layers if it is a crnn. */
+/* A crnn moves the pointers in the layers inside it from one time step to the next. In hank-ai's Darknet it
+ * does so in the stored layers themselves. If *l, a copy of a layer, is a crnn, this gives it copies of its
+ * inner layers. */
 enum { AMP_GAP_INNER = 3 };
 void amp_gap_copy_inner(layer *l, layer inner[AMP_GAP_INNER]);
 
 #ifdef GPU
-/* The same on a GPU. state.workspace: at least as many bytes as the layer needs and amp_gap_workspace_gpu
- * returns, together. */
+/* The same on a GPU. state.workspace must have room for the bytes that the layer itself needs plus those that
+ * amp_gap_workspace_gpu returns. */
 void amp_gap_prepare_gpu(layer *l);
 size_t amp_gap_workspace_gpu(const network *net, int index);
 void amp_gap_forward_gpu(layer l, network_state state);

@@ -1,4 +1,4 @@
-/* See gaps.h: Darknet's own layers on a GPU. */
+/* Runs Darknet's own layers on a GPU: see gaps.h. */
 #include "gaps.h"
 
 #ifdef GPU
@@ -7,7 +7,8 @@
 #include "blas.h"
 #include "dark_cuda.h"
 
-/* Rounded up to 256 bytes, because cuDNN uses the rest of the workspace and needs it aligned. */
+/* The bytes of `count` floats, rounded up to 256, because cuDNN uses the rest of the workspace and needs it
+ * aligned. */
 static size_t part_bytes(size_t count) { return (count * sizeof(float) + 255) / 256 * 256; }
 
 static void own_array(float **array, size_t count)

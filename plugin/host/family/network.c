@@ -1,5 +1,5 @@
-/* Checks and completes a network of this fork before AMP takes it over: all numbers that AMP reads are set,
- * and nothing would be trained wrong. */
+/* Checks and completes a network of this fork before AMP takes it over, so that all numbers that AMP reads
+ * are set, and nothing is trained wrongly. */
 #include <math.h>
 
 #include "../darknet/room.h"

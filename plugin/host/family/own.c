@@ -1,4 +1,4 @@
-/* What AlexeyAB's and hank-ai's Darknets have in another form than pjreddie's, or in addition to it: see
+/* What AlexeyAB's and hank-ai's Darknets do differently from pjreddie's, or have in addition: see
  * ../darknet/own.h. What differs between these two is in the folder of each. */
 #include "../darknet/room.h"
 
@@ -26,8 +26,8 @@ int amp_own_far_inputs(const layer *l, const int **layers)
     return one ? 1 : l->type == ROUTE || l->type == SHORTCUT ? l->n : 0;
 }
 
-/* Whether no gradient passes below this layer: with stopbackward=1 never, with stopbackward=N not before
- * iteration N. */
+/* Whether backward stops at this layer in the current iteration: with stopbackward=1 always, with
+ * stopbackward=N until iteration N. */
 static int stops_now(const network *net, const layer *l)
 {
     return l->stopbackward == 1 || l->stopbackward > *net->cur_iteration;
@@ -68,8 +68,8 @@ static int is_read_elsewhere(const network *net, int index, int reader)
 
 /* With new_coords the convolution before a yolo layer has activation=logistic. In 16 bits a probability near
  * 1 rounds to 1, where the logistic's slope is 0 and nothing is learnt. So the convolution becomes linear,
- * and the yolo layer, which computes in fp32, applies the logistic; but not if another layer reads the
- * convolution's output too. */
+ * and the yolo layer, which computes in fp32, applies the logistic. This is not done if another layer reads
+ * the convolution's output too. */
 static void squash_in_yolo(const network *net, int index, amp_network_desc *out, amp_yolo_desc *d)
 {
     amp_layer_desc *head = index > 0 ? &out->layers[index - 1] : NULL;
@@ -92,7 +92,7 @@ static void describe_boxes(const network *net, int index, amp_network_desc *out,
     d->label_smooth_eps = l->label_smooth_eps;
     d->iou_normalizer = l->iou_normalizer;
     d->obj_normalizer = l->obj_normalizer;
-    d->delta_normalizer = l->delta_normalizer; /* which stock's CPU backward ignores */
+    d->delta_normalizer = l->delta_normalizer; /* stock's CPU backward ignores it */
     d->cls_normalizer = l->classes_multipliers ? l->cls_normalizer : 1;
     d->new_coords = l->new_coords;
     d->objectness_smooth = l->objectness_smooth;
@@ -114,12 +114,13 @@ int amp_own_finds_boxes(const layer *l)
     return l->type == YOLO || l->type == GAUSSIAN_YOLO || l->type == REGION;
 }
 
-/* a box, its class and the number of its track */
+/* A label is a box, its class and the number of its track. */
 int amp_own_label_numbers(const layer *l) { return l->truth_size ? l->truth_size : 5; }
 
 int amp_own_shares_weights(const layer *l) { return l->share_layer != NULL; }
 
-/* The parser sets these two flags in the layers below one with stopbackward=1, which then do not learn. */
+/* The parser sets onlyforward and clears train in all layers before one with stopbackward=1. They do not
+ * learn. */
 int amp_own_is_frozen(const layer *l) { return l->onlyforward && !l->train; }
 
 /* Mish, swish and hard_mish keep their input for the backward pass. */
@@ -128,8 +129,8 @@ size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu)
     return l->activation_input ? (size_t)l->outputs * (size_t)batch : 0;
 }
 
-/* Sets *l->cost as Darknet computes it, and prints a line of our own: the losses of an average image, and the
- * mean IoU of its boxes. */
+/* Sets *l->cost as Darknet computes it. Prints a line of AMP's own with the losses per image and the mean IoU
+ * of the labelled boxes. */
 void amp_own_print_yolo(network *net, int index, const amp_yolo_result *r)
 {
     const layer *l = &net->layers[index];
@@ -153,8 +154,9 @@ int amp_fork_frozen(const struct network *net)
     return 0;
 }
 
-/* Whether this step leaves the layer's parameters as they are. Darknet obeys these keys only on a GPU
- * (update_network_gpu); under AMP they hold on the CPU as well. `step` counts the current step too. */
+/* Whether this step's update leaves the layer's parameters unchanged, because of one of the keys below.
+ * Darknet obeys them only on a GPU (update_network_gpu), AMP on the CPU too. `step` includes the current
+ * step. */
 static int is_held(const network *net, const layer *l)
 {
     int64_t step = (int64_t)(*net->seen / ((uint64_t)net->batch * (uint64_t)net->subdivisions));
@@ -195,8 +197,8 @@ static void free_pinned(float **buffer, int *pinned)
     *pinned = 0;
 }
 
-/* weights_gpu16 stays, because Darknet's push_convolutional_layer writes to it. adam becomes 0, or that
- * function would also copy Adam's moments, which are freed. */
+/* weights_gpu16 stays, because Darknet's push_convolutional_layer writes to it. adam is set to 0, because
+ * that function would otherwise copy Adam's moments, which are freed. */
 static void free_internals_gpu(layer *l)
 {
     l->adam = 0;
@@ -243,7 +245,7 @@ network *amp_own_parse(char *cfg)
 {
     network *net = calloc(1, sizeof *net);
     if (!net) return NULL;
-    AMP_OWN_GPU = amp_fork_device(); /* Darknet's main sets it after the plugin's commands have run */
+    AMP_OWN_GPU = amp_fork_device(); /* main sets it only after the plugin's commands have run */
     *net = parse_network_cfg(cfg);
     amp_own_complete(net);
     net->input = calloc((size_t)net->inputs * (size_t)net->batch + 1, sizeof *net->input);
@@ -327,7 +329,7 @@ detection *amp_own_boxes(network *net, const int size[2], float least, float hie
     return boxes;
 }
 
-/* The largest square in the middle of the image, resized to w times h, as pjreddie's center_crop_image. */
+/* The largest square in the middle of the image, resized to w x h, as by pjreddie's center_crop_image. */
 image amp_own_center_crop(image im, int w, int h)
 {
     int side = im.w < im.h ? im.w : im.h;
@@ -367,7 +369,7 @@ void amp_own_detector_args(network *net, const layer *last, load_args *args)
     args->mini_batch = net->batch / net->time_steps;
 }
 
-/* Sets the size below which photos must not be reduced. load_data_detection enlarges a crop to the input;
+/* Returns the size below which photos must not be reduced. load_data_detection enlarges a crop to the input;
  * `least` is the smallest fraction of a photo's side that a crop has. load_data_augment resizes a photo's
  * shorter side to at most max_crop. */
 amp_photo_use amp_fork_photo_use(const network *net, int classifier)
@@ -382,7 +384,8 @@ amp_photo_use amp_fork_photo_use(const network *net, int classifier)
     return (amp_photo_use){ .w = v.largest_w / least, .h = v.largest_h / least, .jitter = -1 };
 }
 
-/* The first load starts as many loader threads as it asks for; they live until this call ends them. */
+/* The first load starts as many loader threads as its arguments ask for. They run until this call ends
+ * them. */
 void amp_own_end_loading(load_args *args) { free_load_threads(args); }
 
 /* ---- windows ---- */
@@ -390,8 +393,8 @@ void amp_own_end_loading(load_args *args) { free_load_threads(args); }
 #ifdef OPENCV
 int cvInitSystem(int argc, char **argv) __attribute__((weak)); /* OpenCV's; missing in OpenCV 5 */
 
-/* Qt, which most builds of OpenCV use for windows, ends a program whose display does not answer, so a child
- * process tries it. */
+/* Qt, which most builds of OpenCV use for windows, ends a program whose display does not answer. So a child
+ * process tries to open the display. */
 static int display_answers(void)
 {
     int status = 0;
@@ -433,8 +436,8 @@ int amp_fork_knows_map(void) { return 1; }
 /* array: weights, or batch norm's arrays; may be NULL. */
 static int is_good(const float *array, int count) { return !array || amp_all_finite(array, (size_t)count); }
 
-/* Whether this layer computes the logistic of many numbers at once, and all of them are finite if its input
- * is. (A convolution with activation=logistic computes them one by one.) */
+/* Whether this layer computes the logistic of several numbers at once, all of which are finite if the layer's
+ * input is. (A convolution with activation=logistic computes it of one number at a time.) */
 static int is_logistic(const layer *l)
 {
     if (l->type == YOLO || l->type == GAUSSIAN_YOLO) return 1;
@@ -445,7 +448,8 @@ static int is_logistic(const layer *l)
 
 /* With -Ofast, 1 / (1 + e^-x) is compiled to code for four numbers at a time: the processor's estimate r of
  * the reciprocal and a Newton step, r (2 - r (1 + e^-x)). Below x = -88.7, e^-x is inf and r is 0, and 0
- * times inf is NaN. The last one to three numbers are divided, and become 0. */
+ * times inf is NaN. The one to three numbers left over at the end are computed by a division, and become
+ * 0. */
 const char *amp_fork_fault(const struct network *net, char text[256])
 {
     int i = 0;
@@ -458,7 +462,7 @@ const char *amp_fork_fault(const struct network *net, char text[256])
     return text;
 }
 
-/* What the layer outputs if its logistic function is 0: x and y of a box are scaled afterwards. */
+/* Number k of the layer's output if its logistic is 0. (x and y of a box are scaled after the logistic.) */
 static float logistic_of_least(const layer *l, int k)
 {
     int entry = k / (l->w * l->h) % (l->outputs / (l->w * l->h * l->n));
@@ -478,7 +482,7 @@ void amp_own_fix_logistics(network *net)
     }
 }
 
-int amp_fork_snapshot_follows_backup(long step) { return 0; } /* it saves snapshots first */
+int amp_fork_snapshot_follows_backup(long step) { return 0; } /* Darknet saves snapshots first */
 int amp_fork_drops_returns(void) { return 1; }
 const char amp_fork_train_list[] = "data/train.txt";
 const char *const amp_fork_dont_show = "-dont_show";

@@ -1,9 +1,9 @@
-/* A pass through AlexeyAB's Darknet: the arguments of a network and of its layers.
+/* A pass through AlexeyAB's or hank-ai's Darknet: the arguments of a network and of its layers.
  *
  * A layer's functions get a network_state, which contains a copy of the network. The hooks of forward_network
  * and backward_network put the pass's input, labels and delta into fields of their copy of struct network
- * that Darknet itself does not use. They are in CPU memory. On a GPU, Darknet would copy them to *input_gpu
- * and *truth_gpu before its passes; under AMP, amp_fork_begin_forward does. */
+ * that Darknet itself does not use. These arrays are in CPU memory. On a GPU, Darknet copies images and
+ * labels to *input_gpu and *truth_gpu before its passes; under AMP, amp_fork_begin_forward copies them. */
 #include "../darknet/room.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@
 float *amp_fork_image_delta(const network *net) { return net->delta; }
 
 #ifdef GPU
-/* Darknet allocates these for the first pass of a size, and frees them when it resizes a network. */
+/* Darknet allocates such an array in the first pass of a size, and frees it when it resizes a network. */
 static amp_status make_on_gpu(float **array, size_t bytes, amp_backend *b, amp_error *error)
 {
     if (!*array) *array = amp_host_allocate_array(bytes / sizeof **array, 1);
@@ -96,9 +96,9 @@ amp_pass amp_own_pass(const network *net, int index, float *input, float *input_
     return state;
 }
 
-/* A layer finds the layers that it reads by index. A shortcut also keeps the addresses that their outputs and
- * deltas had when it was made, and these buffers have moved since: the copy gets their current addresses, in
- * room. */
+/* A layer finds the layers that it reads by their indices. A shortcut also keeps the addresses that their
+ * outputs and deltas had when the shortcut was made. These buffers have moved since, so the copy gets their
+ * current addresses, in room. */
 layer amp_own_joined(const network *net, int index, amp_joined *room)
 {
     layer l = net->layers[index];

@@ -1,5 +1,5 @@
-/* A shortcut on a GPU with weights, or with several inputs of different shapes, in fp32: see gaps.h. It
- * computes what gaps.c does, composed of Darknet's kernels. */
+/* A shortcut in fp32 on a GPU that has weights, or several inputs of different shapes: see gaps.h. This file
+ * composes it of Darknet's kernels. It computes the same as gaps.c. */
 #include "gaps.h"
 
 #ifdef GPU
@@ -14,7 +14,8 @@ typedef struct shares { int inputs, groups, each; float *x, *p, *slope, *dots, *
 
 size_t amp_gap_shortcut_room(const layer *l)
 {
-    return (size_t)l->outputs * (size_t)l->batch + 4 * (size_t)l->nweights; /* of two inputs or more */
+    /* sum and other together need at most nweights */
+    return (size_t)l->outputs * (size_t)l->batch + 4 * (size_t)l->nweights;
 }
 
 /* relu: p = max(w, 0), sum = 1 / (.0001 + sum of p), slope = 1 if w > 0. */

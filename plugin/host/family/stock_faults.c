@@ -1,14 +1,14 @@
 /* Known faults of AlexeyAB's and hank-ai's own code, apart from what gaps.h replaces. */
 #include "../darknet/own.h"
 
-/* backward_batchnorm_layer does not call backward_bias; the GPU's does. */
+/* backward_batchnorm_layer does not call backward_bias; backward_batchnorm_layer_gpu does. */
 static int forgets_biases(const network *net, const layer *l, int i, int on_gpu)
 {
     return !on_gpu && ((l->type == CONVOLUTIONAL && l->batch_normalize) || l->type == BATCHNORM);
 }
 
-/* activate() returns 0 for activations that it does not know. A convolution has other functions for some of
- * them, and a shortcut for two. */
+/* activate() returns 0 for activations that it does not know. For some of them a
+ * convolution calls other functions, and for two of them a shortcut does. */
 static int knows_no_activation(const network *net, const layer *l, int i, int on_gpu)
 {
     if (on_gpu) return 0;
@@ -20,8 +20,9 @@ static int knows_no_activation(const network *net, const layer *l, int i, int on
     }
 }
 
-/* On the CPU a shortcut compares its size with the input of the layer that it reads, instead of its output.
- * If these are equal, it assumes that the images of that output are as far apart as its own. */
+/* On the CPU a shortcut compares its own size with the input size of the layer that it reads, instead of that
+ * layer's output size. If these are equal, it assumes that the images in that layer's output are as far apart
+ * as in its own output. */
 static int takes_sizes_for_equal(const network *net, const layer *l, int i, int on_gpu)
 {
     if (on_gpu || l->type != SHORTCUT || l->n != 1 || l->nweights) return 0;
@@ -34,21 +35,21 @@ static int reads_beyond_its_input(const network *net, const layer *l, int i, int
     return takes_sizes_for_equal(net, l, i, on_gpu) && net->layers[l->index].outputs < l->outputs;
 }
 
-/* A 1x1 convolution of stride 1 uses its image as the matrix of windows, as if padding were 0. */
+/* A 1x1 convolution of stride 1 uses its input in place of im2col's matrix, as if padding were 0. */
 static int ignores_padding(const network *net, const layer *l, int i, int on_gpu)
 {
     return !on_gpu && l->type == CONVOLUTIONAL && l->size == 1 && l->stride == 1 && l->dilation == 1
            && l->pad;
 }
 
-/* Its CPU code assigns to the delta instead of adding; its GPU code adds. */
+/* The CPU code of a sam assigns to the other layer's delta instead of adding to it. The GPU code adds. */
 static int sam_overwrites(const network *net, const layer *l, int i, int on_gpu)
 {
     return !on_gpu && l->type == SAM;
 }
 
-/* Layers with share_index share the arrays of the batch's statistics too: the forward of the last one
- * overwrites them, and the backward of the others then uses these. */
+/* Layers with share_index also share the arrays of the batch's statistics. The forward of the last such layer
+ * overwrites them, and the backward of the others then uses the last layer's. */
 static int shares_statistics(const network *net, const layer *l, int i, int on_gpu)
 {
     for (int k = i + 1; l->type == CONVOLUTIONAL && l->batch_normalize && k < net->n; k++) {

@@ -7,18 +7,18 @@ typedef network_state amp_pass; /* argument of a layer's functions: its input an
 
 #define AMP_OWN_ON_GPU(array) (*(array)) /* net->input_gpu, net->truth_gpu */
 
-#define AMP_OWN_SPATIAL_SOFTMAX(l) ((void)(l), 0) /* its CPU code ignores the key */
+#define AMP_OWN_SPATIAL_SOFTMAX(l) ((void)(l), 0) /* Darknet's CPU code ignores spatial= */
 
 /* Types of a last layer that `detector train` accepts. */
 #define AMP_OWN_DETECTORS YOLO: case GAUSSIAN_YOLO: case REGION
-#define AMP_OWN_JOINERS SHORTCUT: case SCALE_CHANNELS: case SAM /* with far inputs and an activation */
+#define AMP_OWN_JOINERS SHORTCUT: case SCALE_CHANNELS: case SAM /* have far inputs and an activation */
 
 #define AMP_OWN_SAVES_BATCHNORM_BIASES 1 /* whether a .weights file has the biases of a [batchnorm] layer */
 
 /* Boxes narrower or lower than this share of the image are ignored; pixels: the network's width or height. */
 #define AMP_OWN_LEAST_BOX(pixels) (1.f / (float)(pixels))
 
-/* Options that both know, rows of amp_fork_options. */
+/* Rows of amp_fork_options: the options that both forks know. */
 #define AMP_OWN_FAMILY_OPTIONS \
     { "-i", 1, 1, 1 }, { "-cuda_debug_sync", 0, 1, 1 }, { "-gpus", 1, 1, 1 }, { "-clear", 0, 1, 1 }, \
     { "-c", 1, 1, 1 }, { "-dont_show", 0, 1, 1 }, { "-benchmark", 0, 1, 1 }, \
@@ -30,5 +30,5 @@ typedef network_state amp_pass; /* argument of a layer's functions: its input an
     { "-hier", 1, 1, 0 }, { "-s", 1, 1, 0 }, { "-num_of_clusters", 1, 1, 0 }, { "-width", 1, 1, 0 }, \
     { "-height", 1, 1, 0 }
 
-/* own.c: the loader arguments that all of the forks' commands set. */
+/* own.c: sets the loader arguments that all commands of both forks set. */
 void amp_own_common_args(const network *net, load_args *args);

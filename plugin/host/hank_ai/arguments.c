@@ -1,6 +1,6 @@
-/* Sorts hank-ai's command line into the order that the plugin reads: see hooks.hpp. In hank-ai's, options and
- * commands may be written in any case, with or without dashes and underscores; files are recognized by their
- * extensions; and all words may be in any order. */
+/* Sorts hank-ai's command line into the order that the plugin reads: see hooks.hpp. hank-ai's Darknet accepts
+ * options and commands in any case, with or without dashes and underscores. It recognizes files by their
+ * extensions. All words may be in any order. */
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
@@ -12,7 +12,7 @@
 #include "../program/turns.h"
 #include "hooks.hpp"
 
-/* Whether letters and digits of both agree, in any case. */
+/* Whether both words have the same letters and digits, ignoring case. */
 static int is_spelled(const char *word, const char *name)
 {
     for (;; word++, name++) {
@@ -31,7 +31,8 @@ static const amp_fork_option *option_of(const char *word)
     return NULL;
 }
 
-/* The index of a word without a dash in `darknet detector train DATA CFG WEIGHTS`; 5: any other word. */
+/* The place of a word in `detector train DATA CFG WEIGHTS`, from 0. The word must not begin with a dash. 5:
+ * it is any other word. */
 static int place_of(const char *word)
 {
     static const char *const functions[] = { "train", "test", "valid", "map", "recall", "calcanchors" };
@@ -44,9 +45,9 @@ static int place_of(const char *word)
     return 5;
 }
 
-/* Darknet uses a file whose name ends in .weights as the weights, and ignores other words and the names of
- * missing files: it would train from random weights. Under AMP the first word that is no command and no
- * .data, .cfg or .names file names the weights, as in other forks (yolov4-tiny.conv.29); a second one is
+/* Darknet takes the weights from a file whose name ends in .weights. It ignores other words and missing
+ * files, and then trains from random weights. Under AMP the first word that is no command and no .data, .cfg
+ * or .names file names the weights, as in other forks (yolov4-tiny.conv.29). A second such word is
  * rejected. */
 static void note_weights(const char *word)
 {

@@ -1,6 +1,7 @@
-/* hank-ai's Darknet, which is C++, as C11 sees it. Files of ../darknet and ../family include this instead of
- * AlexeyAB's darknet.h. The structs are printed from its own headers (structs.awk) and compared with them
- * (layout.cpp). Functions are called through shims.cpp, under the names that they have in AlexeyAB's C. */
+/* Declares hank-ai's Darknet, which is C++, for C11. Files of ../darknet and ../family include this instead
+ * of AlexeyAB's darknet.h. structs.awk prints the structs from hank-ai's headers, and layout.cpp compares
+ * them with these headers. Functions are called through shims.cpp, under the names that they have in
+ * AlexeyAB's C. */
 #pragma once
 
 #include <pthread.h>
@@ -13,15 +14,15 @@
 #include <cuda_runtime.h>
 #endif
 #ifdef CUDNN
-#include <cudnn.h> /* layers have its descriptors */
+#include <cudnn.h> /* layers contain cuDNN's descriptors */
 #endif
 
 #include "hooks.hpp"
 
 typedef struct tree tree;
 struct network_state;
-/* Types of other forks, so that tables can name them; no layer and no loading job of this fork has one of
- * them. */
+/* Types that only other forks have, so that tables can name them. No layer or loading job of this fork has
+ * one of these types. */
 #define AMP_OTHER_LAYERS \
     LOCAL = 32, GRU, ACTIVE, BATCHNORM, CROP, NORMALIZATION, DETECTION, DECONVOLUTIONAL, ISEG, REORG_OLD, \
     CONV_LSTM, HISTORY, IMPLICIT, LOGXENT, L2NORM,

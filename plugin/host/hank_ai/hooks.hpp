@@ -15,21 +15,22 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* Sorts the words of a command into the order of AlexeyAB's commands, since here they may be in any order,
- * and normalizes how options are spelled. Moves argv's pointers. */
+/* Sorts the words of a command, which hank-ai's Darknet accepts in any order, into the order of AlexeyAB's
+ * commands, and normalizes the spelling of options. Moves argv's pointers. */
 void darknet_amp_order(int argc, char **argv);
-/* Whether a training of this .cfg runs under AMP, or was started by `amp compare`: then Darknet does not ask
- * whether to train on a CPU, and several GPUs begin together. */
+/* Whether a training of this .cfg runs under AMP, or was started by `amp compare`. If so, Darknet does not
+ * ask whether to train on a CPU, and several GPUs begin together. */
 int darknet_amp_means_it(const char *cfg);
 /* Whether this word of the command line names a file of weights, whatever its extension. */
 int darknet_amp_names_weights(const char *word);
-/* Called before Darknet prints a backtrace and aborts. In one of the plugin's commands, or once a network
- * under AMP was requested, ends the program with this line and status 1. */
+/* Called before Darknet prints a backtrace and aborts. During one of the plugin's commands, or after a
+ * network under AMP was requested, ends the program with the line `message` and status 1. */
 void darknet_amp_fatal(const char *message);
 
 /* Under AMP, ends the program if the .weights file is missing; Darknet would predict with random weights. */
 void darknet_amp_need_weights(void);
-/* Sets the GPU that the plugin's commands use, because main chooses it only after them. Negative: none. */
+/* Sets the GPU that the plugin's commands use, because main chooses a GPU only after they have run. Negative:
+ * none. */
 void darknet_amp_use_gpu(int number);
 #ifdef __cplusplus
 }
@@ -43,16 +44,16 @@ void darknet_amp_use_gpu(int number);
 
 #include "../../include/darknet_amp_opencv.hpp"
 
-/* The network or the layer, as C sees it. */
+/* A network or a layer as C code expects it. */
 #define AMP_C(net) reinterpret_cast<struct network *>(&(net))
 #define AMP_LAYER(l) reinterpret_cast<struct layer *>(&(l))
 
-/* Passes a hook a copy of the network, with the state's input, truth, delta and train in the copy's own
- * fields. */
+/* Calls the hook `pass` with a copy of the network, whose fields input, truth, delta and train are set from
+ * the state. */
 #define DARKNET_AMP_PASS(pass) if (net.amp) { Darknet::Network amp_net = net; amp_net.input = state.input; \
     amp_net.truth = state.truth; amp_net.delta = state.delta; amp_net.train = state.train; \
     pass(AMP_C(amp_net)); return; }
-/* On a GPU, Darknet's functions get the images and labels in CPU memory. */
+/* For Darknet's functions on a GPU, whose arguments are the images and labels in CPU memory. */
 #define DARKNET_AMP_ON_GPU if (net.amp) darknet_amp_refuse("amp: this command runs the layers on a GPU " \
     "itself; run it with -amp off");
 #define DARKNET_AMP_TRAIN(x, y) if (net.amp and not net.adversarial) { Darknet::Network amp_net = net; \
@@ -64,7 +65,7 @@ void darknet_amp_use_gpu(int number);
 #define DARKNET_AMP_POINTERS(n) auto amp_nets = std::make_unique<struct network *[]>(n); \
     for (int amp_i = 0; amp_i < (n); ++amp_i) amp_nets[amp_i] = AMP_C(nets[amp_i]);
 
-/* The .cfg as Darknet shall read it: the whole text, because std::getline needs a C++ stream. */
+/* The text of the .cfg that Darknet must read. It is read whole, because std::getline needs a C++ stream. */
 inline std::istringstream amp_open_cfg(const std::string & file)
 {
     std::string text;
@@ -84,8 +85,8 @@ inline std::filesystem::path amp_canonical(const std::filesystem::path & file)
 #define DARKNET_CFG_STREAM std::istringstream
 #define DARKNET_OPEN_CFG(file) amp_open_cfg(file)
 
-/* A generator of random bits: with -seed the plugin's, of which each part of a loading job has its own
- * (../program/random.h); else std::mt19937, as in stock. */
+/* A generator of random bits. With -seed it is the plugin's, and each part of a loading job has its own
+ * (../program/random.h). Otherwise it is std::mt19937, as in stock. */
 class amp_engine
 {
 public:
@@ -96,7 +97,7 @@ public:
     result_type operator()()
     {
         if (not darknet_amp_is_seeded()) return own();
-        /* the upper 16 of its 31 bits, twice */
+        /* the upper 16 of darknet_amp_rand's 31 bits, twice */
         const result_type high = static_cast<unsigned>(darknet_amp_rand()) >> 15;
         return high << 16 | static_cast<unsigned>(darknet_amp_rand()) >> 15;
     }
@@ -105,7 +106,7 @@ private:
 };
 #define DARKNET_ENGINE amp_engine
 
-/* Numbers a loading job in the thread that requests it, not in the thread that is started for it. */
+/* Gives a loading job its number in the thread that requests the job, not in the thread started for it. */
 template <typename Args> Args amp_job(Args args)
 {
     darknet_amp_job(&args, AMP_JOB_STARTS);
@@ -115,8 +116,8 @@ template <typename Args> Args amp_job(Args args)
 #define DARKNET_LINE amp_line
 
 #define DARKNET_SEED darknet_amp_seed()
-/* The math that cuDNN uses for Darknet's own convolutions. On a GPU with TF32 that is the default, which
- * DARKNET_MATH=tf32 names; DARKNET_MATH=fp32 avoids it. */
+/* The math that cuDNN uses for Darknet's own convolutions. The default on a GPU that has TF32 is TF32, as
+ * with DARKNET_MATH=tf32. DARKNET_MATH=fp32 avoids TF32. */
 inline bool amp_wants_fp32()
 {
     const char * math = std::getenv("DARKNET_MATH");

@@ -2,7 +2,7 @@
 #include "../darknet/room.h"
 
 const char amp_fork_name[] = "hank-ai's; patches for its commit f684e1d7";
-const char amp_fork_log_option[] = "-step_log"; /* its own -log names a file for all of its output */
+const char amp_fork_log_option[] = "-step_log"; /* hank-ai's -log names a file for all output */
 
 /* The options that get_all_possible_arguments, run_detector and main (-i) know. */
 const amp_fork_option amp_fork_options[] = {
@@ -14,7 +14,7 @@ const amp_fork_option amp_fork_options[] = {
     { "-skip_classes", 1, 1, 0 }, { "-log", 1, 1, 1 }, { "-fuse", 0, 1, 0 }, { "-dont_fuse", 0, 1, 0 },
     { 0 } };
 
-/* OpenCV finds the size only when it decodes the image. */
+/* Always 0: hank-ai's reads images with OpenCV, which finds the size only when it decodes the image. */
 int amp_own_image_size(const char *path, int *w, int *h) { return 0; }
 
 const char amp_fork_names[] = "unknown.names";

@@ -1,5 +1,5 @@
-/* hank-ai's functions, which are C++, for the plugin's C code: shims.h lists them. No exception must pass
- * through C code: one that these functions throw ends the program with a line. */
+/* Makes hank-ai's C++ functions callable from the plugin's C code: shims.h lists them. No exception may pass
+ * through C code, so an exception that one of them throws ends the program with a line. */
 #include "darknet_internal.hpp"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ template <typename Function> auto guarded(const char *name, Function function) -
 
 namespace amp_shims {
 
-/* The names that C uses. */
+/* The names of these types in C. */
 using network = Darknet::Network;
 using network_state = Darknet::NetworkState;
 using layer = Darknet::Layer;
@@ -79,7 +79,7 @@ extern "C" void darknet_amp_fatal(const char *message)
 
 static std::terminate_handler default_end;
 
-/* Called for an uncaught exception, mostly one in a thread, which main's handler does not see. */
+/* Called for an uncaught exception. Most come from a thread, where main's handler does not see them. */
 static void end_uncaught()
 {
     if (not ends_with_a_line()) default_end();
@@ -93,8 +93,8 @@ static void end_uncaught()
     default_end();
 }
 
-/* During one of our commands, Darknet's output goes to stderr, as AlexeyAB's does: stdout is for the
- * command's own text. */
+/* During one of the plugin's commands, Darknet's output goes to stderr, as AlexeyAB's does, because stdout is
+ * for the command's own text. */
 extern "C" void amp_note_command(int is_ours)
 {
     runs_ours = is_ours;

@@ -1,6 +1,6 @@
 /* hank-ai's functions that the plugin's C code calls: SHIM(result, name, (parameters in C), expression in
- * C++). darknet.h makes prototypes of these rows, and shims.cpp functions. Where hank-ai's function takes a
- * reference, C passes a pointer. */
+ * C++). darknet.h turns these rows into prototypes, shims.cpp into functions. Where hank-ai's function takes
+ * a reference, C passes a pointer. */
 SHIM(network, parse_network_cfg, (char *cfg), parse_network_cfg(cfg))
 SHIM(void, free_network, (network *net), free_network(*net))
 SHIM(void, forward_network, (network *net, network_state state), forward_network(*net, state))
@@ -33,7 +33,7 @@ SHIM(void, top_k, (float *a, int n, int k, int *index), top_k(a, n, k, index))
 SHIM(void, hierarchy_predictions, (float *predictions, int n, tree *hierarchy, int only_leaves),
      Darknet::hierarchy_predictions(predictions, n, hierarchy, only_leaves))
 
-/* The softmax that number i of a tree belongs to: the index of its first number, and how many it covers. */
+/* AMP_OWN_TREE_GROUP: see ../darknet/own.h. */
 SHIM(void, amp_tree_group, (const tree *t, int i, int *first, int *count),
      (void)(*first = t->group_offset[t->group[i]], *count = t->group_size[t->group[i]]))
 
@@ -49,7 +49,7 @@ SHIM(void, get_next_batch, (data d, int n, int offset, float *x, float *y),
 SHIM(char *, basecfg, (char *cfg), const_cast<char *>(basecfg(cfg)))
 SHIM(void, replace_image_to_label, (const char *image, char *path), replace_image_to_label(image, path))
 
-#if defined(GPU) || defined(DARKNET_GPU) /* the macro in C, and in C++ */
+#if defined(GPU) || defined(DARKNET_GPU) /* the macro's name in C, and in C++ */
 SHIM(float *, cuda_make_array, (float *x, size_t count), cuda_make_array(x, count))
 SHIM(void, cuda_push_array, (float *x_gpu, float *x, size_t count), cuda_push_array(x_gpu, x, count))
 SHIM(void, cuda_free_host, (float *x), cuda_free_host(x))

@@ -2,9 +2,9 @@
 #
 #   awk -f structs.awk darknet.h darknet_internal.hpp darknet_enums.hpp darknet_layers.hpp darknet_network.hpp
 #
-# A reference becomes a pointer, which it is in a call; an enum class becomes an enum. Types, and fields whose
-# name ends in _unused here, get their names in AlexeyAB's Darknet. The output is not kept in the repository:
-# the build makes it from the headers that it compiles.
+# A reference becomes a pointer, since calls pass it as one. An enum class becomes an enum. Types get the
+# names that they have in AlexeyAB's Darknet. Fields lose the ending _unused, which they do not have there.
+# The output is not kept in the repository: the build makes it from the headers that it compiles.
 function strip(line,   at) { # comments, and spaces at the ends
     while (in_comment || (at = index(line, "/*"))) {
         if (in_comment) {

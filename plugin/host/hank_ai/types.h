@@ -7,13 +7,13 @@
 
 #define AMP_OWN_LAYER layer *
 #define AMP_OWN_LAYER_AT(l) (l)
-#define AMP_OWN_KEEPS_A_NORMAL 0 /* rand_normal draws no weights */
+#define AMP_OWN_KEEPS_A_NORMAL 0 /* weights are not drawn by rand_normal */
 
 /* Where C++ takes a reference, C passes a pointer. */
 #define AMP_NET(net) (net)
 #define AMP_RUN(function, l, state) (function)(&(l), state)
 
-/* A yolo layer's cost is always computed from IoU losses if these train it. */
+/* A yolo layer that is trained with an IoU loss always reports its cost from IoU. */
 #define AMP_OWN_COSTS_BY_IOU(l) 1
 #define AMP_OWN_TELLS_OF_YOLO amp_is_verbose() /* -verbose, -show_details */
 
@@ -24,4 +24,4 @@
 #define AMP_OWN_GPU (*amp_gpu_index())
 #define AMP_OWN_LOAD_RESIZES 1 /* load_image resizes with OpenCV, for `detector map` */
 #define AMP_OWN_GRU_PARTS { { NULL }, NULL } /* there is no [gru] */
-#define AMP_OWN_ACTIVATES_RELU6 1 /* whether its CPU code knows relu6; else it outputs 0 */
+#define AMP_OWN_ACTIVATES_RELU6 1 /* 1: Darknet's CPU code knows relu6; 0: it outputs 0 */

@@ -1,5 +1,5 @@
 /* The sections of pjreddie's Darknet, the keys that its parser.c reads in each, and their allowed values.
- * Data: no code. */
+ * This file is data, without code. */
 #include "../darknet/cfg_rules.h"
 
 static const char *const activations[] = {

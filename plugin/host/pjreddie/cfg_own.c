@@ -24,13 +24,13 @@ void cfg_own_unlike_head(cfg_walk *walk, double reads, double loaded)
 
 int cfg_own_lays_out_1x1(double stride_x, double dilation) { return 0; }
 
-/* As load_image_color reads them. */
+/* load_image_color always makes 3 channels. */
 int amp_fork_loads_channels(int channels, int classifier) { return channels == 3; }
 
 void cfg_own_finish(cfg_walk *walk) {}
 void cfg_own_loader(cfg_walk *walk, int classifier) {}
 
-/* The sizes of examples/detector.c and classifier.c. */
+/* The sizes that examples/detector.c and examples/classifier.c choose with random=1. */
 size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES][2])
 {
     int count = 0;

@@ -1,6 +1,6 @@
-/* gaps.h lists what is wrong in stock Darknet's CPU layers. This file runs each layer with its own function
- * (l.forward, l.backward), with that function and the buffers it needs, or with ours: those of losses are
- * here, those of recurrent layers in gaps_recurrent.c. */
+/* gaps.h lists what is wrong in stock Darknet's CPU layers. This file runs each layer in one of three ways:
+ * with stock's function (l.forward, l.backward); with stock's function and buffers that it lacks; or with a
+ * function of our own. Those of losses are in this file, those of recurrent layers in gaps_recurrent.c. */
 #include "gaps.h"
 
 #include "../darknet/own.h"
@@ -39,9 +39,9 @@ static void region_softmax_tree(const layer *l, float *x)
             }
 }
 
-/* Stock's forward copies its input, applies activations to part of it, and computes the loss. Activations
- * that it computes wrongly or not at all are applied to the input here beforehand, so that its long loss
- * needs no second version. */
+/* Stock's forward copies its input, applies activations to part of the copy, and computes the loss. This
+ * function first applies those activations that stock computes wrongly or not at all, to a copy of the input.
+ * So stock's long code for the loss needs no second version. */
 static void forward_region(layer l, network net)
 {
     if (l.coords <= 4 && !l.softmax_tree) {
@@ -57,7 +57,7 @@ static void forward_region(layer l, network net)
     tree without_softmax;
     if (l.softmax_tree) {
         region_softmax_tree(&l, input);
-        /* Stock's own tree softmax loops over `groups`, which its loss does not read. */
+        /* With groups = 0 stock's own tree softmax does nothing. Stock's loss does not read `groups`. */
         without_softmax = *l.softmax_tree;
         without_softmax.groups = 0;
         l.softmax_tree = &without_softmax;
@@ -134,7 +134,7 @@ static void smooth_l1(int n, float *pred, float *truth, float *delta, float *err
     }
 }
 
-/* net.truth, the labels, decides what is masked (SECRET_NUM) and what is background (0); `truth`, which may
+/* The labels in net.truth decide what is masked (SECRET_NUM) and what is background (0). `truth`, which may
  * be smoothed, is the target. */
 static void forward_cost(layer l, network net)
 {
@@ -168,7 +168,7 @@ static void forward_cost(layer l, network net)
     free(smoothed);
 }
 
-/* Stock cannot run iseg without truth, as inference does. */
+/* Stock cannot run iseg without truth, which inference needs. */
 static void forward_iseg(layer l, network net)
 {
     if (net.truth) {
@@ -180,8 +180,8 @@ static void forward_iseg(layer l, network net)
         activate_array(l.output + (size_t)b*l.outputs, l.classes*l.w*l.h, LOGISTIC);
 }
 
-/* Normalizes each pixel's vector over the channels to length 1; a zero vector stays. Fills l.scales as stock
- * does. */
+/* Normalizes each pixel's vector over the channels to length 1; a zero vector stays 0. Fills l.scales as
+ * stock does. */
 static void forward_l2norm(layer l, network net)
 {
     const int spatial = l.out_w*l.out_h;
@@ -199,7 +199,7 @@ static void forward_l2norm(layer l, network net)
         }
 }
 
-/* ---- stock's function, with what it needs -------------------------------------------------------------- */
+/* ---- stock's function, with the buffers it lacks ------------------------------------------------------- */
 
 size_t amp_gap_workspace(const layer *l)
 {
@@ -224,8 +224,8 @@ static void forward_xnor(layer l, network net)
     free(l.binary_input);
 }
 
-/* For a backward that overwrites net.delta, to which other consumers may have added already; net.delta may be
- * NULL. */
+/* Runs a backward that would overwrite net.delta, and adds its result instead, because other consumers may
+ * have added to net.delta already. net.delta may be NULL. */
 static void adding(layer l, network net)
 {
     float *sum = net.delta;

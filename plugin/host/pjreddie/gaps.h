@@ -10,8 +10,8 @@
  * keep these pointers equal. All of this is for a build with GPU=0: with GPU=1, stock's CPU code of region,
  * yolo and iseg skips their activations, and these layers must run forward_gpu.
  *
- * What differs (pjreddie 61c9d02e). "ours" is what runs here: what a GPU computes, unless the row has a note.
- * tests/host/test_gaps*.c checks each row.
+ * What differs (pjreddie 61c9d02e). "ours" is what runs here. It computes what a GPU computes, unless the row
+ * has a note. tests/host/test_gaps*.c checks each row.
  *
  *  layer          | stock on the CPU                                        | ours
  * ----------------+---------------------------------------------------------+--------------------------------
@@ -32,16 +32,16 @@
  *  al             | resized, on a GPU either                                |
  *  softmax        | ignores spatial=1 (on a GPU reads and writes outside    | softmax over channels at each
  *                 | the buffer when c > 1)                                  | pixel
- *  softmax        | tree: truths of SECRET_NUM count                        | delta and loss 0 there
+ *  softmax        | tree: truths of SECRET_NUM count                        | delta and loss are 0 there
  *  cost smooth    | |diff| >= 1: sign of delta is wrong                     | right
  *  cost wgan      | treated as sse                                          | right
  *  cost seg       | noobj= ignored                                          | scales where truth is 0
- *  cost masked    | writes SECRET_NUM into the previous layer's output to   | delta and output 0 there, input
- *                 | get delta 0 (a GPU masks a delta that is not its own)   | kept
- *  cost           | thresh=, smooth= ignored (a GPU's smooth= changes       | applied, truth untouched
+ *  cost masked    | writes SECRET_NUM into the previous layer's output to   | delta and output are 0 there,
+ *                 | get delta 0 (a GPU masks a delta that is not its own)   | the input is unchanged
+ *  cost           | thresh=, smooth= ignored (a GPU's smooth= changes       | applied, truth is unchanged
  *                 | net.truth in place)                                     |
  *  cost ratio     | ignored                                                 | ignored (unused on a GPU too)
- *  l2norm fwd     | 0/0 at a pixel that is all zero                         | guarded
+ *  l2norm fwd     | 0/0 at a pixel whose channels are all 0                 | such a pixel stays 0
  *  l2norm bwd     | net.delta += delta (a GPU adds (1-y)/norm)              | the CPU's (2)
  *  logistic fwd   | loss is NaN or inf at p = 0 or 1                        | 1e-7 inside the logarithms
  *  iseg fwd       | reads net.truth even when it is NULL, on a GPU too      | no truth: no loss
@@ -61,33 +61,36 @@
  *  any bwd        | first layer (net.delta NULL) crashes in layers without  | skipped; a batchnorm gets a
  *                 | parameters and in batchnorm, on a GPU too               | delta that nobody reads
  *
- *  (1) dc carries the cell's delta from one step to the earlier one. Left over from the batch before, it
- *      would mix two loss scales, and one overflow would stay in it for ever: every later step would be
+ *  (1) dc carries the cell's delta from one step to the earlier one. If the previous batch's values stayed
+ *      in it, two loss scales would mix, and an overflow would stay in it forever: every later step would be
  *      skipped.
- *  (2) The GPU's term is not a gradient of the layer (see the test) and has no loss scale. The author
- *      commented it out of the CPU form; trainings on the CPU are compared with the CPU form.
- *  (3) normalization's own comment asks for it. Equal to stock if the layer below has one consumer.
+ *  (2) The term that a GPU adds is not a gradient of the layer (see the test) and has no loss scale.
+ *      Darknet's author commented it out in the CPU code, with which trainings on the CPU are compared.
+ *  (3) A comment in Darknet's normalization layer asks for this. The result equals stock's if the layer
+ *      before has one consumer.
  *
  * Known faults that are kept, because stock's CPU and GPU code agree on them, and AMP promises parity with
  * stock:
  *  - normalization backward leaves out the derivative of the norm ("approximate ;-)").
- *  - lstm backward takes h and c *after* the first step for the states *before* it: the first step's share of
- *    the w* weights' gradients, and of the forget gate's, is off.
- *  - crnn: the input layer's delta has passed the self layer's activation gradient too (right for linear
- *    only), and backward ignores shortcut=1.
+ *  - lstm backward uses h and c *after* the first step as the states *before* it. So the first step's share
+ *    of the gradients of the w* weights and of the forget gate is wrong.
+ *  - crnn: the input layer's delta is multiplied by the self layer's activation gradient too (right for
+ *    linear only), and backward ignores shortcut=1.
  *  - batch norm inside rnn, gru, lstm, crnn: backward uses the last step's mean and variance for every step.
- *  - batch norm: variance over n-1, 1e-6 outside the root in forward, 1e-5 inside it and 1/n in backward.
+ *  - batch norm: forward computes the variance over n-1, and adds 1e-6 outside the root. backward computes
+ *    with 1/n, and adds 1e-5 inside the root.
  *  - sse, smooth: delta is half of the gradient of the loss that is printed. softmax: delta lacks
  *    1/temperature.
  *  - crop: no gradient flows back. On the CPU angle, saturation, exposure, shift do nothing, and one crop
  *    serves the batch.
- *  - shortcut: alpha scales forward only where the two inputs overlap, backward everywhere.
- *  - the GPU clips connected deltas to +-1 (so inside rnn, gru, lstm too) and smooths convolutional deltas
- *    (smooth=); the CPU does neither. detection's GPU form skips its softmax at inference; the CPU's does
- *    not.
+ *  - shortcut: forward multiplies by alpha only where the two inputs overlap, backward everywhere.
+ *  - the GPU clips connected layers' deltas to +-1 (so inside rnn, gru, lstm too) and smooths convolutional
+ *    deltas (smooth=); the CPU does neither. detection's GPU code skips its softmax at inference; its CPU
+ *    code does not.
  *
- * What differs from stock on the GPU, where there are fewer faults; no device has run this yet. A cost,
- * softmax with spatial=1 and iseg without truth run the code for the CPU above, between copies. Others:
+ * What differs from stock on the GPU, where there are fewer faults; no device has run this yet. A cost, a
+ * softmax with spatial=1 and an iseg without truth run the CPU code above, between copies from and to the
+ * GPU. Others:
  *
  *  layer          | stock on the GPU                               | ours
  * ----------------+------------------------------------------------+-----------------------------------------
@@ -102,10 +105,10 @@
  *  convolutional  | smooth= adds to the delta, without the loss    | not added, as on the CPU
  *  bwd            | scale (binary=1 and xnor=1 only: others are    |
  *                 | native)                                        |
- *  crnn           | with cuDNN each step convolves batch * steps   | batch images, and enough workspace
- *                 | images, beyond its buffers; requests no        |
+ *  crnn           | with cuDNN each step convolves batch * steps   | convolves batch images, requests enough
+ *                 | images, beyond its buffers; requests no        | workspace
  *                 | workspace                                      |
- *  any bwd        | first layer (net.delta_gpu NULL): faults in    | skipped
+ *  any bwd        | first layer (net.delta_gpu NULL): crashes in   | skipped
  *                 | layers without parameters                      |
  *
  * Not changed on the GPU: rnn ignores shortcut=1, crop draws from cuRAND, detection skips its softmax at
@@ -121,9 +124,9 @@
 void amp_gap_prepare(layer *l);
 
 /* Forward of any layer in fp32: reads net.input, net.truth, net.train (and net.layers for route, shortcut),
- * writes l.output, and for losses l.delta and l.cost. Needs nothing more than stock does; net.workspace may
- * be NULL for local and crnn. The caller zeroes l.delta beforehand, as forward_network does. Calls l.forward,
- * Darknet's own, if it is complete. */
+ * writes l.output, and for losses l.delta and l.cost. It needs what stock's forward needs, except that
+ * net.workspace may be NULL for local and crnn. The caller zeroes l.delta beforehand, as forward_network
+ * does. Calls Darknet's own l.forward if that is complete. */
 void amp_gap_forward(layer l, network net);
 
 /* Backward of any layer in fp32: reads net.input, l.output, l.delta (which it may change), adds to net.delta
@@ -134,8 +137,8 @@ void amp_gap_backward(layer l, network net);
  * needs. */
 size_t amp_gap_workspace(const layer *l);
 
-/* Whether backward of this type does anything when its input needs no delta, because it has parameters or far
- * inputs. */
+/* Whether a layer of this type has parameters or far inputs. Its backward then has something to compute even
+ * if its input needs no delta. */
 int amp_gap_works_without_delta(LAYER_TYPE type);
 
 /* Whether Darknet's own backward overwrites the delta of the layer before it, instead of adding to it. */
@@ -147,14 +150,14 @@ void amp_gap_backward_rnn(layer l, network net);
 void amp_gap_backward_gru(layer l, network net);
 
 #ifdef GPU
-/* gaps_gpu.c: the same on a GPU; net.input_gpu, net.truth_gpu, net.delta_gpu and net.workspace are device
- * memory. Call prepare once, after the layer was made, while its device is the current one. workspace:
+/* gaps_gpu.c: the same on a GPU. net.input_gpu, net.truth_gpu, net.delta_gpu and net.workspace are device
+ * memory. Call prepare once, after the layer was made, while its device is the current one. workspace returns
  * bytes. */
 void amp_gap_prepare_gpu(layer *l);
 size_t amp_gap_workspace_gpu(const layer *l);
 void amp_gap_forward_gpu(layer l, network net);
-/* Whether forward runs on the CPU, from net.input and net.truth: that of a cost, and of a softmax with
- * spatial=1. */
+/* Whether the layer's forward runs on the CPU, from net.input and net.truth, as it does for a cost and for a
+ * softmax with spatial=1. */
 int amp_gap_is_on_cpu(const layer *l);
 void amp_gap_backward_gpu(layer l, network net);
 #endif

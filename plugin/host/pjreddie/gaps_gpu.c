@@ -13,9 +13,9 @@
 #ifdef CUDNN
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* crnn makes its convolutions for batch * steps images, so that their buffers hold all steps, and then runs
- * them on batch images: this sets their descriptors accordingly. cuDNN then chooses algorithms again, which
- * may need another workspace. */
+/* crnn makes its convolutions for batch * steps images, so that their buffers hold all steps, but runs them
+ * on `batch` images at a time. Sets a convolution's descriptors to `batch` images. cuDNN then chooses its
+ * algorithms again, and these may need a workspace of another size. */
 static void describe_one_step(layer *conv)
 {
     size_t forward = 0, filter = 0, data = 0;
@@ -59,8 +59,8 @@ size_t amp_gap_workspace_gpu(const layer *l)
 
 /* ---- losses -------------------------------------------------------------------------------------------- */
 
-/* Runs the CPU code of a loss (gaps.c), with copies of input and results. Stock's GPU code also sums up the
- * loss on the CPU. */
+/* Runs the CPU code of a loss (gaps.c): copies the input to CPU memory, and the results to the GPU. (Stock's
+ * GPU code sums up the loss on the CPU too.) */
 static void forward_on_cpu(layer l, network net)
 {
     const size_t n = (size_t)l.batch*l.inputs;
@@ -77,7 +77,8 @@ int amp_gap_is_on_cpu(const layer *l)
 
 /* ---- any layer ----------------------------------------------------------------------------------------- */
 
-/* For a backward that overwrites net.delta_gpu, to which other consumers may have added already. */
+/* Runs a backward that would overwrite net.delta_gpu, and adds its result instead, because other consumers
+ * may have added to net.delta_gpu already. */
 static void adding(layer l, network net)
 {
     float *sum = net.delta_gpu;

@@ -1,7 +1,7 @@
-/* Why this file exists: stock's rnn writes outside its state buffer on the CPU, and its gru has an empty CPU
- * backward. Both are here, as forward_rnn_layer_gpu, backward_rnn_layer_gpu and backward_gru_layer_gpu
- * compute them, with Darknet's CPU functions. This is truncated backpropagation through time: `steps` steps
- * at once; the state before the first one is a constant.
+/* Why this file exists: on the CPU stock's rnn writes outside its state buffer, and the backward of its gru
+ * is empty. The functions here compute what forward_rnn_layer_gpu, backward_rnn_layer_gpu and
+ * backward_gru_layer_gpu compute, with Darknet's CPU functions. This is truncated backpropagation through
+ * time, over `steps` steps: the state before the first step is taken as a constant.
  *
  * The sub-layers (connected layers) keep the outputs and deltas of all steps. States are not kept, but
  * recomputed from those outputs. The first state is in l.prev_state, which forward saves. */
@@ -83,7 +83,7 @@ void amp_gap_backward_rnn(layer l, network net)
         s.delta = self.delta;
         backward_connected_layer(output, s);
 
-        /* All terms of the sum get the delta now: the self layer's backward changes its own in place. */
+        /* The delta goes to all terms of the sum now: the self layer's backward changes it in place. */
         copy_cpu(n, self.delta, 1, input.delta, 1);
         if (earlier_delta && l.shortcut) add(n, self.delta, earlier_delta);
 

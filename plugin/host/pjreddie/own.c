@@ -1,4 +1,4 @@
-/* What only pjreddie's Darknet has, or has in another form than other forks: see ../darknet/own.h. */
+/* What only pjreddie's Darknet has, or does differently from other forks: see ../darknet/own.h. */
 #include "../darknet/room.h"
 
 #include <math.h>
@@ -43,18 +43,18 @@ void amp_own_fix_logistics(network *net) {}
 
 int amp_own_size_step(const network *net) { return 32; }
 
-/* train_detector resizes if the last layer has random=1, train_classifier if [net] has it. */
+/* train_detector resizes if the last layer has random=1, train_classifier if [net] has random=1. */
 void amp_own_largest_size(const network *net, int *w, int *h)
 {
     *w = *h = net->layers[net->n - 1].random ? 608 : 448;
 }
 
 /* If there is no memory for an array that grows with the batch, darknet_amp_calloc returns NULL, because most
- * of these arrays are freed as soon as their layer is made. Outputs of Darknet's own layers, images and
- * labels are not freed, so they must exist. */
+ * of these arrays are freed as soon as their layer is made. The outputs of Darknet's own layers, the images
+ * and the labels are not freed, so this checks that they exist. */
 amp_status amp_own_check(const network *net, amp_error *error)
 {
-    if (darknet_amp_draws_nothing) return AMP_OK; /* it is made only for inspection */
+    if (darknet_amp_draws_nothing) return AMP_OK; /* made only for inspection */
     for (int i = 0; i < net->n; i++) {
         const layer *l = &net->layers[i];
         if (l->output || l->outputs < 1 || amp_host_is_native(l) || amp_own_borrows_buffers(l)) continue;
@@ -93,20 +93,20 @@ void amp_fork_set_counters(struct network *net, amp_counters counters)
     *net->t = counters.t;
 }
 
-/* Without labels in this head the means are 0 / 0, and are printed as Darknet prints them. */
+/* If no label belongs to this layer, the means are 0 / 0. They are printed as Darknet prints them. */
 void amp_own_print_yolo(network *net, int index, const amp_yolo_result *r)
 {
     const layer *l = &net->layers[index];
     float count = (float)r->labels, boxes = (float)l->w * (float)l->h * (float)l->n * (float)l->batch;
     *l->cost = (float)r->cost;
-    calc_network_cost(net); /* forward's end has summed up the costs of the previous pass */
+    calc_network_cost(net); /* amp_own_end_forward summed up this layer's previous cost */
     printf("Region %d Avg IOU: %f, Class: %f, Obj: %f, No Obj: %f, .5R: %f, .75R: %f,  count: %d\n", index,
            (float)r->iou / count, (float)r->category / count, (float)r->object / count,
            (float)r->any_object / boxes, (float)r->above_50 / count, (float)r->above_75 / count,
            (int)r->labels);
 }
 
-/* In training net->output is NULL if the last layer is a yolo: it has no buffer, and nothing reads it. */
+/* In training net->output is NULL if the last layer is a yolo, which then has no buffer. Nothing reads it. */
 void amp_own_end_forward(network *net, int output_layer)
 {
     net->output = net->layers[output_layer].output;
@@ -164,8 +164,8 @@ void amp_own_classifier_args(network *net, load_args *args)
     args->max = (int)(net->max_ratio * (float)net->w);
 }
 
-/* Sets the size below which photos must not be reduced. load_data_detection fits a photo into the input;
- * load_data_augment resizes its shorter side to at most max_crop. */
+/* Returns the size below which photos must not be reduced. load_data_detection fits a photo into the input;
+ * load_data_augment resizes a photo's shorter side to at most max_crop. */
 amp_photo_use amp_fork_photo_use(const network *net, int classifier)
 {
     amp_view v = amp_fork_view(net);

@@ -11,7 +11,7 @@ float *amp_fork_image_delta(const network *net)
 }
 
 #ifdef GPU
-/* Copies the labels through memory of the backend that is page-locked already: they are few. */
+/* Copies the labels, which are few, through page-locked memory of the backend. */
 static amp_status push_truth(const network *net, amp_backend *b, amp_error *error)
 {
     size_t bytes = (size_t)net->batch * (size_t)net->truths * sizeof(float);
@@ -22,8 +22,8 @@ static amp_status push_truth(const network *net, amp_backend *b, amp_error *erro
 }
 #endif
 
-/* Darknet writes to net->input again in its next get_next_batch, and a caller of network_predict may after
- * that call: both after this forward's hook, at whose end the engine waits for these copies. */
+/* The engine waits for these copies at the end of this forward's hook. net->input is written again only after
+ * that: by Darknet's next get_next_batch, or by the caller of network_predict. */
 amp_status amp_fork_begin_forward(struct darknet_amp *amp, network *net, amp_error *error)
 {
 #ifdef GPU
@@ -45,14 +45,14 @@ int amp_own_pulls_output(const layer *l) { return 0; }
 
 /* ---- Darknet's own layers ---- */
 
-/* On the CPU crnn allocates its own (gaps.h). */
+/* On the CPU a crnn or local layer allocates its own workspace (gaps.h). */
 size_t amp_own_layer_workspace(const network *net, int index)
 {
     const layer *l = &net->layers[index];
     return ON_SIDE(net->gpu_index >= 0, l->workspace_size, amp_gap_workspace_gpu(l));
 }
 
-/* With cuDNN, a crnn's products are inside cuDNN's convolutions on a GPU. */
+/* On a GPU with cuDNN, a crnn's products are inside cuDNN's convolutions. */
 int amp_own_lends_products(const layer *l, int on_gpu)
 {
 #ifdef CUDNN

@@ -1,7 +1,8 @@
 /* Known faults of pjreddie's own code only, apart from what gaps.h replaces. */
 #include "../darknet/own.h"
 
-/* On the CPU it uses the image itself as the matrix of windows, as if stride were 1 and padding 0. */
+/* On the CPU a 1x1 convolution uses its input in place of im2col's matrix, as with stride=1 and no
+ * padding. */
 static int misplaces_1x1(const network *net, const layer *l, int i, int on_gpu)
 {
     return !on_gpu && l->type == CONVOLUTIONAL && l->size == 1 && (l->stride != 1 || l->pad);

@@ -1,4 +1,4 @@
-/* Types and calls that differ between forks. */
+/* Types and calls that differ between forks: see ../darknet/own.h. */
 #pragma once
 
 #include "gaps.h"
@@ -10,11 +10,11 @@ typedef network amp_pass; /* argument of a layer's functions: the network, as th
 #define AMP_OWN_LEAST_BOX(pixels) .001f
 #define AMP_OWN_ON_GPU(array) (array) /* net->input_gpu, net->truth_gpu */
 
-#define AMP_OWN_SPATIAL_SOFTMAX(l) ((l)->spatial && !(l)->softmax_tree) /* over channels at each pixel */
+#define AMP_OWN_SPATIAL_SOFTMAX(l) ((l)->spatial && !(l)->softmax_tree) /* over a pixel's channels */
 
 /* Types of a last layer that `detector train` and `classifier train` accept. */
 #define AMP_OWN_DETECTORS YOLO: case REGION
-#define AMP_OWN_JOINERS SHORTCUT /* types with far inputs and an activation */
+#define AMP_OWN_JOINERS SHORTCUT /* types that have far inputs and an activation */
 #define AMP_OWN_CLASSIFIERS SOFTMAX: case COST: case LOGXENT
 
 #define AMP_OWN_SAVES_BATCHNORM_BIASES 0 /* whether a .weights file has the biases of a [batchnorm] layer */
