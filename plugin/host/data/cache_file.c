@@ -39,8 +39,7 @@ typedef enum state { UNCHECKED, GOOD, BAD } state;
 typedef struct known { entry entry; _Atomic state state; } known;
 
 struct amp_cache_file {
-    char *name;             /* of this file */
-    char *folder;           /* that relative paths start from */
+    char *name, *folder;    /* this file's name; the folder from which relative paths start */
     int descriptor;
     size_t room;            /* number of entries that the table can hold */
     amp_photo_use use;

@@ -178,7 +178,7 @@ amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *
     struct stat status;
     *data = (amp_data_file){ .name = amp_allocated(strdup(name)), .classes = -1, .tag = -1,
                              .cache = -1, .cache_scale = -1 };
-    if (stat(name, &status) != 0) /* amp_data_document's message would call it a .cfg file */
+    if (stat(name, &status) != 0) /* amp_data_document's own messages call the file a .cfg file */
         return amp_fail(error, AMP_BAD_CONFIG, "%.700s: cannot read the .data file: %s", name,
                         strerror(errno));
     if (amp_is_device(name))

@@ -31,8 +31,9 @@ static struct {
     slot *slots;        /* cache=ram: one per path of the list, sorted by path; NULL: no image is kept */
     amp_cache_file *file; /* cache=disk; NULL: no image is kept */
     atomic_llong left;  /* cache=ram: bytes that may still be used */
-    atomic_ulong images, bytes; /* kept in this run */
-    atomic_ulong asked, found;  /* images that a training loaded; those that the cache had */
+    /* images, bytes: that were added in this run; asked: images that a training loaded; found: those of them
+     * that the cache had */
+    atomic_ulong images, bytes, asked, found;
     unsigned char black[BLACK_SIDE * BLACK_SIDE * BLACK_CHANNELS];
 } cache = { .once = PTHREAD_ONCE_INIT };
 
@@ -41,8 +42,9 @@ static _Thread_local int trains;
 
 /* The image that the calling thread has loaded last. */
 static _Thread_local struct {
-    int wanted;              /* the image is kept as bytes until it is sampled (not for OpenCV) */
-    int has_turn;            /* the thread has a turn of amp_loaders_begin_turn */
+    /* wanted: the image is kept as bytes until it is sampled (not for OpenCV);
+     * has_turn: the thread has a turn (amp_loaders_begin_turn) */
+    int wanted, has_turn;
     amp_pixels image;        /* bytes NULL: no image is loaded, or it was converted to floats */
     unsigned char *own;      /* the image's bytes; NULL: the cache owns them */
     amp_cache_mapping mapped; /* cache=disk: the mapping of the image's bytes */
@@ -228,7 +230,7 @@ float *amp_image_cache_add(const char *file, int channels, const amp_pixels *p, 
 unsigned char *darknet_amp_kept_bytes(const char *file, int how, int *w, int *h, int *c)
 {
     end_loaded();
-    if (!find(file, how, how == 0 || how == 1 ? 1 : 3, &loaded.image)) return NULL; /* 0, 1: grey */
+    if (!find(file, how, how == 0 || how == 1 ? 1 : 3, &loaded.image)) return NULL; /* OpenCV: 0, 1: grey */
     *w = loaded.image.w;
     *h = loaded.image.h;
     *c = loaded.image.c;
