@@ -126,8 +126,8 @@ void amp_backups_let_go(void)
 /* ---- files that killed saves have left ---- */
 
 /* Matches the part after the .cfg's name in the name of a file that a killed save of this training leaves.
- * After the first group the name of the file that was being saved ends. Other files are not touched, since a
- * folder may be shared. */
+ * The first group ends where the name of the file that was being saved ends. Other files are not touched,
+ * since a folder may be shared. */
 static const char LEFT_BEHIND[] = "^(\\.backup|(_([0-9]+|final|best))?\\.weights)(\\.amp)?\\.new$";
 
 void amp_backups_settle(void)

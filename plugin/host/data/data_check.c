@@ -324,9 +324,9 @@ size_t amp_checked_picture_bytes(int images, size_t inputs)
     size_t pixels = typical_pixels(NULL);
     int is_sampled = !amp_this_program()->images.of_classifier && amp_fork_samples_bytes();
     int at_once = is_sampled ? amp_loaders_processors() : amp_loaders_at_once();
-    /* `bytes` is for an image that is sampled from its bytes: these 3 bytes per pixel. Otherwise it is for
-     * the image's bytes and floats, the part that is cropped, and that part resized. The decoder of a
-     * progressive JPEG keeps about 3 more bytes per pixel, which are added below. */
+    /* Each image takes 3 bytes per pixel, which are added below. If it is sampled from these bytes, about 3
+     * more bytes per pixel are taken while the decoder of a progressive JPEG works. Otherwise the image's
+     * floats, the part that is cropped, and that part resized are taken. */
     size_t bytes = is_sampled ? 3 * pixels : (6 * pixels + 2 * inputs) * sizeof(float);
     return (size_t)(images < at_once ? images : at_once) * (3 * pixels + bytes);
 }

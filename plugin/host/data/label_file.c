@@ -32,7 +32,7 @@ static int take_number(const char **text, float *value, long *whole)
 
 static int is_outside(const amp_label *l)
 {
-    if (l->x == 0 && l->y == 0) return 1; /* correct_boxes takes this for no box, and moves it to 999999 */
+    if (l->x == 0 && l->y == 0) return 1; /* no box for correct_boxes, which moves it to 999999 */
     if (l->w <= 0 || l->h <= 0) return 1;
     return l->x - l->w / 2 >= 1 || l->x + l->w / 2 <= 0 || l->y - l->h / 2 >= 1 || l->y + l->h / 2 <= 0;
 }

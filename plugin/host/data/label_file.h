@@ -13,7 +13,7 @@ typedef enum amp_label_kind {
     AMP_LABEL_BLANK,
     AMP_LABEL_BOX,
     /* Training ignores this box: it lies outside the image, has no area, or its centre is 0 0, which Darknet
-     * takes for no box. */
+     * does not treat as a box. */
     AMP_LABEL_OUTSIDE,
     AMP_LABEL_NO_LABEL,   /* not five numbers and nothing else */
     AMP_LABEL_NOT_FINITE, /* inf or NaN */

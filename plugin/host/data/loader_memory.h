@@ -24,9 +24,9 @@ void amp_loaders_end_part(void);
 void amp_loaders_adapt(double waited, double step, double load);
 int amp_loaders_needed(int threads, int most, double waited, double step, double load);
 
-/* Called before a loader thread decodes a photo. Asks the system to read `file` ahead, and waits until fewer
- * threads have a turn, which means that they hold a decoded photo, than there are processors. Returns 1 if
- * the thread now has a turn, which it ends with amp_loaders_end_turn; 0 if no network is under AMP, so that
- * there are no turns. */
+/* Called before a loader thread decodes a photo. Asks the system to read `file` ahead, and waits for a turn.
+ * A thread that has a turn may hold a decoded photo; there are as many turns as processors. Returns 1: the
+ * thread has a turn, which it ends with amp_loaders_end_turn. Returns 0: no network is under AMP, and there
+ * are no turns. */
 int amp_loaders_begin_turn(const char *file);
 void amp_loaders_end_turn(void);

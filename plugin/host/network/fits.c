@@ -158,8 +158,8 @@ amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *erro
     return status;
 }
 
-/* The settings for checkpoint=N (N segments). They are all 0 for off, and for auto, whose caller sets
- * them. */
+/* The settings for checkpoint=N (N segments). All are 0 for checkpoint=off, and also for checkpoint=auto, for
+ * which the caller sets them. */
 static amp_recompute_settings settings_of(const amp_config *config)
 {
     int segments = config->checkpoint > 0 ? config->checkpoint : 0;
@@ -178,7 +178,7 @@ amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
         asked a;
         amp_needs needs;
         /* A network that may only predict gets no training plan, because such a plan would allocate gradients
-         * and would prevent that batch norm is folded from then on. */
+         * and would prevent batch norm from being folded from then on. */
         status = make_plan(net, !amp_this_program()->trains, &a, error);
         if (status == AMP_OK) status = measure(&a, &needs, error);
         if (status == AMP_OK) settings.budget = arena_budget(&needs, memory ? memory : a.there);

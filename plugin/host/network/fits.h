@@ -5,7 +5,7 @@
 #include "needs.h"
 
 /* Sets *largest to the largest number of images per pass, up to `most`, with which a training takes at most
- * `there` bytes; to -1 if there is 0, which means unknown. Found by bisection over outlines, since memory
+ * `there` bytes; to -1 if `there` is 0 (unknown). Found by bisection over outlines, since memory
  * grows with the batch. stock: for stock Darknet instead of AMP. */
 amp_status amp_host_largest_pass(const amp_training *, size_t there, int most, int stock, int *largest,
                                  amp_error *);

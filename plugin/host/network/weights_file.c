@@ -114,9 +114,9 @@ static int is_asked_again(const struct darknet_amp *amp, const struct network *n
         && amp->resume->phase != AMP_STOPPING;
 }
 
-/* A training continues without the file. If there is nothing to continue, the program ends here. Not so in
- * the loops of detector and classifier, which may save more than once at their end: amp_resume_loop_ended
- * checks their last save. */
+/* A training continues without the file. If there is nothing to continue, the program ends here. The loops of
+ * detector and classifier are an exception, because they may save more than once at their end:
+ * amp_resume_loop_ended checks their last save. */
 static void print_failed_save(struct darknet_amp *amp, const struct network *net, const amp_error *error)
 {
     struct amp_resume *resume = amp->resume;

@@ -11,8 +11,8 @@
 
 /* ---- documents ---- */
 
-/* Whether the first item that counts is of kind `first`: a .cfg begins with a section, a .data file with a
- * key. The command line may have the two files swapped. */
+/* Whether the first item of a document, after any blank lines and comments, is of kind `first`. A .cfg begins
+ * with a section and a .data file with a key. The command line may have the two files swapped. */
 static int is_kind(const cfg_document *d, cfg_kind first)
 {
     size_t i = 0;

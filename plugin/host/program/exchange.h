@@ -1,5 +1,5 @@
-/* Exchanges numbers between ranks that are programs of their own. In a program without ranks the caller's
- * values stay as they are.
+/* Exchanges numbers between ranks that are separate programs. In a program without ranks, the caller's values
+ * stay as they are.
  *
  * All functions are collective: all ranks call them in the same order. what: the purpose of the call, for
  * example "saving x.weights"; it is printed if the call times out. An error of the communicator ends the

@@ -10,8 +10,8 @@
 
 #include "../../comm/comm.h"
 
-/* If a launcher has started several programs, joins the others. The program ends unless the command is one
- * that ranks share (a training under AMP, or amp bench) and is the same on all ranks. From here on all ranks
+/* If a launcher has started several programs, joins the others, and then ends the program unless the command
+ * is the same on all ranks and can be shared (a training under AMP, or amp bench). From here on all ranks
  * except 0 print only errors. Called at program start, while there are no other threads. words: the words of
  * the command line; gpus: the argument of -gpus, or "". */
 void amp_ranks_start(const char *const *words, int count, int under_amp, const char *gpus);

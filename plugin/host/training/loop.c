@@ -66,8 +66,8 @@ void amp_training_exclude_seconds(double seconds)
 
 /* ---- the loop ---- */
 
-/* Says so if nothing will be trained: Darknet silently makes no step if the weights have made all steps of
- * this .cfg already. */
+/* Prints a line if nothing will be trained. Darknet itself silently makes no step if the weights have already
+ * seen all steps of this .cfg. */
 static void tell_nothing_left(const struct network *net)
 {
     amp_view view = amp_fork_view(net);
@@ -156,7 +156,7 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
         .spike = amp ? spike_of(amp) : AMP_LOG_NO_RULE };
 }
 
-/* If steps wait long for their images, AMP gains little. Prints this once, and what would help. */
+/* If steps wait long for their images, AMP gains little. Prints one line about this, with what would help. */
 static void tell_waiting(const amp_log_row *row, double images)
 {
     char rates[AMP_WAITS_TEXT];

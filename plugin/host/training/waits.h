@@ -6,7 +6,7 @@
 #pragma once
 
 /* The first two steps are left out: the first step makes the plan, and the second step's batch is loaded
- * during this. The counted steps end before random=1 resizes the network, which happens at the eleventh
+ * meanwhile. The counted steps end before random=1 resizes the network, which happens at the eleventh
  * step. */
 enum { AMP_WAITS_LEFT_OUT = 2, AMP_WAITS_COUNTED = 5 };
 
