@@ -1,4 +1,4 @@
-/* The folder of backups.h. */
+/* See backups.h. */
 #define _DEFAULT_SOURCE /* gethostname */
 #include "backups.h"
 
@@ -17,7 +17,7 @@
 #include "../program/failure.h"
 #include "../program/program.h"
 
-static const char FOLDER_UNLESS_GIVEN[] = "/backup/"; /* train_detector, train_classifier */
+static const char FOLDER_UNLESS_GIVEN[] = "/backup/"; /* as in train_detector and train_classifier */
 static const char LONGEST_END[] = "_2147483647.weights.amp.new"; /* after the .cfg's name */
 
 /* ---- before the training ---- */
@@ -79,7 +79,7 @@ amp_status amp_backups_take(const amp_data_file *data, const char *cfg, amp_erro
     return amp_backups_hold(b->folder, b->base, error);
 }
 
-/* ---- one training per name ---- */
+/* ---- only one training at a time saves under a name ---- */
 
 enum { TRIES = 20, MILLISECONDS = 100 }; /* a program that is killed takes a moment to end */
 enum { HOLDER = 400 };
@@ -114,7 +114,7 @@ amp_status amp_backups_hold(const char *folder, const char *base, amp_error *err
     gethostname(host, sizeof host - 1);
     if (ftruncate(file, 0) == 0) dprintf(file, "process %ld on %s\n", (long)getpid(), host);
     b->lock = amp_allocated(strdup(name));
-    amp_host_remove_if_refused(b->lock); /* the descriptor stays open, and the lock with it */
+    amp_host_remove_if_refused(b->lock); /* the lock lasts, since the descriptor stays open */
     return AMP_OK;
 }
 
@@ -123,10 +123,11 @@ void amp_backups_let_go(void)
     if (amp_this_program()->backups.lock) unlink(amp_this_program()->backups.lock);
 }
 
-/* ---- what killed saves left ---- */
+/* ---- files that killed saves have left ---- */
 
-/* What follows the .cfg's name in the names of files that a killed save of this training leaves. The first
- * group is the end of the saved file's own name. Other files are left alone, since a folder may be shared. */
+/* Matches the part after the .cfg's name in the name of a file that a killed save of this training leaves.
+ * The first group ends where the name of the file that was being saved ends. Other files are not touched,
+ * since a folder may be shared. */
 static const char LEFT_BEHIND[] = "^(\\.backup|(_([0-9]+|final|best))?\\.weights)(\\.amp)?\\.new$";
 
 void amp_backups_settle(void)

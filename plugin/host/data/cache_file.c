@@ -1,5 +1,5 @@
-/* The file of cache_file.h: a header, a table of entries, and pixels. Each process has its own copy of the
- * entries, with a hash table over them, and reads those that others have added since. */
+/* The file of cache_file.h: a header, a table of entries, and pixels. Each process keeps its own copy of the
+ * entries, with a hash table over them. Later it reads the entries that other processes have added since. */
 #define _DEFAULT_SOURCE /* flock */
 #include "cache_file.h"
 
@@ -19,12 +19,13 @@
 #include "../program/failure.h"
 #include "data_files.h"
 
-/* The last two digits are the version. sum: the checksum of all fields before it. */
+/* The last two digits are the version. */
 static const char MAGIC[8] = "AMPIMG01";
+/* room: the number of entries that the table can hold. sum: the checksum of all fields before it. */
 typedef struct header { char magic[8]; uint64_t room, unused[5], sum; } header;
 
-/* All zeros: not written. key: identifies the photo's file and how it was decoded; offset: of the pixels in
- * this file. */
+/* All zeros: the entry is not written yet. key: identifies the photo's file and how it was decoded; offset:
+ * where the pixels begin in this file. */
 typedef struct entry {
     uint64_t key, offset, pixel_sum;
     int32_t w, h, c, photo_w, photo_h, reduction;
@@ -38,23 +39,24 @@ typedef enum state { UNCHECKED, GOOD, BAD } state;
 typedef struct known { entry entry; _Atomic state state; } known;
 
 struct amp_cache_file {
-    char *name, *folder;    /* of this file; the folder that relative paths start from */
+    char *name, *folder;    /* this file's name; the folder from which relative paths start */
     int descriptor;
-    size_t room;            /* entries */
+    size_t room;            /* number of entries that the table can hold */
     amp_photo_use use;
     double scale;
-    amp_checksum empty;     /* of nothing */
+    amp_checksum empty;     /* of zero bytes */
     pthread_mutex_t adds;   /* held by the thread that appends to the file */
     int ended;              /* guarded by adds: nothing more is appended */
     pthread_mutex_t mutex;  /* guards what follows */
-    known *known;           /* `count` entries, all zeros and BAD where one is damaged */
+    known *known;           /* `count` entries; a damaged one is all zeros and BAD */
     size_t count, buckets;
     uint32_t *bucket;       /* indices into `known`, from 1 */
-    atomic_int told;        /* damaged images were reported */
+    atomic_int told;        /* a line has reported damaged images */
 };
 
-enum { TRIES = 200, MILLISECONDS = 1 }; /* to lock the file, which another program holds for a few
-                                              milliseconds to add an image */
+/* Tries to lock the file, and the time between them: another program holds the lock for a few milliseconds to
+ * add an image. */
+enum { TRIES = 200, MILLISECONDS = 1 };
 
 /* ---- entries ---- */
 
@@ -112,8 +114,8 @@ static void remember(amp_cache_file *f, const entry *e)
     f->bucket[at] = (uint32_t)f->count;
 }
 
-/* Reads the entries that were added since. Unless the file is locked, an entry that is not whole may still be
- * being written. */
+/* Reads the entries that were added since the last call. Stops at an entry that is not whole unless the file
+ * is locked, because another program may still be writing that entry. */
 static void read_entries(amp_cache_file *f, int is_locked)
 {
     entry e[64];
@@ -229,7 +231,7 @@ static int end_adding(amp_cache_file *f, const char *why)
     return 0;
 }
 
-/* Call it while the file is locked and all its entries are known. */
+/* Appends an image. Called while the file is locked and all its entries are known. */
 static int append(amp_cache_file *f, uint64_t key, const amp_pixels *p)
 {
     struct stat info;
@@ -264,7 +266,7 @@ int amp_cache_file_add(amp_cache_file *f, uint64_t key, const amp_pixels *p)
 
 /* ---- opening ---- */
 
-/* How many entries this network can use. */
+/* The number of entries that this network can use. */
 static size_t count_usable(const amp_cache_file *f)
 {
     size_t usable = 0;
@@ -291,7 +293,7 @@ static amp_status check_space(const amp_cache_file *f, size_t images, size_t byt
 
 typedef enum kind { OURS, DAMAGED, NO_CACHE, NOT_OPEN } kind;
 
-/* Opens and locks the file, and reads its header, or writes that of a new one. */
+/* Opens and locks the file. Reads its header, or writes the header of a new file. */
 static kind read_header(const char *name, size_t images, int *opened, size_t *room)
 {
     struct stat info;

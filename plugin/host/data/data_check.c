@@ -1,4 +1,4 @@
-/* The checks of data_check.h. */
+/* See data_check.h. */
 #include "data_check.h"
 
 #include <string.h>
@@ -17,9 +17,9 @@
 #include "label_file.h"
 #include "loader_memory.h"
 
-enum { CLASSES_UNLESS_GIVEN = 2 }; /* train_classifier */
+enum { CLASSES_UNLESS_GIVEN = 2 }; /* as in train_classifier */
 
-/* A classifier's files; a detector's list is amp_fork_train_list. */
+/* The defaults for a classifier; for a detector the list is amp_fork_train_list. */
 static const char TRAIN_UNLESS_GIVEN[] = "data/train.list", LABELS_UNLESS_GIVEN[] = "data/labels.list";
 
 static const char *train_list(const amp_data_file *data, int classifier)
@@ -40,8 +40,8 @@ static int compare_pixels(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The pixels of a typical image of the list, reduced for a cache unless use is NULL: the median of some,
- * since the first bytes of a damaged image may claim any size. */
+/* The number of pixels of a typical image of the list, reduced for a cache unless use is NULL. This is the
+ * median of the measured images, since the first bytes of a damaged image may claim any size. */
 static size_t typical_pixels(const amp_photo_use *use)
 {
     const struct amp_images_checked *images = &amp_this_program()->images;
@@ -55,7 +55,8 @@ static size_t typical_pixels(const amp_photo_use *use)
     return images->measured ? pixels[(images->measured - 1) / 2] : 0;
 }
 
-/* Of most files only the first bytes are read (amp_fork_image_size). */
+/* Measures the sizes of some images of the list. amp_fork_image_size reads only the first bytes of most
+ * files. */
 static void measure_images(const amp_lines *list, double cache_scale)
 {
     struct amp_images_checked *images = &amp_program_to_set()->images;
@@ -67,7 +68,7 @@ static void measure_images(const amp_lines *list, double cache_scale)
                                                         images->sizes[images->measured]);
 }
 
-/* Why a line cannot be its file's name, as far as the line itself shows it; else NULL. */
+/* What is wrong with a line of the list as a path; NULL: the text shows no fault. line: counted from 0. */
 static const char *path_fault(const char *path, size_t line)
 {
     size_t length = strlen(path);
@@ -92,15 +93,16 @@ amp_status amp_check_image_paths(const amp_lines *list, const char *file, amp_er
         if (!fault || amp_file_exists(path)) continue;
         char shown[300];
         cfg_printable(shown, sizeof shown, path);
-        int end = (int)strlen(shown) - (path[length - 1] == '\r'); /* which is printed as '?' */
+        int end = (int)strlen(shown) - (path[length - 1] == '\r'); /* '\r' would be printed as '?' */
         return amp_fail(error, AMP_BAD_CONFIG, "%.300s:%zu: image '%.*s' was not found: %s", file, i + 1,
                         end, shown, fault);
     }
     return AMP_OK;
 }
 
-/* At most this many images of a list are looked for, and paths tried, spread evenly over the list: all of
- * them would take minutes on a slow disk, or with a thousand classes. */
+/* The maximum number of images of a list that are looked for on disk, or whose paths are searched for labels.
+ * They are spread evenly over the list. All of them would take minutes on a slow disk, or with a thousand
+ * classes. */
 enum { TRIED_MOST = 1000 };
 
 static size_t tried_of(const amp_lines *list) { return list->count < TRIED_MOST ? list->count : TRIED_MOST; }
@@ -111,7 +113,7 @@ int amp_is_image_file(const char *image)
     return *image && stat(image, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
 }
 
-/* "8 images of this list"; for a longer list, the number of images that are tried. */
+/* Writes "8 images of this list", or for a longer list "1000 images checked (this list has 5000)". */
 static const char *looked_at(const amp_lines *list, const char *what, char text[100])
 {
     if (list->count <= TRIED_MOST) snprintf(text, 100, "%zu %s of this list", list->count, what);
@@ -223,7 +225,7 @@ static amp_status check_labels(amp_training_data *t, amp_error *error)
     return amp_check_paths_name_labels(&t->list, &t->labels, t->classes, t->file, error);
 }
 
-/* For a fork whose program ends if the class names do not fit the network. */
+/* Only for a fork that ends the program if the number of class names differs from the network's classes. */
 static amp_status check_names(amp_training_data *t, amp_error *error)
 {
     const char *file = t->data->names ? t->data->names : amp_fork_names;
@@ -244,7 +246,7 @@ static amp_status check_folder(amp_training_data *t, amp_error *error)
     return t->cfg ? amp_backups_check(t->data, t->cfg, error) : AMP_OK;
 }
 
-/* In the order in which a training uses what they check. */
+/* The rules, in the order in which a training uses what they check. */
 static amp_status (*const rules[])(amp_training_data *, amp_error *) = {
     check_classes, check_names, read_list, check_images, check_labels, check_folder };
 
@@ -322,13 +324,14 @@ size_t amp_checked_picture_bytes(int images, size_t inputs)
     size_t pixels = typical_pixels(NULL);
     int is_sampled = !amp_this_program()->images.of_classifier && amp_fork_samples_bytes();
     int at_once = is_sampled ? amp_loaders_processors() : amp_loaders_at_once();
-    /* The image's bytes, and about three bytes per pixel that the decoder of a progressive JPEG keeps; then
-     * its floats, the part that is cropped, and that part resized. */
+    /* Each image takes 3 bytes per pixel, which are added below. If it is sampled from these bytes, about 3
+     * more bytes per pixel are taken while the decoder of a progressive JPEG works. Otherwise the image's
+     * floats, the part that is cropped, and that part resized are taken. */
     size_t bytes = is_sampled ? 3 * pixels : (6 * pixels + 2 * inputs) * sizeof(float);
     return (size_t)(images < at_once ? images : at_once) * (3 * pixels + bytes);
 }
 
-/* What a training of several ranks takes from the .data file. */
+/* Notes what a training takes from the .data file, which must be the same on all ranks. */
 static void note_data(const amp_data_file *data, int classifier)
 {
     const struct { const char *key, *name; } lists[] = {
@@ -343,7 +346,8 @@ static void note_data(const amp_data_file *data, int classifier)
     }
 }
 
-/* The file of cache=disk lies in the folder of the backups. */
+/* Requests the cache of images if -cache or the .data file asks for one. The file of cache=disk lies in the
+ * folder of the backups. */
 static void ask_cache(amp_training_data *t)
 {
     char file[AMP_FORK_PATH];

@@ -1,4 +1,4 @@
-/* The readers of data_files.h. */
+/* See data_files.h. */
 #define _DEFAULT_SOURCE /* flock */
 #include "data_files.h"
 
@@ -40,7 +40,7 @@ static int open_locked(const char *name, int flags)
     int file = open(name, flags | O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
     int locked = file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0;
     int held = file >= 0 && !locked && errno == EWOULDBLOCK;
-    /* a program that ended in between has removed the file */
+    /* a program that ended between open and flock has removed the file */
     if (locked && fstat(file, &mine) == 0 && (stat(name, &now) != 0 || mine.st_ino != now.st_ino)) held = 1;
     if (locked && !held) return file;
     int why = held ? EWOULDBLOCK : errno;
@@ -59,7 +59,7 @@ int amp_open_locked(const char *name, int flags, int tries, int milliseconds)
 
 /* ---- the .data file ---- */
 
-/* Adds "FILE:LINE: KEY what" to the notes, as long as they have room. */
+/* Adds "FILE:LINE: KEY what" to data->note, as far as there is room. */
 static amp_status note(amp_data_file *data, const cfg_item *item, const char *what)
 {
     char file[100], key[40];
@@ -106,9 +106,9 @@ static amp_status keep(amp_data_file *data, char **where, const cfg_item *item, 
     return AMP_OK;
 }
 
-static const double CACHE_SCALE = 2; /* unless given */
+static const double CACHE_SCALE = 2; /* the default */
 
-/* *where is -1 until it is given. */
+/* *where is -1 until the key was read. */
 static amp_status keep_number(amp_data_file *data, int *where, const cfg_item *item, long least,
                               const char *allowed, amp_error *error)
 {
@@ -122,7 +122,7 @@ static amp_status keep_number(amp_data_file *data, int *where, const cfg_item *i
     return AMP_OK;
 }
 
-/* *where as in keep_number. */
+/* *where is -1 until the key was read. */
 static amp_status keep_cache(amp_data_file *data, int *where, const cfg_item *item, amp_error *error)
 {
     int value = amp_cache_word(item->value);
@@ -178,7 +178,7 @@ amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *
     struct stat status;
     *data = (amp_data_file){ .name = amp_allocated(strdup(name)), .classes = -1, .tag = -1,
                              .cache = -1, .cache_scale = -1 };
-    if (stat(name, &status) != 0) /* in the words of a .data file, not of a .cfg */
+    if (stat(name, &status) != 0) /* amp_data_document's own messages call the file a .cfg file */
         return amp_fail(error, AMP_BAD_CONFIG, "%.700s: cannot read the .data file: %s", name,
                         strerror(errno));
     if (amp_is_device(name))

@@ -8,7 +8,7 @@
 
 #include "loader_memory.h"
 
-enum { MOST_THREADS = 8, LEAST_BYTES = 1 << 20 /* of a thread */ };
+enum { MOST_THREADS = 8, LEAST_BYTES = 1 << 20 /* that a thread copies */ };
 
 typedef struct filling {
     float *input, **rows;
@@ -17,8 +17,8 @@ typedef struct filling {
     atomic_int next; /* the first row that no thread has taken yet */
 } filling;
 
-/* One per processor that the program may use, but fewer if there is little to copy, and not more than the
- * memory can feed. */
+/* The number of threads: one per processor that the program may use, but fewer if there is little to copy.
+ * More than MOST_THREADS would only wait for the memory. */
 static int threads_for(size_t bytes)
 {
     size_t threads = (size_t)amp_loaders_processors();

@@ -1,5 +1,5 @@
-/* The cache of image_cache.h. With cache=ram it is a table of all paths, made before there are loaders. A
- * loader adds an image by setting a pointer in the table, which is set only once. */
+/* The cache of image_cache.h. With cache=ram it is a table of all paths, which is made before there are
+ * loaders. A loader adds an image by setting a pointer in the table; each pointer is set only once. */
 #include "image_cache.h"
 
 #include <pthread.h>
@@ -11,7 +11,7 @@
 #include "cache_file.h"
 #include "loader_memory.h"
 
-/* channels: the number requested; 0: as many as the file has. */
+/* channels: the requested number of channels; 0: as many as the file has. */
 typedef struct kept { int channels; amp_pixels pixels; } kept;
 
 typedef struct slot { const char *path; _Atomic(kept *) image; } slot;
@@ -21,16 +21,18 @@ enum { BLACK_SIDE = 32, BLACK_CHANNELS = 4 };
 
 static struct {
     pthread_once_t once;
-    float floats[256];  /* the float that Darknet makes of each byte */
+    float floats[256];  /* the float that Darknet makes of each value of a byte */
     amp_cache_kind kind;
     amp_photo_use use;
     double scale;
     char *name;
     amp_lines list;
     int is_open;
-    slot *slots;        /* cache=ram: one for each path of the list, sorted by it; NULL: no image is kept */
+    slot *slots;        /* cache=ram: one per path of the list, sorted by path; NULL: no image is kept */
     amp_cache_file *file; /* cache=disk; NULL: no image is kept */
-    atomic_llong left;  /* bytes */
+    atomic_llong left;  /* cache=ram: bytes that may still be used */
+    /* images, bytes: that were added in this run; asked: images that a training loaded; found: those of them
+     * that the cache had */
     atomic_ulong images, bytes, asked, found;
     unsigned char black[BLACK_SIDE * BLACK_SIDE * BLACK_CHANNELS];
 } cache = { .once = PTHREAD_ONCE_INIT };
@@ -40,11 +42,13 @@ static _Thread_local int trains;
 
 /* The image that the calling thread has loaded last. */
 static _Thread_local struct {
-    int wanted, has_turn;    /* wanted: it stays bytes until it is sampled, except OpenCV's */
-    amp_pixels image;        /* bytes NULL: none is loaded, or it was converted to floats */
-    unsigned char *own;      /* its bytes; NULL: the cache owns them */
-    amp_cache_mapping mapped; /* cache=disk: the mapping of its bytes */
-    uint64_t key;            /* cache=disk: its key */
+    /* wanted: the image is kept as bytes until it is sampled (not for OpenCV);
+     * has_turn: the thread has a turn (amp_loaders_begin_turn) */
+    int wanted, has_turn;
+    amp_pixels image;        /* bytes NULL: no image is loaded, or it was converted to floats */
+    unsigned char *own;      /* the image's bytes; NULL: the cache owns them */
+    amp_cache_mapping mapped; /* cache=disk: the mapping of the image's bytes */
+    uint64_t key;            /* cache=disk: the image's key */
 } loaded;
 
 /* ---- pixels ---- */
@@ -54,8 +58,9 @@ static void make_floats(void)
     for (int i = 0; i < 256; i++) cache.floats[i] = (float)(i / 255.);
 }
 
-/* (h,w,c) bytes → (c,h,w) floats, which the caller frees. If bytes are wanted, keeps them in `loaded`, and
- * returns a meaningless block, which the caller frees, with the photo's size. NULL: no memory. */
+/* Converts (h,w,c) bytes to (c,h,w) floats, which the caller frees. If bytes are wanted, does not convert but
+ * keeps the bytes in `loaded`; then *w and *h are the photo's size, and the returned block, which the caller
+ * frees too, has no content. NULL: no memory. */
 static float *floats_of(const amp_pixels *p, int *w, int *h, int *c)
 {
     size_t count = (size_t)p->w * (size_t)p->h, channels = (size_t)p->c;
@@ -79,7 +84,8 @@ static int compare_paths(const void *a, const void *b)
     return strcmp(((const slot *)a)->path, ((const slot *)b)->path);
 }
 
-/* NULL: the path is not in the list. If it is there twice, always the same slot. */
+/* The slot of a path; NULL: the path is not in the list. For a path that is there twice, always the same
+ * slot. */
 static slot *place_of(const char *path)
 {
     const slot wanted = { .path = path };
@@ -104,8 +110,8 @@ static void open_table(size_t bytes, size_t pixels)
             (double)bytes / 0x1p20);
 }
 
-/* Returns 1 if the table keeps the image; then it owns the bytes. 0: there is no room, or another loader that
- * decoded the same image at the same time was first. */
+/* Returns 1 if the table keeps the image; the table then owns the bytes. 0: there is no room, or another
+ * loader has decoded the same image at the same time and added it first. */
 static int keep(const char *path, int channels, const amp_pixels *pixels, long long bytes)
 {
     slot *s = cache.slots ? place_of(path) : NULL;
@@ -123,7 +129,7 @@ static int find_in_table(const char *path, int channels, amp_pixels *pixels)
 {
     slot *s = cache.slots ? place_of(path) : NULL;
     const kept *image = s ? atomic_load(&s->image) : NULL;
-    if (!image || image->channels != channels) return 0; /* or decoded to another number of channels */
+    if (!image || image->channels != channels) return 0;
     *pixels = image->pixels;
     return 1;
 }
@@ -160,7 +166,7 @@ int amp_image_cache_is_used(void) { return cache.slots || cache.file; }
 
 void amp_image_cache_begin(int for_training) { trains = for_training; }
 
-/* Releases the loaded image's bytes, and the thread's turn. */
+/* Releases the loaded image's bytes and ends the thread's turn. */
 static void end_loaded(void)
 {
     free(loaded.own);
@@ -224,7 +230,7 @@ float *amp_image_cache_add(const char *file, int channels, const amp_pixels *p, 
 unsigned char *darknet_amp_kept_bytes(const char *file, int how, int *w, int *h, int *c)
 {
     end_loaded();
-    if (!find(file, how, how == 0 || how == 1 ? 1 : 3, &loaded.image)) return NULL; /* OpenCV's grey */
+    if (!find(file, how, how == 0 || how == 1 ? 1 : 3, &loaded.image)) return NULL; /* OpenCV: 0, 1: grey */
     *w = loaded.image.w;
     *h = loaded.image.h;
     *c = loaded.image.c;

@@ -13,7 +13,8 @@
 #include "../../include/darknet_amp.h"
 #include "../program/program.h"
 
-/* Pixels per side: OpenCV's limit, with which the product with a network's side fits into an int too. */
+/* The maximum number of pixels per side. This is OpenCV's limit; with it, the product of an image's side and
+ * a network's side fits into an int. */
 enum { MOST_SIDE = 1 << 20 };
 
 int darknet_amp_reads(void) { return amp_this_program()->watches_images || amp_this_thread()->measures; }

@@ -1,4 +1,4 @@
-/* The trail from image files to a network's input: see images.h. */
+/* Follows image files to a network's input: see images.h. */
 #include "images.h"
 
 #include <pthread.h>
@@ -7,13 +7,13 @@
 
 #include "../../include/darknet_amp.h"
 
-enum { ROWS = 1 << 16, /* remembered: only rows of the last two steps are copied into an input */
+enum { ROWS = 1 << 16, /* rows that are remembered; only those of the last two steps are still needed */
        INPUTS = 64 };  /* networks that are trained at the same time */
 
-/* A row that a loader made, and its file. */
+/* A row that a loader made, and its image file. */
 typedef struct loaded { const float *row; char *path; } loaded;
-/* The files of the images in a network's input. */
-typedef struct filling { const float *input; char **paths; int count; } filling; /* NULL: unknown */
+/* The image files in a network's input. A path that is NULL is unknown. */
+typedef struct filling { const float *input; char **paths; int count; } filling;
 
 static struct {
     pthread_mutex_t mutex;

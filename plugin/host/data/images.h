@@ -1,11 +1,11 @@
-/* Which image files a network's input was filled from: for debug=1, and for the lines about spikes.
+/* Records which image files a network's input was filled from, for debug=1 and for the lines about spikes.
  *
- * Loader threads pick paths at random and make rows of numbers of them; a row is copied into a network's
- * input later, by another thread, while the next rows are already being loaded. So the trail follows the
- * rows' addresses: a loader notes the paths it picked (darknet_amp_paths), then the rows it made of them
- * (amp_images_loaded), and get_next_batch notes which of them it copies where (amp_images_filled), before it
- * frees them: until then no other row has the same address. Nothing is noted unless amp_images_note was
- * called. */
+ * Loader threads pick paths at random and load each image into a row of floats. Another thread copies a row
+ * into a network's input later, while the next rows are already being loaded. So rows are identified by their
+ * addresses. A loader records the paths that it picked (darknet_amp_paths), then the rows that it made from
+ * them (amp_images_loaded). get_next_batch records which rows it copies to which input (amp_images_filled)
+ * before it frees them; until then no other row has the same address. Nothing is recorded unless
+ * amp_images_note was called. */
 #pragma once
 
 #include <stddef.h>
@@ -22,7 +22,7 @@ void amp_images_loaded(float *const *row, int rows);
 /* Called before these rows are freed: they are copied to a network's input, one row per image. */
 void amp_images_filled(const float *input, float **rows, int count);
 
-/* The file of image number `one` (0 to images - 1) of the `images` images in input; the caller frees it.
+/* The path of image number `one` (0 to images - 1) of the `images` images in input; the caller frees it.
  * NULL: unknown. */
 char *amp_images_path(const float *input, int images, int one);
 

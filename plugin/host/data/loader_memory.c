@@ -1,9 +1,9 @@
-/* Keeps the memory for loading images small, and ends the program with one line instead of a crash if there
- * is no memory for images or for Darknet's arrays. Only in a program that has made a network under AMP.
+/* Keeps the memory for loading images small. If there is no memory for images or for Darknet's arrays, ends
+ * the program with one line instead of a crash. Both only in a program that has made a network under AMP.
  *
  * Darknet starts 64 threads for each batch. They decode images at the same time, each in one of the C
- * library's many arenas, which keep the memory they once had: a small detector takes three times the memory
- * that it needs (docs/results/memory.md). So only some of the threads work at a time, and all of them use one
+ * library's many arenas, which do not return memory: a small detector takes three times the memory that it
+ * needs (docs/results/memory.md). So here only some of the threads work at a time, and all of them use one
  * arena, where freed images make room for the next ones. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "loader_memory.h"
@@ -26,7 +26,7 @@ static struct {
     sem_t turns;
     pthread_mutex_t mutex;
     pthread_cond_t ended;
-    int at_work, allowed; /* threads that load */
+    int at_work, allowed; /* number of threads that load now; number that may load at the same time */
 } loaders = { .mutex = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER };
 
 int amp_loaders_processors(void)
@@ -35,18 +35,18 @@ int amp_loaders_processors(void)
     return sched_getaffinity(0, sizeof processors, &processors) ? 1 : CPU_COUNT(&processors);
 }
 
-/* While half of them wait for the disk, the others decode. */
+/* Twice the number of processors: half of the threads decode while the others wait for the disk. */
 int amp_loaders_at_once(void) { return 2 * amp_loaders_processors(); }
 
 void amp_loaders_watch(int is_training)
 {
     if (loaders.on) return;
 #ifdef M_ARENA_MAX
-    /* Only for a training, because these settings apply to the whole program, which may be someone else's
-     * that uses the library. By default the C library learns from the first large block that is freed to keep
-     * blocks of that size in its arenas; with an explicit threshold it does not. The thresholds are above an
-     * image's size: otherwise its memory would be returned and requested again all the time, which costs as
-     * much as a third of the decoding. */
+    /* Only for a training, because these settings apply to the whole program, and another program may use
+     * this library. By default the C library raises its threshold when the first large block is freed, and
+     * from then on keeps blocks of that size in its arenas. It does not do so if a threshold is set
+     * explicitly. The thresholds are above an image's size. Otherwise each image's memory would be returned
+     * to the system and requested again, which costs as much as a third of the decoding. */
     if (is_training) {
         mallopt(M_ARENA_MAX, 1);
         mallopt(M_MMAP_THRESHOLD, 32 << 20);
@@ -60,10 +60,10 @@ void amp_loaders_watch(int is_training)
 
 /* ---- photos ---- */
 
-/* Bytes of a file that the kernel is asked to read before a turn: more than most photos have. */
+/* The number of bytes of a file that the kernel is asked to read ahead: more than most photos have. */
 enum { READ_AHEAD = 4 << 20 };
 
-/* The threads beyond the number of processors wait for a turn while the disk reads their files. */
+/* There are as many turns as processors. Other threads wait here while the disk reads their files. */
 int amp_loaders_begin_turn(const char *file)
 {
     if (!loaders.on) return 0;
@@ -96,10 +96,11 @@ void amp_loaders_end_part(void)
     pthread_mutex_unlock(&loaders.mutex);
 }
 
-/* ---- how many ---- */
+/* ---- how many threads ---- */
 
-/* If the step waited for more than LONG_WAIT of its time, twice as many threads are allowed; if one
- * thread fewer would have loaded the batch within SHORT_LOAD of it, one fewer. */
+/* If the step waited for more than the share LONG_WAIT of its time, twice as many threads are allowed. If one
+ * thread fewer would have loaded the batch in less than the share SHORT_LOAD of the step's time, one thread
+ * fewer is allowed. */
 #define LONG_WAIT .02
 #define SHORT_LOAD .7
 
@@ -131,8 +132,8 @@ void darknet_amp_no_memory(size_t bytes)
 void *darknet_amp_calloc(size_t count, size_t size, const char *text)
 {
     void *memory = calloc(count, size);
-    /* A layer's output or an array of its size may be missing: most are freed as soon as the layer is made,
-     * and amp_own_check finds the needed ones that are missing. */
+    /* Allocating a layer's output, or an array of that size, may fail: most of these are freed as soon as the
+     * layer is made, and amp_own_check finds any that is needed but missing. */
     if (!memory && !(amp_host_parser_uses_amp() && (strstr(text, "batch") || strstr(text, "output_size"))))
         darknet_amp_no_memory(size && count > SIZE_MAX / size ? SIZE_MAX : count * size);
     return memory;

@@ -1,4 +1,4 @@
-/* What loader threads do with bad files: see loading.h. */
+/* Handles bad files in loader threads: see loading.h. */
 #include "loading.h"
 
 #include <errno.h>
@@ -20,9 +20,9 @@
 #include "label_file.h"
 #include "loader_memory.h"
 
-/* What loaders warn about. The first NAMED_MOST files get a line each: `before`, the file's name, and what is
- * wrong with it. One more line says that there are further ones of this `kind`, and at the end of a training
- * `summary` stands beside their number. */
+/* What loaders warn about. Each of the first NAMED_MOST files gets a line: `before`, the file's name, and
+ * what is wrong with the file. Then one line says that further files of this `kind` are only counted. At the
+ * end of a training, a line gives `summary` and the number of files. */
 typedef enum mistake { UNREADABLE, OUTSIDE, SMALL, CROWDED, MISLABELLED, MISTAKES } mistake;
 static const struct { const char *before, *kind, *summary; } mistakes[MISTAKES] = {
     [UNREADABLE] = { "image '", "images that cannot be read", "unreadable images" },
@@ -37,7 +37,7 @@ enum { NAMED_MOST = 100 };
 static _Thread_local struct {
     amp_loading from;
     char **place;      /* the path that is being replaced */
-    int tries, start;  /* how many replacements were tried; the index of the last random one */
+    int tries, start;  /* number of replacements tried so far; the list index of the last random one */
 } loader;
 
 static struct {
@@ -45,9 +45,9 @@ static struct {
     struct { void *names; long count; } seen[MISTAKES]; /* names: a tree of the C library's tsearch */
     atomic_long replaced;
     pthread_cond_t decided;
-    int wanted;                      /* amp_loading_decide */
-    double began, ended;             /* of the last job: seconds of amp_clock_seconds */
-    int keeps_faults;                /* set before there are loaders */
+    int wanted;                      /* set by amp_loading_decide */
+    double began, ended;             /* when the last job began and ended, in amp_clock_seconds */
+    int keeps_faults;                /* amp_loading_keep_faults was called, before there were loaders */
     long jobs;                       /* batches whose loading has begun */
     int faulty_part;                 /* the part of the current job that reported `fault` */
     amp_error fault;                 /* status AMP_OK: the job has none */
@@ -116,8 +116,8 @@ amp_status amp_loading_fault(amp_error *error)
     return watch.fault.status;
 }
 
-/* Keeps an error for the loop. If several parts fail, that of the first part is kept, whichever thread comes
- * first. */
+/* Keeps an error for the loop. If several parts of a job fail, the error of the lowest part is kept,
+ * whichever thread reports first. */
 static void keep(amp_error error)
 {
     error.status = AMP_BAD_CONFIG;
@@ -129,8 +129,8 @@ static void keep(amp_error error)
     pthread_mutex_unlock(&watch.mutex);
 }
 
-/* Ends the program with this line. A loader of the training's loop keeps the line for the loop instead, and
- * returns: its caller continues with any harmless input. */
+/* Ends the program with this line. In a loader of the training's loop, it keeps the line for the loop instead
+ * and returns; the caller must then continue with harmless input. */
 __attribute__((format(printf, 1, 2))) static void fail(const char *format, ...)
 {
     amp_error error;
@@ -193,7 +193,7 @@ int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
 
 static int compare_names(const void *a, const void *b) { return strcmp(a, b); }
 
-/* Counts the names of a mistake, and prints a new one with what is wrong. */
+/* Counts the files that have mistake m. The first time that a name comes, prints it with what is wrong. */
 __attribute__((format(printf, 3, 4)))
 static void warn_once(mistake m, const char *name, const char *wrong, ...)
 {
@@ -240,9 +240,9 @@ static void no_image_left(void)
     amp_this_thread()->only_black = 1;
 }
 
-/* The first tries are random, because if a whole folder is missing, the image after it in the list should not
- * replace all of its images. After them the list is tried in its order. The number of random numbers drawn
- * does not depend on what other threads know about these files. */
+/* The first tries are random: if a whole folder is missing, the image that follows it in the list should not
+ * replace all its images. After these tries the list is tried in order. The number of random numbers drawn
+ * does not depend on what other threads have found out about the files. */
 enum { RANDOM_TRIES = 32 };
 
 void darknet_amp_another_image(char **paths, int i)
@@ -275,7 +275,8 @@ int darknet_amp_not_augmented(int w, int h, const char *why)
 
 typedef struct boxes { amp_label *box; size_t count, room; } boxes;
 
-/* Darknet itself leaves a small box out, after it has cropped the image, which may enlarge the box. */
+/* Only warns about a small box. Darknet itself leaves it out later, if it is still small after the image was
+ * cropped, which may enlarge it. */
 static amp_status add_box(void *context, const char *file, unsigned long line, const amp_label *l,
                           int outside, amp_error *error)
 {
@@ -300,7 +301,7 @@ amp_label *amp_loading_labels(const char *file, int *count)
 {
     amp_error error;
     if (!amp_this_program()->watches_images || !loader.from.classes) return NULL;
-    /* not NULL even without a box */
+    /* the result must not be NULL, even without a box */
     boxes all = { .box = amp_allocated(malloc(sizeof *all.box)), .room = 1 };
     if (amp_labels_read(file, loader.from.classes, add_box, &all, &error) != AMP_OK) {
         fail("%s", error.message);

@@ -19,8 +19,8 @@ void amp_lines_add(amp_lines *lines, const char *format, ...)
     lines->line[lines->count++] = amp_allocated(text);
 }
 
-/* Reads the file's bytes up to its first 0, and appends a 0. may_have_0: a file that contains a 0 is
- * accepted. */
+/* Reads the file's bytes up to its first zero byte, and terminates them with a zero. may_have_0: a file that
+ * contains a zero byte is accepted. */
 static amp_status read_bytes(const char *path, const char *what, int may_have_0, amp_lines *lines,
                              amp_error *error)
 {

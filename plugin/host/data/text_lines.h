@@ -1,4 +1,4 @@
-/* Lists of lines: those of a text file, and those that a command collects. */
+/* Lists of lines, which were read from a text file or which a command collects. */
 #pragma once
 
 #include "../../tensor/status.h"
@@ -10,16 +10,17 @@
  * NULL: each line is a block of its own. */
 typedef struct amp_lines { char **line; size_t count, room; char *bytes; } amp_lines;
 
-/* Reads the lines of a file that are not blank, without blanks at their ends. `what` describes the file in an
- * error: "the list of validation images". */
+/* Reads the lines of a file without the blanks at their ends. Blank lines are left out. what: describes the
+ * file in an error, for example "the list of validation images". */
 amp_status amp_lines_read(const char *path, const char *what, amp_lines *lines, amp_error *error);
 /* Reads all lines as Darknet's get_paths does: only '\n' is removed, and in AlexeyAB's Darknet "\r\n".
  * AMP_BAD_CONFIG also if all are blank. */
 amp_status amp_paths_read(const char *path, const char *what, amp_lines *lines, amp_error *error);
-/* Adds a line; not to lines that were read from a file. */
+/* Adds a line. Not for lists that were read from a file. */
 __attribute__((format(printf, 2, 3)))
 void amp_lines_add(amp_lines *lines, const char *format, ...);
 void amp_lines_free(amp_lines *lines);
 
-/* The images that `valid` lists. AMP_BAD_CONFIG: no such key, or no image. */
+/* Reads the list of images that the key `valid` names. AMP_BAD_CONFIG: the key is missing, or the list is
+ * empty. */
 amp_status amp_validation_images_read(const amp_data_file *data, amp_lines *images, amp_error *error);

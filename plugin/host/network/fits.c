@@ -30,20 +30,20 @@ amp_status amp_host_largest_pass(const amp_training *t, size_t there, int most, 
     return AMP_OK;
 }
 
-/* A network that is about to be trained. */
+/* What is known about a network that is about to be trained. */
 typedef struct asked {
-    amp_training training; /* its plan is the engine's own, or `outline`, which this file owns */
-    amp_plan *outline;
-    int roughly;
+    amp_training training; /* training.plan is the engine's own plan, or `outline` */
+    amp_plan *outline;     /* owned by this struct; NULL: none */
+    int roughly;           /* as for amp_host_check_fits */
     amp_view view;
     int images;            /* per step */
-    size_t there;          /* the most memory that the training may take; 0: unknown */
+    size_t there;          /* the maximum memory in bytes that the training may take; 0: unknown */
     const char *what;      /* the kind of memory, for messages: "RAM" */
 } asked;
 
-/* Makes the plan: the engine's own, which the training then runs, or an outline. On a GPU always an outline:
- * building a plan there times kernels, which takes memory itself. The caller calls forget, also after an
- * error. */
+/* Fills *a and makes its plan. This is the engine's own plan, which the training then runs, or an outline if
+ * `roughly`. On a GPU it is always an outline, because building a plan there times kernels, which itself
+ * takes memory. The caller calls forget, also after an error. */
 static amp_status make_plan(struct network *net, int roughly, asked *a, amp_error *error)
 {
     amp_view v = amp_fork_view(net);
@@ -63,18 +63,19 @@ static void forget(asked *a)
     if (a->outline) amp_plan_free(a->outline, amp_fork_state(a->training.net)->engine->backend);
 }
 
-/* A machine's free memory is divided among its ranks, which all need the same. So they must look before any
- * rank allocates more than the others. */
+/* Waits until all ranks are here. A machine's free memory is divided equally among its ranks, so all of them
+ * must measure it before any rank allocates more than the others. */
 static void wait_for_others(void)
 {
     amp_error none;
     amp_exchange_outcome(AMP_OK, "asking whether the training fits into memory", &none);
 }
 
-/* Adds up the training's needs, and finds the most that it may take: the free memory plus the part of `needs`
- * that the program already holds. For RAM that part is the resident memory. For an address space or a GPU it
- * is calculated: the parameters, the input of a pass and, once there was a plan, the program with the memory
- * of the backend's library. Gradients count as allocated, although the first plan allocates them. */
+/* Adds up the training's needs, and sets a->there to the maximum that it may take: the free memory plus the
+ * part of `needs` that the program already holds. For RAM, that part is the resident memory. For an address
+ * space or a GPU, that part is calculated: the parameters, the input of a pass and, once there was a plan,
+ * the program with the memory of the backend's library. Gradients count as already allocated, although the
+ * first plan allocates them. */
 static amp_status measure(asked *a, amp_needs *needs, amp_error *error)
 {
     int *has_planned = &amp_program_to_set()->has_planned;
@@ -90,15 +91,15 @@ static amp_status measure(asked *a, amp_needs *needs, amp_error *error)
     return AMP_OK;
 }
 
-/* The part of `there` bytes that everything else leaves for activations, for the network's current input
- * size. */
+/* The part of `there` bytes that is left for activations after everything else, converted to the network's
+ * current input size. */
 static size_t arena_budget(const amp_needs *needs, size_t there)
 {
     size_t beside = amp_needs_sum(needs) - needs->pass.arena;
     return there > beside ? (size_t)((double)(there - beside) / needs->area) : 0;
 }
 
-/* Fails, and names the fewest subdivisions with which it fits. */
+/* Fails. The error names the smallest number of subdivisions with which the training fits. */
 static amp_status fail_too_little(const asked *a, size_t takes, amp_error *error)
 {
     char fits[160] = "no number of subdivisions is enough: use a smaller width and height or batch, "
@@ -117,9 +118,9 @@ static amp_status fail_too_little(const asked *a, size_t takes, amp_error *error
                                           a->what, fits);
 }
 
-/* RAM for decoded images (cache=ram): what the training leaves of nine tenths of this rank's part. On a GPU a
- * training takes little more RAM than it has now, except for the images of two batches and those being
- * decoded. */
+/* The RAM that is left for decoded images (cache=ram): 90 % of this rank's part, minus what the training
+ * takes. A training on a GPU takes little more RAM than it has now, except for the images of two batches and
+ * for the images that are being decoded. */
 static size_t left_of_ram(const asked *a, const amp_needs *needs)
 {
     size_t there = a->there, takes = amp_needs_sum(needs);
@@ -157,15 +158,16 @@ amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *erro
     return status;
 }
 
-/* The settings for checkpoint=N (N segments); for off all are 0, and auto sets the rest itself. */
+/* The settings for checkpoint=N (N segments). All are 0 for checkpoint=off, and also for checkpoint=auto, for
+ * which the caller sets them. */
 static amp_recompute_settings settings_of(const amp_config *config)
 {
     int segments = config->checkpoint > 0 ? config->checkpoint : 0;
     return (amp_recompute_settings){ .on = segments > 0, .segments = segments };
 }
 
-/* checkpoint=auto may give the activations what everything else leaves of memory=, or of the available
- * memory. */
+/* With checkpoint=auto, the budget for activations is what everything else leaves of memory= or, if that is
+ * not set, of the available memory. */
 amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
 {
     struct darknet_amp *amp = amp_fork_state(net);
@@ -175,8 +177,8 @@ amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
     if (amp->config->checkpoint == AMP_CHECKPOINT_AUTO) {
         asked a;
         amp_needs needs;
-        /* A network that may only predict gets no training plan: that would allocate gradients, and prevent
-         * folding from then on. */
+        /* A network that may only predict gets no training plan, because such a plan would allocate gradients
+         * and would prevent batch norm from being folded from then on. */
         status = make_plan(net, !amp_this_program()->trains, &a, error);
         if (status == AMP_OK) status = measure(&a, &needs, error);
         if (status == AMP_OK) settings.budget = arena_budget(&needs, memory ? memory : a.there);
@@ -190,23 +192,22 @@ amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
 
 /* ---- -fit ---- */
 
-/* The choice for a training. In bytes. */
+/* What -fit has chosen for a training. Memory is in bytes. */
 typedef struct amp_fitting {
     int subdivisions;
-    double again;        /* what checkpoint=auto repeats, as a share of a forward's arithmetic; 0: nothing */
-    size_t limit;        /* the limit that the choice was made for, which checkpoint=auto must keep; 0:
-                            unknown */
-    size_t needs, given; /* memory of the training with this choice, and as the .cfg has it */
-    size_t there;        /* the most that it may take; 0: unknown */
+    double again;        /* the arithmetic that checkpoint=auto repeats, as a share of a forward's; 0: none */
+    size_t limit;        /* the limit under which this was chosen; checkpoint=auto must keep it. 0: unknown */
+    size_t needs, given; /* memory that the training needs with this choice, and with the .cfg's settings */
+    size_t there;        /* the maximum that the training may take; 0: unknown */
 } amp_fitting;
 
-/* The fixed cost of a pass, in operations per weight: reading it for forward and backward, and adding to its
- * gradient, takes the time of about this many operations. Measured on a CPU: yolov3-tiny, 416, bf16, takes 5
- * % longer for 16 images in 16 passes than in one pass, which is 120. */
+/* The fixed cost of a pass, in operations per weight: reading a weight for forward and for backward, and
+ * adding to its gradient, takes the time of about 150 operations. Measured on a CPU: with yolov3-tiny, 416,
+ * bf16, 16 images take 5 % longer in 16 passes than in one pass. This is a cost of 120 operations. */
 static const double pass_cost = 150;
 
-/* A step's operations: forward, twice as many for backward, what backward repeats, and the fixed cost of
- * passes. */
+/* A step's operations: forward; backward, which takes twice as many; what backward repeats (again); and the
+ * fixed cost of each pass. */
 static double cost_of(const asked *a, int subdivisions, double again)
 {
     const amp_parameters *all = &amp_fork_state(a->training.net)->engine->parameters;
@@ -215,7 +216,8 @@ static double cost_of(const asked *a, int subdivisions, double again)
     return forward * (3 + again) + pass_cost * weights * subdivisions;
 }
 
-/* The needs of a step in this many passes; with checkpoint=auto under `limit`, if that may be chosen. */
+/* The needs of a step in `subdivisions` passes. If they exceed `limit` and the .cfg does not set
+ * checkpoint=N, the needs with checkpoint=auto under that limit. A limit of 0 means none. */
 static amp_status needs_in(const asked *a, int subdivisions, size_t limit, amp_needs *needs,
                            amp_error *error)
 {
@@ -231,7 +233,7 @@ static amp_status needs_in(const asked *a, int subdivisions, size_t limit, amp_n
     return amp_host_needs(&a->training, pass, needs, error);
 }
 
-/* The cheapest choice that fits into `limit`. 0: none does. */
+/* Sets *out to the cheapest choice that fits into `limit`; out->subdivisions is 0 if none fits. */
 static amp_status choose_under(const asked *a, int least, size_t limit, amp_fitting *out, amp_error *error)
 {
     double cheapest = 0;
@@ -246,17 +248,17 @@ static amp_status choose_under(const asked *a, int least, size_t limit, amp_fitt
         out->subdivisions = s;
         out->again = needs.pass.again;
         out->needs = amp_needs_sum(&needs);
-        if (out->again == 0) return AMP_OK; /* more passes would only cost more */
+        if (out->again == 0) return AMP_OK; /* any choice with more passes costs more */
     }
     return AMP_OK;
 }
 
-/* How much less RAM may be left when the training makes its own network: what the library and the heap keep
- * from this one. Up to 18 MiB were seen. */
+/* By how much the available RAM may have shrunk when the training makes its own network: the library and the
+ * heap keep some memory of the network that was made to choose. Up to 18 MiB were seen. */
 enum { USED = 20 << 20 };
 
-/* The plan is for one image. If nothing is sure to fit, chooses what takes the least memory: the training's
- * own network will show whether it fits. */
+/* Chooses with a plan for one image. If no choice is certain to fit, takes the one that needs the least
+ * memory: the check of the training's own network will show whether it fits. */
 static amp_status choose_of(asked *a, int least, amp_fitting *out, amp_error *error)
 {
     amp_needs needs;
@@ -267,7 +269,7 @@ static amp_status choose_of(asked *a, int least, amp_fitting *out, amp_error *er
     AMP_TRY(needs_in(a, least, 0, &needs, error));
     *out = (amp_fitting){ .subdivisions = least, .given = amp_needs_sum(&needs), .there = a->there };
     if (!a->there) return AMP_OK;
-    /* Leaves a tenth free if possible: ask warns if less is free. */
+    /* leave a tenth free if possible, because `ask` warns if less is free */
     AMP_TRY(choose_under(a, least, out->limit = certain / 10 * 9, out, error));
     if (!out->subdivisions) AMP_TRY(choose_under(a, least, out->limit = certain, out, error));
     if (out->subdivisions) return AMP_OK;
@@ -279,9 +281,9 @@ static amp_status choose_of(asked *a, int least, amp_fitting *out, amp_error *er
     return AMP_OK;
 }
 
-/* For a network made with one image per pass, before its first pass. least: the fewest subdivisions.
- * *what: the kind of memory, "RAM". AMP_NO_MEMORY: nothing fits. All ranks call it, and get rank 0's
- * choice. */
+/* Chooses for a network that was made with one image per pass and has not run yet. All ranks call this
+ * function and get rank 0's choice. least: the smallest number of subdivisions to consider. *what: the kind
+ * of memory, for example "RAM". AMP_NO_MEMORY: nothing fits. */
 static amp_status choose_fit(struct network *net, int least, amp_fitting *out, const char **what,
                              amp_error *error)
 {
@@ -331,10 +333,10 @@ static void choose(amp_program *program, const char *cfg_file)
     int images = (int)cfg_net_number(cfg, "batch", 1);
     int cut = (int)amp_sharing_cut(amp_ranks_of_step(), (int)cfg_net_number(cfg, "subdivisions", 1));
     amp_document_give_back(cfg);
-    if (images % cut) return; /* an error, which is reported when the network is made */
+    if (images % cut) return; /* this error is reported when the training's network is made */
     fprintf(stderr, "amp: -fit: the network is made twice, first to find out what fits\n");
-    /* Large blocks, also those of the network that is trained, are returned to the system when freed: by
-     * default the C library learns from the first freed one to keep them. */
+    /* From now on large blocks are returned to the system when they are freed, also later in the training. By
+     * default the C library would keep them after the first large block is freed. */
     mallopt(M_MMAP_THRESHOLD, 128 << 10);
     program->chosen.subdivisions = images;
     program->chosen.recompute = 1;

@@ -77,8 +77,8 @@ static size_t weights_of(const amp_node *node)
     return weights;
 }
 
-/* For an outline, whose nodes have no convolutions, the upper limit: one layout for forward and one for
- * backward. */
+/* For an outline, whose nodes have no convolutions, this is the upper limit: a copy in one layout for
+ * forward, and a copy in another layout for backward. */
 static size_t convolution_copies(const amp_node *node, const amp_backend *backend, amp_dtype dtype)
 {
     amp_conv_facts facts;
@@ -90,8 +90,8 @@ static size_t convolution_copies(const amp_node *node, const amp_backend *backen
 size_t amp_node_copies(const amp_node *node, const amp_backend *backend, amp_dtype dtype)
 {
     if (node->desc.kind->products) return convolution_copies(node, backend, dtype);
-    /* A layer of Darknet's own whose products the backend computes: each array has one copy for all its
-     * uses. */
+    /* For a layer that runs Darknet's code, with products computed by the backend, each array has one copy
+     * for all its uses. */
     if (!node->desc.lends_products || node->products == AMP_FP32 || dtype == AMP_FP32) return 0;
     return weights_of(node) * amp_dtype_size(backend->gemm_computes(backend, node->products));
 }
@@ -139,7 +139,7 @@ amp_status amp_host_needs(const amp_training *t, int pass, amp_needs *out, amp_e
 size_t amp_host_stock_needs(const amp_training *t, int pass)
 {
     amp_view v = amp_fork_view(t->net);
-    size_t floats = 0, each = v.adam ? 4 : 2; /* gradients are the momentum */
+    size_t floats = 0, each = v.adam ? 4 : 2; /* Darknet's gradients are also its momentum */
     size_t grows = amp_fork_workspace(t->net, 1) + amp_host_stock_footprint(t->net, pass * amp_time_steps(&v))
                  + amp_host_loaded_bytes(t->net, pass > t->images ? pass : t->images);
     for (int i = 0; i < t->plan->count; i++) {

@@ -1,13 +1,13 @@
-/* How a network becomes a rank: either the only one of this program, which trains with other programs'
- * networks; or one of several in this program (-gpus), which join each other. And its pass among those of the
- * other ranks. */
+/* Turns networks into ranks. A network is either this program's only rank, which trains with the networks of
+ * other programs, or one of several ranks in this program (-gpus). Also keeps `seen` and random numbers right
+ * when ranks divide the passes of a step. See ranks_join.h. */
 #include "ranks_join.h"
 
 #include "../../comm/watchdog.h"
 #include "../program/random.h"
 #include "../program/ranks.h"
 
-/* *ours may become another comm, one that sums on GPUs and uses the old one. */
+/* May replace *ours by another comm, which sums on GPUs and uses the old one. */
 static amp_status join(struct darknet_amp *amp, amp_comm **ours, amp_error *error)
 {
     if (amp_fork_device() >= 0) {
@@ -43,7 +43,7 @@ void amp_ranks_agree_to_train(struct network *net)
     amp_ranks_note("dtype %s\n", amp_dtype_name(amp->config->dtype));
     amp_ranks_note("weights with checksum %016llx\n", (unsigned long long)sum);
     amp_ranks_note("a start at step %ld\n", amp_fork_view(net).batch_number);
-    /* without a sidecar they are 0, and so is momentum */
+    /* steps are 0 without a sidecar; momentum is then 0 too */
     amp_ranks_note("a sidecar of %lu steps\n", amp->steps);
     amp_ranks_note("loss scale %a\n", (double)amp->engine->scaler.scale);
     amp_ranks_agree();
@@ -65,8 +65,8 @@ void amp_ranks_unite(struct network **nets, int count)
     }
 }
 
-/* All start from rank 0's masters: Darknet makes every network from one seed, but its rand_normal keeps every
- * second number for the next call, whichever network makes it. */
+/* Copies rank 0's masters to all networks. Darknet makes every network from the same seed, but the weights
+ * differ: its rand_normal keeps every second number for the next call, which may be for another network. */
 static amp_status share_masters(const struct darknet_amp *amp, amp_error *error)
 {
     const amp_parameters *all = &amp->engine->parameters;
@@ -96,18 +96,18 @@ void amp_ranks_join(struct darknet_amp *amp)
 void amp_ranks_forget(struct darknet_amp *amp)
 {
     if (!amp->comm || amp_ranks()) return;
-    amp->comm->abort(amp->comm, 0); /* nothing is in progress; destroy by itself would wait for the others' */
+    amp->comm->abort(amp->comm, 0); /* no call is in progress. Without abort, destroy would wait for others */
     amp->comm->destroy(amp->comm);
     amp->comm = NULL;
 }
 
 int amp_ranks_prints_for(const struct darknet_amp *amp) { return !amp->comm || amp->comm->rank == 0; }
 
-/* ---- a pass among those of the other ranks ---- */
+/* ---- the passes of this rank and of the other ranks ---- */
 
-/* Skips the random numbers that other ranks draw in this many passes. The main thread's generator begins each
- * step in the same state on all ranks, and must advance as if one rank had made all passes. A network with
- * its own thread draws from a copy of that generator. */
+/* Skips the random numbers that other ranks draw in `passes` passes. The main thread's generator begins each
+ * step in the same state on all ranks, and must advance as if one rank had made all passes. A network that
+ * has its own thread draws from a copy of that generator. */
 static void leave_to_others(const struct network *net, int passes)
 {
     size_t numbers = (size_t)passes * amp_fork_random_numbers(net);
@@ -122,9 +122,9 @@ static void move_seen(struct network *net, int passes)
     amp_fork_set_counters(net, counters);
 }
 
-/* How far `seen` must be advanced, in passes, before this rank's p-th pass of a step. It then counts p passes
- * of every rank; a single rank would have made all passes of lower ranks, p of this one, and none of higher
- * ones. */
+/* By how many passes `seen` must be advanced before this rank's p-th pass of a step. Before this, `seen`
+ * counts p passes of every rank. If a single rank made all passes, `seen` would count all passes of lower
+ * ranks, p passes of this rank, and none of higher ranks. */
 static int passes_ahead(const amp_comm *comm, const amp_view *view, int p)
 {
     return comm->rank * (view->subdivisions / comm->size) - p * (comm->size - 1);

@@ -29,7 +29,7 @@ void amp_resume_free(struct amp_resume *resume)
     free(resume);
 }
 
-/* ---- what a sidecar saves of the run ---- */
+/* ---- the run's state in a sidecar ---- */
 
 static float shown_loss(const amp_loop *loop)
 {
@@ -41,14 +41,14 @@ static int32_t window_of(const amp_view *view, size_t seen)
     return (int32_t)(seen / (size_t)view->batch % (size_t)view->subdivisions);
 }
 
-/* Every rank gets the states of all: few layers have one, so this is cheap. */
+/* Every rank gets the states of all ranks. This is cheap, since few layers have a state. */
 void amp_resume_gather_states(const struct network *net)
 {
     amp_error error;
     struct darknet_amp *amp = amp_fork_state(net);
     size_t count = amp_sidecar_state_count(amp->engine);
     if (!amp->comm || !count) return;
-    int here = amp->united ? amp->comm->size : 1; /* networks */
+    int here = amp->united ? amp->comm->size : 1; /* networks of this program */
     float *states = amp_allocated(malloc((size_t)here * count * sizeof *states));
     for (int i = 0; i < here; i++) {
         const struct network *of = amp->united ? amp->united[i] : net;
@@ -89,7 +89,7 @@ amp_run_state amp_resume_run_state(struct darknet_amp *amp, const struct network
 
 #define ANEW "remove it to start with a fresh loss scale and momentum"
 
-/* -gpus: all networks would print the same. */
+/* With -gpus only one network prints, because all would print the same. */
 static int is_quiet(const struct darknet_amp *amp) { return amp->united && amp->comm->rank > 0; }
 
 #define print_note(net, ...) (is_quiet(amp_fork_state(net)) ? 0 : fprintf(stderr, __VA_ARGS__))
@@ -98,7 +98,7 @@ enum { LARGEST_SIZE = 4096 };
 
 static int is_size(int32_t side, int step) { return side > 0 && side <= LARGEST_SIZE && side % step == 0; }
 
-/* Restores what the loop of detector and classifier needs beyond the engine's state. */
+/* Restores what the loop of `detector train` or `classifier train` needs beyond the engine's state. */
 static amp_status restore_loop(struct network *net, const amp_run_state *run, const char *sidecar,
                                amp_error *error)
 {
@@ -143,8 +143,8 @@ static void print_resumed(const struct network *net, const amp_run_state *run, s
     else print_note(net, "\n");
 }
 
-/* A save in the middle of a batch has the gradients of some of its images: it can only continue with the same
- * batch. */
+/* A sidecar that was saved in the middle of a batch has the gradients of only some of the batch's images, so
+ * the training can only continue with the same batch. */
 static amp_status fits_batch(const amp_run_state *run, const amp_view *view, size_t seen, const char *sidecar,
                              amp_error *error)
 {
@@ -161,7 +161,8 @@ static amp_status fits_batch(const amp_run_state *run, const amp_view *view, siz
                     (int)run->subdivisions, view->batch, view->subdivisions);
 }
 
-/* Uses `seen` as it was loaded: a training that begins at its first forward has already counted images. */
+/* Uses the value of `seen` that was loaded, because a training that begins at its first forward has already
+ * added that forward's images to the current value. */
 static amp_status resume_training(struct network *net, const amp_sidecar *saved, const char *sidecar,
                                   int in_loop, amp_error *error)
 {
@@ -180,7 +181,7 @@ static amp_status resume_training(struct network *net, const amp_sidecar *saved,
     if (amp_ranks_of_step() > 1)
         amp_sidecar_fit_ranks(saved, amp->config->wire, amp->config->sync_batchnorm, note);
     amp_sidecar_fit_batch(saved, amp->engine, view.batch * view.subdivisions, note);
-    /* t counts the updates of the sidecar's moments; 0 if another optimizer made them */
+    /* t counts the updates that made the sidecar's moments; 0 if they are another optimizer's */
     counters.t = amp_sidecar_adam(saved) == view.adam ? (int)run->t : 0;
     amp_fork_set_counters(net, counters);
     amp->steps = (unsigned long)run->steps;
@@ -192,10 +193,10 @@ static amp_status resume_training(struct network *net, const amp_sidecar *saved,
     return AMP_OK;
 }
 
-/* Loads the weights again: they were loaded before a killed save was completed. */
+/* Loads the weights again, because they were first loaded before a killed save of them was completed. */
 static void load_again(struct network *net, const char *weights)
 {
-    /* images counted since the first load, if a training begins at its first forward */
+    /* images counted since the first load: not 0 if the training begins at its first forward */
     size_t counted = amp_fork_counters(net).seen - amp_fork_state(net)->resume->loaded_seen;
     amp_fork_load_weights(net, weights);
     amp_counters counters = amp_fork_counters(net);
@@ -203,7 +204,8 @@ static void load_again(struct network *net, const char *weights)
     amp_fork_set_counters(net, counters);
 }
 
-/* Sets *ended to 1 if a killed save was completed. Rank 0, whose network begins first, completes it. */
+/* Begins a training from the weights and their sidecar. Sets *ended to 1 if a killed save was completed; rank
+ * 0, whose network begins first, completes it. */
 static amp_status begin(struct network *net, const char *weights, const char *sidecar, int in_loop,
                         int *ended, amp_error *error)
 {
@@ -211,7 +213,7 @@ static amp_status begin(struct network *net, const char *weights, const char *si
     char note[256];
     static const char what[] = "ending a killed save";
     int leads = amp_ranks_leads();
-    /* the other ranks wait here until rank 0 has completed it */
+    /* the other ranks wait here until rank 0 has completed the killed save */
     if (!leads) amp_exchange_broadcast(ended, sizeof *ended, what);
     AMP_TRY(amp_sidecar_recover(weights, &saved, note, error));
     if (leads) *ended |= note[0] != 0;
@@ -228,7 +230,7 @@ static amp_status begin(struct network *net, const char *weights, const char *si
 }
 
 /* Rejects weights that are inf or NaN. Otherwise every step would be skipped, and the final message would
- * give advice about the training instead. */
+ * give advice about the training although the weights are at fault. */
 static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
 {
     const amp_parameters *all = &amp->engine->parameters;
@@ -241,8 +243,8 @@ static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
                     "them; use another .weights file", file, bad.tensor, bad.layer);
 }
 
-/* Notes layers that read another part of the file than they wrote: they do not continue from the saved
- * state. */
+/* Prints a note if a layer reads another part of the file than it wrote, because the training then does not
+ * continue from the saved state. */
 static void note_one_sided(const struct network *net)
 {
     const char *weights = amp_fork_state(net)->resume->file;
@@ -270,7 +272,7 @@ static void begin_training(struct network *net, int in_loop, int *ended)
         free(sidecar);
     } else note_one_sided(net);
     amp_host_check(check_start(amp_fork_state(net), &error), &error);
-    if (in_loop) amp_sharing_align(net); /* else the first forward has counted its images already */
+    if (in_loop) amp_sharing_align(net); /* otherwise the first forward has already counted its images */
     resume->phase = AMP_TRAINING;
 }
 

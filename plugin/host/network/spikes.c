@@ -25,7 +25,8 @@ void amp_spikes_begin_pass(struct darknet_amp *amp)
     memset(l->pass, 0, (size_t)batch * sizeof *l->pass);
 }
 
-/* The list takes ownership of path, or frees it. */
+/* Inserts an image into the sorted list, which drops its last image if it is full. Takes ownership of
+ * path. */
 static void keep_largest(amp_image_losses *l, double loss, char *path)
 {
     int at = l->count < AMP_IMAGES_NAMED ? l->count++ : AMP_IMAGES_NAMED;
@@ -68,8 +69,8 @@ void amp_spikes_free(struct darknet_amp *amp)
 
 /* ---- the line ---- */
 
-/* What a rank sends to the others about its images. Plain bytes; a longer path is truncated at its
- * beginning. */
+/* What a rank sends to the others about its images. The struct is sent as bytes, so paths are stored in it;
+ * the beginning of a path that is too long is cut off. */
 typedef struct told_images {
     size_t images;
     int count;
@@ -90,7 +91,7 @@ static void tell(const amp_image_losses *l, told_images *told)
     }
 }
 
-/* Merges the lists of all ranks, in the same order everywhere. */
+/* Merges the lists of all ranks. The result is the same on every rank. */
 static void join_ranks(struct darknet_amp *amp)
 {
     amp_image_losses *l = &amp->image_losses;

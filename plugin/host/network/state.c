@@ -14,8 +14,8 @@
 
 /* ---- making ---- */
 
-/* Rejects a dtype that the device does not support (an older GPU has only the other half), and notes one that
- * it can only store. */
+/* Rejects a dtype that the device does not support (an older GPU may have fp16 but not bf16). Prints a note
+ * if the device can only store the dtype. */
 static amp_status check_dtype(const amp_backend *backend, amp_dtype dtype, amp_error *error)
 {
     char note[256] = "";
@@ -35,7 +35,8 @@ static amp_status scaler_of(const amp_config *config, amp_scaler *scaler, amp_er
     return amp_scaler_init(scaler, &settings, error);
 }
 
-/* Notes layers computed by Darknet whose batch norm is not synchronized between ranks. */
+/* Prints a note for each layer that Darknet computes and whose batch norm is not synchronized between
+ * ranks. */
 static void print_unsynced(const amp_network_desc *described)
 {
     for (int i = 0; i < described->count; i++) {
@@ -109,7 +110,7 @@ struct darknet_amp *amp_host_make(struct network *net)
 {
     amp_error error;
     amp_config *config = amp_host_take_config();
-    if (!config) return NULL; /* not made by the parser */
+    if (!config) return NULL; /* the network was not made by the parser */
     if (config->note[0]) fprintf(stderr, "%s\n", config->note);
     if (!config->enabled) {
         amp_config_free(config);
@@ -118,8 +119,8 @@ struct darknet_amp *amp_host_make(struct network *net)
     amp_fork_use_device(net);
     struct darknet_amp *amp = amp_allocated(calloc(1, sizeof *amp));
     amp->config = config;
-    /* Set allocator limits before AMP allocates large blocks, but after Darknet's temporary ones, which are
-     * freed again while the network is made and would leave holes. */
+    /* Set allocator limits before AMP allocates large blocks, but after Darknet has allocated its temporary
+     * blocks, which are freed while the network is made and would leave holes. */
     if (amp_this_program()->fit != AMP_FIT_LOOKS) amp_loading_watch();
     amp_host_check(make(amp, net, &error), &error);
     return amp;
@@ -130,7 +131,7 @@ void amp_host_network_made(struct network *net)
     amp_error error;
     int trains = amp_this_program()->trains;
     if (amp_this_program()->fit == AMP_FIT_LOOKS) return;
-    malloc_trim(0); /* otherwise memory that Darknet's layers freed again would still count as used */
+    malloc_trim(0); /* otherwise memory that Darknet's layers have freed would still count as used */
     if (trains) amp_host_check(amp_host_check_fits(net, 1, &error), &error);
     amp_host_check(amp_host_choose_recompute(net, &error), &error);
     if (trains) amp_host_check(amp_host_check_fits(net, 0, &error), &error);

@@ -1,4 +1,4 @@
-/* What AMP keeps for one network, the same for every Darknet. */
+/* What AMP keeps for one network. This struct is the same for every Darknet. */
 #pragma once
 
 #include "../../include/darknet_amp.h"
@@ -8,30 +8,31 @@
 #include "spikes.h"
 
 struct amp_resume;      /* resume.h */
-struct amp_fork_memory; /* defined by the fork: Darknet's buffers as AMP keeps them */
+struct amp_fork_memory; /* defined by the fork: which of Darknet's buffers AMP keeps */
 
 struct darknet_amp {
     amp_config *config;
     amp_engine *engine;
-    struct network *net;           /* of the current hook; it may be a copy, and is only valid during the
+    struct network *net;           /* the network of the current hook; may be a copy; only valid during the
                                       hook */
     struct amp_fork_memory *memory;
     struct amp_resume *resume;     /* files saved and loaded */
-    int measures;                  /* its accuracy is measured: batch norm is not folded into weights, so
-                                      that a network detects the same before, during and after its training */
-    int layer_count, batch, w, h;  /* as parsed: Darknet's own fp32 layers cannot grow beyond that batch */
-    struct amp_comm *comm;         /* of the ranks that train the network together: ranks.h; NULL: it
-                                      trains alone */
+    int measures;                  /* the command measures accuracy. Batch norm is then not folded into
+                                      weights, so that a network detects the same objects before, during and
+                                      after its training */
+    int layer_count, batch, w, h;  /* as parsed; Darknet's own fp32 layers cannot grow beyond this batch */
+    struct amp_comm *comm;         /* of the ranks that train the network together (ranks.h); NULL: this
+                                      network trains alone */
     struct network **united;       /* -gpus: the networks of all ranks, in rank order; else NULL */
 
-    /* Counters for the summary line and the training log. Times in seconds of CLOCK_MONOTONIC. */
+    /* For the summary line and the training log. Times are in seconds of CLOCK_MONOTONIC. */
     unsigned long steps, skipped;
     double started, computed, images;
     int subdivision;               /* number of the last training pass within its step, from 1 */
-    uint64_t weights_seen;         /* notice_weights in step.c */
-    int step_skipped;              /* the last step was skipped: because of an overflow, or of a dropped
+    uint64_t weights_seen;         /* a checksum: see notice_weights in step.c */
+    int step_skipped;              /* the last step was skipped because of an overflow, or was dropped as a
                                       spike */
-    amp_spike step_spike;          /* whether it was a spike */
+    amp_spike step_spike;          /* whether the last step was a spike */
     float step_scale;              /* the loss scale of the last step */
     double step_gradient_norm;     /* L2 norm of the unscaled mean gradient of the batch, before clipping;
                                       NaN after an overflow */
@@ -41,13 +42,13 @@ struct darknet_amp {
     amp_image_losses image_losses; /* of the current step: see spikes.h */
 };
 
-/* Called by the fork's parser when it has made all layers from what darknet_amp_open_cfg returned: returns
- * the new net->amp, NULL for a network without AMP. */
+/* Called by the fork's parser when it has made all layers from what darknet_amp_open_cfg returned. Returns
+ * the value for net->amp; NULL: the network is without AMP. */
 struct darknet_amp *amp_host_make(struct network *net);
-/* Called after that: ends the program if the network is to be trained and does not fit into memory
+/* Called after net->amp is set. Ends the program if the network will be trained but does not fit into memory
  * (fits.h). */
 void amp_host_network_made(struct network *net);
-/* Frees everything except amp->memory, which the fork frees before. */
+/* Frees everything except amp->memory, which the fork frees first. */
 void amp_host_free(struct darknet_amp *amp);
 
 /* products.c: matrix products of Darknet's own layers (rnn, gru, lstm, crnn), which the backend computes

@@ -12,7 +12,9 @@
 #include "resume.h"
 #include "state.h"
 
-/* ---- lines about a step that went wrong; good_steps: the steps taken before it, without skipped ones --- */
+/* ---- lines about a step that went wrong ----
+ *
+ * good_steps: the number of steps that were taken before this one, without skipped ones. */
 
 static const char *where(struct darknet_amp *amp, const amp_anomaly *a, char text[AMP_ANOMALY_TEXT])
 {
@@ -20,8 +22,8 @@ static const char *where(struct darknet_amp *amp, const amp_anomaly *a, char tex
     return amp_anomaly_text(a, a->layer >= 0 && plan ? plan->nodes[a->layer].desc.type : "", text);
 }
 
-/* "images: a.jpg" for image number `one`; if `one` is below 0, all images: "images: a.jpg, b.jpg, ... and 3
- * more". The caller frees it; NULL if the files are not known. */
+/* Returns "images: a.jpg" for image number `one`. If `one` is below 0, lists all images: "images: a.jpg,
+ * b.jpg, ... and 3 more". The caller frees the text. NULL: the files are not known. */
 static char *files_of(const amp_view *view, int one)
 {
     enum { LISTED = 8 };
@@ -43,8 +45,8 @@ static char *files_of(const amp_view *view, int one)
     return NULL;
 }
 
-/* Called with debug=1 after each forward and backward: if the step's first inf or NaN was just found, records
- * the names of the images in the network's input before later batches replace them. */
+/* Called with debug=1 after each forward and backward. If the step's first inf or NaN was just found, records
+ * the names of the images in the network's input before the next pass replaces them. */
 static void note_images(struct darknet_amp *amp, const struct network *net)
 {
     amp_view view = amp_fork_view(net);
@@ -90,7 +92,7 @@ static void print_skip(struct darknet_amp *amp, const amp_step_report *report, s
             where(amp, &report->bad, text), scale);
 }
 
-/* Whether inf or NaN begins in forward, in the output of a layer that runs in fp16. */
+/* Whether the first inf or NaN is in the output of a layer that runs in fp16, in forward. */
 static int overflows_fp16(const struct darknet_amp *amp, const amp_anomaly *bad)
 {
     const amp_plan *plan = amp->engine->active;
@@ -167,9 +169,10 @@ static amp_status print_recompute(struct darknet_amp *amp, const amp_plan *plan,
     return AMP_OK;
 }
 
-/* A program that uses the library may change weights in memory between predictions, while the plans predict
- * with copies. Reading all weights would take a tenth of a prediction's time, so only 16 numbers of each
- * array are compared. Not done for a network that trains, which changes its weights itself. */
+/* Makes new copies of the weights if they have changed. A program that uses the library may change weights in
+ * memory between predictions, but the plans predict with copies. Reading all weights would take a tenth of a
+ * prediction's time, so only 16 numbers of each array are compared. Does nothing for a network that trains,
+ * which knows when its weights change. */
 static void notice_weights(struct darknet_amp *amp, const amp_view *view)
 {
     enum { SAMPLES = 16 };
@@ -211,8 +214,8 @@ static amp_status forward(struct darknet_amp *amp, struct network *net, const am
     return amp_fork_end_forward(amp, net, error);
 }
 
-/* Finds labels that are not numbers, as from a label file with "nan" in it: Darknet's losses use them as
- * indices. The image loses its labels, and the step is skipped. */
+/* Finds labels that are inf or NaN, for example from a label file that contains "nan". Darknet's losses would
+ * use them as indices. So the image loses all its labels, and the step is skipped. */
 static void check_labels(struct darknet_amp *amp, const amp_view *view)
 {
     amp_anomaly bad = { .found = 1, .layer = -1, .pass = "forward", .tensor = "labels" };
@@ -283,7 +286,7 @@ void darknet_amp_backward(struct network *net)
     amp->computed += amp_clock_seconds() - began;
 }
 
-/* One line when training is done, for people and scripts. */
+/* Prints one line when the training is over, for people and for scripts. */
 static void print_summary(struct darknet_amp *amp, const struct network *net)
 {
     if (amp->summary_printed || !amp_fork_is_over(net)) return;
@@ -296,8 +299,9 @@ static void print_summary(struct darknet_amp *amp, const struct network *net)
             amp_host_peak_resident_mb());
 }
 
-/* A skipped step does not advance the schedule: its images are subtracted from `seen`, unless the caller has
- * not counted them (`seen` is smaller). Adam's t counts the steps that were taken. */
+/* A skipped step does not advance the schedule, so its images are subtracted from `seen`. If `seen` is
+ * smaller than their number, the caller has not counted them. Adam's t counts only the steps that were
+ * taken. */
 static void count_step(struct network *net, int images, int skipped)
 {
     amp_counters counters = amp_fork_counters(net);

@@ -1,4 +1,4 @@
-/* The checks of weights_check.h. */
+/* See weights_check.h. */
 #include "weights_check.h"
 
 #include <sys/stat.h>
@@ -6,8 +6,8 @@
 #include "../data/data_files.h"
 #include "../fork.h"
 
-/* Size of the header: three ints of version, then the images seen, in 8 bytes since version 0.2. 0: the file
- * is shorter. */
+/* The size of the header in bytes: three ints of version, then the number of images seen, which has 8 bytes
+ * since version 0.2 and 4 bytes before. 0: the file is shorter than the version. */
 static size_t header_bytes(FILE *stream)
 {
     int version[3];
@@ -20,7 +20,7 @@ size_t amp_weights_file_seen(const char *file)
 {
     amp_error error;
     size_t seen = 0;
-    int old = 0; /* in 4 bytes */
+    int old = 0; /* `seen` of a file before version 0.2 */
     FILE *stream = amp_open_to_read(file, "these weights", &error);
     if (!stream) return 0;
     if (header_bytes(stream) == 3 * sizeof(int) + sizeof seen) {

@@ -1,5 +1,5 @@
-/* Loads and saves weights under AMP: which file, whole or not, with a sidecar or not, and the messages on
- * failure. */
+/* Loads and saves weights under AMP. Decides whether a file has all layers and whether it gets a sidecar, and
+ * prints a message if a save or a load fails. */
 #include "resume.h"
 
 #include <errno.h>
@@ -20,8 +20,9 @@ static void set_name(char **slot, const char *file)
 
 /* ---- loading ---- */
 
-/* Completes a killed save of `file`, but only if `file` itself is missing: a program that only reads weights
- * must not touch what a running training is saving. A training does the rest when it begins (resume.c). */
+/* Completes a killed save of `file`, but only if `file` itself is missing. Otherwise a program that only
+ * reads weights might touch files that a running training is saving. A training completes any other killed
+ * save when it begins (resume.c). */
 static void recover_missing(const char *file)
 {
     amp_error error;
@@ -52,14 +53,15 @@ static int has_sidecar(const char *file)
     return has;
 }
 
-/* Whether a training can continue from the file that is opened. One that ends early has another network's
- * first layers (darknet53.conv.74), or was truncated: then it has a sidecar. */
+/* Whether a training can continue from the file that is opened. A file that ends early either has the first
+ * layers of another network (darknet53.conv.74) and no sidecar, or was truncated and has a sidecar. */
 static int can_continue(const struct network *net, const char *file, int whole)
 {
     return whole && amp_fork_one_sided_layer(net) < 0 && (!is_partial(net) || has_sidecar(file));
 }
 
-/* Other weights are loaded into a network that has trained: its next training step starts from only these. */
+/* Called when other weights are loaded into a network that has trained. Drops all state of its training, so
+ * that the next step starts from these weights only. */
 static void end_training(struct network *net)
 {
     amp_error error;
@@ -77,7 +79,7 @@ static FILE *open_to_load(struct network *net, const char *file, int first, int 
     int whole = first == 0 && layers >= amp_fork_view(net).layers, *held = &resume->held;
     *held = 0;
     recover_missing(file);
-    amp_exchange_broadcast(held, sizeof *held, "loading weights"); /* wait for rank 0 */
+    amp_exchange_broadcast(held, sizeof *held, "loading weights"); /* only to wait for rank 0 */
     check_weights_file(amp_check_weights_size(net, file, first, layers, held, &error), &error);
     if (is_partial(net))
         fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; layers after them, up to layer %d, "
@@ -104,16 +106,17 @@ static void close_loaded(struct network *net, FILE *stream)
 
 /* ---- saving ---- */
 
-/* A skipped step does not advance the batch number, so the loop saves the files of that number again. */
+/* Whether the loop saves a file again only because the last step was skipped: the batch number has not
+ * advanced, so the loop saves the files of that number once more. */
 static int is_asked_again(const struct darknet_amp *amp, const struct network *net)
 {
     return amp->resume->loop.average_loss && amp->step_skipped && !amp_fork_is_over(net)
         && amp->resume->phase != AMP_STOPPING;
 }
 
-/* A training continues without the file. If there is nothing to continue, the program ends. The loops of
- * detector and classifier may save more than once at their end: amp_resume_loop_ended checks the last
- * save. */
+/* A training continues without the file. If there is nothing to continue, the program ends here. The loops of
+ * detector and classifier are an exception, because they may save more than once at their end:
+ * amp_resume_loop_ended checks their last save. */
 static void print_failed_save(struct darknet_amp *amp, const struct network *net, const amp_error *error)
 {
     struct amp_resume *resume = amp->resume;
@@ -132,7 +135,8 @@ static void print_failed_save(struct darknet_amp *amp, const struct network *net
     resume->phase = AMP_UNSAVED;
 }
 
-/* An update with an absurd learning rate leaves useless weights; the file they would replace is better. */
+/* Rejects weights that are useless, for example after an update with an absurd learning rate. The file that
+ * they would replace is better. */
 static amp_status check_weights(struct darknet_amp *amp, const struct network *net, amp_error *error)
 {
     amp_anomaly bad;
@@ -156,8 +160,8 @@ static amp_status open_file(amp_sidecar_save *save, const char *name, int with_s
     return status;
 }
 
-/* Rank 0 broadcasts whether its save failed, so that all ranks continue or end together. error: rank 0's, if
- * it failed. */
+/* Rank 0 broadcasts whether its save failed, so that all ranks continue or end together. error: the reason,
+ * on rank 0, if the save failed. */
 static void end_save(struct darknet_amp *amp, const struct network *net, int failed, amp_error *error)
 {
     struct amp_resume *resume = amp->resume;
@@ -195,16 +199,17 @@ static FILE *open_to_save(struct network *net, const char *file, int first, int 
 
 static amp_status close_stream(FILE *stream, const char *name, amp_error *error)
 {
-    /* errno: of the last fwrite, since opening cleared it */
+    /* errno is that of the last fwrite, since open_to_save cleared it */
     int why = ferror(stream) ? errno ? errno : EIO : 0;
     if (fflush(stream) != 0) why = errno;
     if (fclose(stream) != 0 && !why) why = errno;
     return why ? amp_cannot_write(name, why, error) : AMP_OK;
 }
 
-/* For a file that is not enough to resume from. A sidecar beside it belongs to the file it replaced, and is
- * removed last, so that the old file never exists without it. If killed in between, the next training rejects
- * the two, which do not match. */
+/* Commits a file that gets no sidecar because no training can resume from it. A sidecar that exists beside it
+ * belongs to the old file. It is removed last, so that the old file never exists without its sidecar. If the
+ * program is killed between the two steps, the next training rejects the new file with the old sidecar,
+ * because they do not match. */
 static amp_status put_alone(amp_safe_file *weights, amp_error *error)
 {
     amp_status status = AMP_OK;

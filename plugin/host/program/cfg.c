@@ -11,7 +11,8 @@
 
 /* ---- documents ---- */
 
-/* Whether a .cfg begins with a section and a .data file with a key: a command line may have them confused. */
+/* Whether the first item of a document, after any blank lines and comments, is of kind `first`. A .cfg begins
+ * with a section and a .data file with a key. The command line may have the two files swapped. */
 static int is_kind(const cfg_document *d, cfg_kind first)
 {
     size_t i = 0;
@@ -94,7 +95,7 @@ int amp_host_cfg_uses_amp(const char *cfg, cfg_use use, cfg_summary *summary)
     return wanted;
 }
 
-/* ---- as Darknet's parser reads it: without the lines that only AMP reads ---- */
+/* ---- the .cfg as Darknet's parser reads it: without the lines that only AMP reads ---- */
 
 static const amp_config *read_options(const char *cfg_file)
 {
@@ -113,7 +114,7 @@ static const amp_config *read_options(const char *cfg_file)
     return reading;
 }
 
-/* Whether Darknet reads this key of [net] too: loss_scale is both AlexeyAB's and AMP's. */
+/* Whether Darknet reads this key of [net] too. For example, loss_scale is a key of AlexeyAB's and of AMP. */
 static int is_darknets(const char *key)
 {
     const cfg_section_kind *net = &amp_cfg_fork.kinds[0];
@@ -132,7 +133,7 @@ int amp_cfg_line_is_ours(const cfg_item *line, amp_cfg_part *part, int enabled)
     return amp_config_is_key(line->text) && (enabled || !is_darknets(line->text));
 }
 
-/* subdivisions: instead of the .cfg's, or 0. */
+/* Writes the .cfg with AMP's own lines blank. subdivisions: replaces the .cfg's value unless it is 0. */
 static void write_lines(const cfg_document *cfg, int enabled, int subdivisions, FILE *out)
 {
     amp_cfg_part part = AMP_PART_LAYER;

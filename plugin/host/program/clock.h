@@ -11,10 +11,10 @@ static inline double amp_clock_read(clockid_t which)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Seconds since some fixed moment; setting the machine's date does not change it. */
+/* Seconds since an arbitrary fixed moment; setting the system's date does not affect them. */
 static inline double amp_clock_seconds(void) { return amp_clock_read(CLOCK_MONOTONIC); }
 
-/* How many per second; NaN if the clock has not advanced. */
+/* The rate: count per second; NaN if the clock has not advanced. */
 static inline double amp_clock_rate(double count, double seconds)
 {
     return seconds > 0 ? count / seconds : NAN;

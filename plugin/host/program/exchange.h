@@ -1,8 +1,9 @@
-/* Exchanges numbers between the ranks of several programs. Without ranks each function returns the caller's
- * own.
+/* Exchanges numbers between ranks that are separate programs. In a program without ranks, the caller's values
+ * stay as they are.
  *
- * Collective: all ranks call these, in the same order. what: the purpose of the call, such as "saving
- * x.weights", for a time limit's message. An error of the communicator ends the program. */
+ * All functions are collective: all ranks call them in the same order. what: the purpose of the call, for
+ * example "saving x.weights"; it is printed if the call times out. An error of the communicator ends the
+ * program. */
 #pragma once
 
 #include <stddef.h>
@@ -11,7 +12,7 @@
 
 struct amp_comm;
 
-/* The ranks' blocks of `bytes` bytes, concatenated in rank order. The caller frees it. */
+/* Returns the ranks' blocks of `bytes` bytes, concatenated in rank order. The caller frees the result. */
 void *amp_exchange_gather(struct amp_comm *, const void *mine, size_t bytes);
 /* Broadcast: sets *value to rank 0's. */
 void amp_exchange_broadcast(void *value, size_t bytes, const char *what);
@@ -21,6 +22,6 @@ void amp_exchange_sum(size_t *numbers, int count, const char *what);
 float amp_exchange_mean(float number, const char *what);
 /* Returns the status of the first rank that failed, with its error, or AMP_OK. */
 amp_status amp_exchange_outcome(amp_status mine, const char *what, amp_error *error);
-/* Replaces *rows, an array from malloc of *count rows of row_bytes each, by the rows of all ranks, in rank
- * order. */
+/* Replaces *rows by the rows of all ranks, in rank order. *rows is an array from malloc with *count rows of
+ * row_bytes bytes each. */
 void amp_exchange_join(void **rows, size_t *count, size_t row_bytes, const char *what);

@@ -10,13 +10,14 @@
 #include "ranks.h"
 
 static int error_stream = STDERR_FILENO;
-static const char *removed; /* the name of a file to remove when the program ends, or NULL */
+static const char *removed; /* a file to remove when the program ends with an error, or NULL */
 
 void amp_host_remove_if_refused(const char *file) { removed = file; }
 void amp_host_keep_error_stream(void) { error_stream = dup(STDERR_FILENO); }
 
-/* If several ranks have an error, one prints it: the first on its machine, or rank 0 before the ranks have
- * joined. Programs that a launcher starts side by side, and that do not join, print their own errors. */
+/* If several ranks of a machine have an error, only the first one prints it. Before the ranks have joined,
+ * only rank 0 prints. Programs that a launcher starts side by side but that never join print their own
+ * errors. */
 static int prints_error(void)
 {
     amp_comm *comm = amp_ranks();
@@ -32,18 +33,17 @@ void darknet_amp_refuse(const char *format, ...)
     va_start(args, format);
     vsnprintf(error.message, sizeof error.message, format, args);
     va_end(args);
-    pthread_mutex_lock(&ending); /* print one line, from the first thread: the others wait here */
+    pthread_mutex_lock(&ending); /* only the first thread prints; any other thread waits here */
     fflush(stdout);
     int prints = prints_error(), rank = amp_ranks() ? amp_ranks()->rank
         : amp_this_program()->ranks.awaited ? amp_comm_launched_rank() : 0;
     if (!prints) amp_ranks_await_end();
-    prints |= !amp_ranks(); /* no other rank has ended this one, so only this rank has the error */
+    prints |= !amp_ranks(); /* no other rank has ended this program, so only this rank has the error */
     if (prints && rank) dprintf(error_stream, "rank %d: %s\n", rank, error.message);
     else if (prints) fprintf(stderr, "%s\n", error.message);
     if (removed) unlink(removed);
     if (amp_ranks()) amp_ranks()->abort(amp_ranks(), 1);
-    _exit(1); /* not exit: other threads may be training or loading, and would use what its handlers have
-                 destroyed */
+    _exit(1); /* not exit, whose handlers destroy what other threads may still use to train or to load */
 }
 
 void amp_host_communicator_lost(const char *line) { darknet_amp_refuse("%s", line); }
@@ -61,8 +61,8 @@ void amp_out_of_memory(void)
 void amp_host_print(const char *format, ...)
 {
     char line[4096];
-    const amp_comm *comm = amp_ranks(); /* read once: a loader's thread may be here while main leaves the
-                                           ranks */
+    const amp_comm *comm = amp_ranks(); /* read once: the main thread may leave the ranks while a loader
+                                           thread is here */
     va_list args;
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);

@@ -1,4 +1,4 @@
-/* Fatal errors, in hooks that cannot return them to Darknet. */
+/* Fatal errors: for hooks, which cannot return an error to Darknet. */
 #pragma once
 
 #include "../../include/darknet_amp.h" /* darknet_amp_refuse */
@@ -10,12 +10,13 @@ void amp_host_check(amp_status status, const amp_error *error);
  * when other ranks cannot be reached any more. */
 void amp_host_communicator_lost(const char *line);
 
-/* When the program ends in this way, it removes this file. The string must stay valid until then. */
+/* Sets a file to remove if the program ends with an error. The string must stay valid. */
 void amp_host_remove_if_refused(const char *file);
 
-/* Prints a line on stderr about an event of this rank only, such as an image that cannot be read. */
+/* Prints a line on stderr, on any rank, about an event that only this rank has, for example an image that
+ * cannot be read. */
 __attribute__((format(printf, 1, 2))) void amp_host_print(const char *format, ...);
 
-/* Keeps a copy of stderr's descriptor for the lines of this header, which then appear even if stderr is
- * redirected later (ranks other than 0 silence theirs). */
+/* Keeps a copy of stderr's descriptor for the lines that these functions print. They then appear even if
+ * stderr is redirected later (ranks other than 0 redirect it to /dev/null). */
 void amp_host_keep_error_stream(void);

@@ -1,4 +1,4 @@
-/* The machine as its backend sees it, for commands that must know before they make a network. */
+/* The machine as the backend sees it, for commands that need these facts before they make a network. */
 #pragma once
 
 #include "../../backend/backend.h"
@@ -7,9 +7,9 @@ enum { AMP_MACHINE_DTYPES = 3 };
 
 typedef struct amp_machine {
     char backend[300];                         /* library and instruction set, or GPU; shown to the user */
-    char description[400];                     /* the same with the number of threads */
+    char description[400];                     /* `backend` and the number of threads */
     amp_support support[AMP_MACHINE_DTYPES];   /* indexed by amp_dtype */
-    char note[AMP_MACHINE_DTYPES][256];        /* why not, or not natively; may be empty */
+    char note[AMP_MACHINE_DTYPES][256];        /* why a dtype is not supported natively; may be empty */
 } amp_machine;
 
 extern const char *const amp_support_names[]; /* indexed by amp_support */

@@ -9,7 +9,8 @@
 #include "../fork.h"
 #include "ranks.h"
 
-/* The first number in a file, after `key` unless that is NULL; 0 if there is none. */
+/* The number after `key` on the first line that begins with it. If key is NULL: the first number in the file.
+ * 0: there is none. */
 static size_t number_in(const char *file, const char *key)
 {
     char line[256];
@@ -32,9 +33,9 @@ static void narrow(amp_available_memory *memory, size_t limit, size_t used, cons
     if (left < memory->bytes) *memory = (amp_available_memory){ left, limit, what, resident };
 }
 
-/* The two versions of control groups: their folders and files. Without a limit, version 2 has "max", which is
- * not a number, and version 1 has a number larger than any machine's memory. The kernel frees `cache`, of
- * files, when memory is needed. */
+/* The folders and files of control groups, versions 2 and 1. If there is no limit, version 2 has "max", which
+ * is not a number, and version 1 has a number larger than any machine's memory. `cache` is the page cache of
+ * files, which the kernel frees when memory is needed. */
 static const struct group_files { const char *mount, *limit, *used, *cache; } groups[] = {
     { "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file " },
     { "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file " } };
@@ -46,8 +47,8 @@ static size_t number_of_group(const char *folder, const char *file, const char *
     return number_in(name, key);
 }
 
-/* The limits of all parent groups apply too. In a container the program's path can be that of a group outside
- * it, and only the mount's root exists. */
+/* The limits of all parent groups apply too. In a container, `path` can be that of a group outside the
+ * container; then only the mount's root exists here. */
 static void narrow_by_group(amp_available_memory *memory, const char *root, const char *path,
                             const struct group_files *files)
 {
@@ -60,14 +61,14 @@ static void narrow_by_group(amp_available_memory *memory, const char *root, cons
         size_t limit = number_of_group(folder, files->limit, NULL);
         size_t cache = number_of_group(folder, "memory.stat", files->cache);
         used -= cache < used ? cache : used;
-        /* Pages of shared libraries are in use here, but may count for another group. */
+        /* Resident pages of shared libraries may be charged to another group. */
         size_t resident = memory->resident < used ? memory->resident : used;
         if (limit) narrow(memory, limit, used, "RAM that the control group allows", resident);
     }
 }
 
-/* Lines of /proc/self/cgroup: "0::/path" in version 2, "4:memory:/path" in version 1, which may list more
- * controllers. */
+/* Lines of /proc/self/cgroup: "0::/path" in version 2; "4:memory:/path" in version 1, where more controllers
+ * may be listed beside memory. */
 static void narrow_by_groups(amp_available_memory *memory, const char *root)
 {
     char line[900], controllers[128];
@@ -122,7 +123,7 @@ amp_available_memory amp_host_available_memory(void)
 double amp_host_peak_resident_mb(void)
 {
     struct rusage usage;
-    /* ru_maxrss starts with the parent's value, if that was larger */
+    /* VmHWM is preferred, since ru_maxrss starts with the parent's value if that was larger */
     size_t kilobytes = number_in("/proc/self/status", "VmHWM:");
     if (!kilobytes && !getrusage(RUSAGE_SELF, &usage)) kilobytes = (size_t)usage.ru_maxrss;
     return (double)kilobytes / 1024;

@@ -4,13 +4,13 @@
 #include <stddef.h>
 
 typedef struct amp_available_memory {
-    size_t bytes;     /* that this program may still take; 0: unknown. For an address space, without the
-                         stacks of loader threads */
-    size_t all;       /* out of this total; 0: unknown */
-    const char *what; /* "RAM", "GPU memory", or a limit below the machine's memory: a control group's, the
-                         address space's */
-    size_t resident;  /* the program's own use, if memory that it has never touched does not count against
-                         the limit; else 0 */
+    size_t bytes;     /* that this program may still take; 0: unknown. In an address space, room for the
+                         stacks of loader threads is already subtracted */
+    size_t all;       /* the total; 0: unknown */
+    const char *what; /* "RAM", "GPU memory", or the limit that is lower: the control group's or the address
+                         space's */
+    size_t resident;  /* the program's resident memory, if only touched memory counts against the limit; 0 if
+                         untouched memory counts too */
 } amp_available_memory;
 
 static inline double amp_mib(size_t bytes) { return (double)bytes / 0x1p20; }
@@ -30,13 +30,13 @@ amp_available_memory amp_available_ram(const char *root, int programs);
 /* The peak of this program's RAM so far, in MB of 2^20 bytes. */
 double amp_host_peak_resident_mb(void);
 
-/* What this program will take in a training besides a network's memory: 16 MiB, of which 12 are files.
- * What is resident of files beyond 12 MiB, as with large libraries such as OpenCV's, counts as 1.75 times
- * its size: libraries have data of their own, and a training uses more of them (measured: 62 MiB of files
- * before a training, then 75 in a program of 102). */
+/* Estimates the bytes that this program takes in a training besides the network's memory. This is 16 MiB, of
+ * which 12 MiB are mapped files (code and libraries). Resident pages of files beyond 12 MiB, as with
+ * OpenCV's large libraries, count 1.75 times: such libraries also have data, and a training touches more of
+ * their pages. (Measured: 62 MiB of files before a training; during it 75 MiB of files, 102 MiB in all.) */
 size_t amp_host_program_bytes(void);
 
-/* The most loader threads that exist at the same time, including those that wait for their turn, and the
- * stack size of each in bytes. (The C library's default is 8 MiB.) A thread that has ended keeps its stack
- * until it is joined, at the end of its batch. */
+/* The maximum number of loader threads that exist at the same time, including those that wait for their turn,
+ * and the stack size of each in bytes. (The C library's default is 8 MiB.) A thread that has ended keeps its
+ * stack until it is joined at the end of its batch. */
 enum { AMP_LOADERS = 64 + 1, AMP_LOADER_STACK = 1 << 20 };

@@ -2,12 +2,13 @@
  *
  * Darknet's loader threads share the C library's generator: even with one seed, each thread draws different
  * numbers in each run. With -seed N every part of every loading job gets its own stream, which depends only
- * on (N, job, part). The main thread has no stream and keeps rand(); since no other thread uses rand() any
- * more, that is reproducible too. Without -seed everything is the C library's, as in stock Darknet.
+ * on (N, job, part). The main thread has no stream and keeps rand(). Since no other thread uses rand() any
+ * more, the main thread's numbers are reproducible too. Without -seed all numbers come from the C library, as
+ * in stock Darknet.
  *
- * To let a resumed training continue with exactly the same numbers, rand() uses a state of ours from the
- * moment -seed is read: glibc's rand() is its random(), and the sequence after srand(N) is the same on any
- * state of 128 bytes.
+ * From the moment -seed is read, rand() uses a state buffer of ours. We can save this buffer, so that a
+ * resumed training continues with exactly the same numbers. This works since glibc's rand() is its random(),
+ * and since the sequence after srand(N) is the same in any buffer of 128 bytes.
  *
  * A stream is SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014): a
  * counter, and a mixer that makes consecutive values look unrelated. */
@@ -41,8 +42,8 @@ uint64_t amp_random_mix(uint64_t z)
 
 /* ---- the main thread's generator ---- */
 
-/* Of glibc's random(): the first word of a state holds KINDS * place + KIND, where KIND is the generator's
- * kind and place is its position in the ring of RING words. */
+/* The layout of glibc's random(): the first word of a state holds KINDS * place + KIND, where KIND is the
+ * generator's kind and place is its position in the ring of RING words. */
 enum { KINDS = 5, KIND = 3, RING = 31 };
 
 static struct {
@@ -52,7 +53,7 @@ static struct {
 
 int amp_random_save(unsigned char state[AMP_HOST_RANDOM_BYTES])
 {
-    /* setstate also writes the current position in the ring into the first word */
+    /* setstate also writes the current position in the ring into the first word of the current state */
     if (!generator.ours || !setstate((char *)generator.words)) return 0;
     memcpy(state, generator.words, AMP_HOST_RANDOM_BYTES);
     return 1;
@@ -63,7 +64,8 @@ int amp_random_restore(const unsigned char state[AMP_HOST_RANDOM_BYTES])
     int32_t head, scratch[AMP_HOST_RANDOM_BYTES / sizeof(int32_t)];
     memcpy(&head, state, sizeof head);
     if (!generator.ours || head < 0 || head % KINDS != KIND || head / KINDS >= RING) return 0;
-    /* setstate writes the old position into the old state's first word: that must not be the new state */
+    /* The setstate below writes a position into the state that was current before. Make that a scratch state,
+     * or setstate would overwrite the first word of the restored one. */
     if (!initstate(1, (char *)scratch, sizeof scratch)) return 0;
     memcpy(generator.words, state, AMP_HOST_RANDOM_BYTES);
     return setstate((char *)generator.words) != NULL;

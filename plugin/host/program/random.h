@@ -4,15 +4,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The mixer of SplitMix64: makes consecutive numbers look unrelated. A sequence is the mix of a counter that
- * grows by AMP_RANDOM_STEP. */
+/* The mixer of SplitMix64: makes consecutive numbers look unrelated. To get a random sequence, mix the values
+ * of a counter that grows by AMP_RANDOM_STEP. */
 #define AMP_RANDOM_STEP 0x9e3779b97f4a7c15u
 uint64_t amp_random_mix(uint64_t);
 
 /* `-seed N`: call before any network is made and before any thread is started. */
 void amp_random_set_seed(unsigned seed);
 
-/* Numbers a loading job, in the thread that starts it. */
+/* Returns the number of a new loading job. Called in the thread that starts the job. */
 unsigned long amp_random_next_job(void);
 /* Switches the calling thread to the random stream of part `part` of loading job `job`; does nothing without
  * -seed. */
@@ -24,15 +24,15 @@ unsigned long amp_random_jobs_begun(void);
 /* The next loading job gets this number (>= 1). */
 void amp_random_set_next_job(unsigned long job);
 
-/* Draws `count` numbers in the main thread and discards them: other ranks use them. */
+/* Draws `count` numbers in the main thread and discards them, because other ranks use them. */
 void amp_random_skip(size_t count);
 /* Gives the calling thread its own generator, which returns what the main thread's would return after
  * `skipped` numbers. The main thread must not draw meanwhile. Only after -seed. */
 void amp_random_branch(size_t skipped);
 
-/* Saves and restores the main thread's generator after -seed, which is the C library's rand() on a state of
- * ours. restore returns 0, and changes nothing, if the bytes are not a valid state (or the C library does not
- * support it). */
+/* Save and restore the main thread's generator, which after -seed is the C library's rand() with a state
+ * buffer of ours. save returns 0 if there is no such buffer. restore returns 0 and changes nothing if the
+ * bytes are not a valid state, or if the C library does not support this. */
 enum { AMP_HOST_RANDOM_BYTES = 128 };
 int amp_random_save(unsigned char state[AMP_HOST_RANDOM_BYTES]);
 int amp_random_restore(const unsigned char state[AMP_HOST_RANDOM_BYTES]);

@@ -10,10 +10,10 @@
 
 #include "../../comm/comm.h"
 
-/* Joins the other programs, if a launcher has started several. Called at program start, while it has no other
- * threads. Ends the program unless the command is a training under AMP and all ranks have the same command
- * line. words: of the command line; gpus: the argument of -gpus, or "". From here on all ranks except 0 print
- * only errors. */
+/* If a launcher has started several programs, joins the others, and then ends the program unless the command
+ * is the same on all ranks and can be shared (a training under AMP, or amp bench). From here on all ranks
+ * except 0 print only errors. Called at program start, while there are no other threads. words: the words of
+ * the command line; gpus: the argument of -gpus, or "". */
 void amp_ranks_start(const char *const *words, int count, int under_amp, const char *gpus);
 
 /* If Darknet runs on GPUs: the n-th rank of this machine takes the machine's n-th GPU, unless -i, -gpus or
@@ -25,21 +25,22 @@ amp_comm *amp_ranks(void);
 int amp_ranks_count(void);
 /* Whether this program is rank 0, or alone. */
 int amp_ranks_leads(void);
-/* How many ranks share a step, of either kind. */
+/* The number of ranks, of either kind, that share a step. */
 int amp_ranks_of_step(void);
 
 /* For ranks_start.c and network/ranks_join.c: sets the communicator between programs (or NULL) and the number
  * of networks of this program. */
 void amp_ranks_set(amp_comm *, int networks);
 
-/* For amp bench, which measures with 1, 2, ... ranks. part: from here on amp_ranks is the first `count` of
- * all ranks, or NULL if count is 1. Returns whether this rank is one of them; if not, it must call part or
- * gather next, and sleeps in that call until the others arrive there. gather: amp_ranks is all ranks again;
- * call it after the last part. All networks must have been freed before either. */
+/* For amp bench, which measures with 1, 2, ... ranks. After part, amp_ranks() contains only the first `count`
+ * of all ranks; it is NULL if count is 1. part returns whether this rank is one of them. If not, this rank
+ * must call part or gather next; it sleeps in that call until the others arrive there. After gather,
+ * amp_ranks() contains all ranks again; call it after the last part. All networks must have been freed before
+ * either call. */
 int amp_ranks_part(int count);
 void amp_ranks_gather(void);
 
-/* Sets the purpose of the following collective calls (amp_comm.phase), for a time limit's message. */
+/* Sets the purpose of the following collective calls (amp_comm.phase), which is printed if one times out. */
 __attribute__((format(printf, 1, 2))) void amp_ranks_phase(const char *format, ...);
 
 /* exchange.c checks what must be the same on all ranks. note: adds a line such as "-seed 7\n", which a
@@ -49,7 +50,7 @@ __attribute__((format(printf, 1, 2))) void amp_ranks_note(const char *format, ..
 void amp_ranks_note_file(const char *what, const char *name);
 void amp_ranks_agree(void);
 /* darknet_amp_refuse for an error that every rank has: rank 0 prints it and ends all ranks; the others wait
- * for that. */
+ * until they are ended. */
 #define amp_ranks_refuse(...) \
     do { if (!amp_ranks_leads()) amp_ranks_await_end(); darknet_amp_refuse(__VA_ARGS__); } while (0)
 

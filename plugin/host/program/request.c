@@ -22,7 +22,7 @@ void amp_host_remove_arguments(int *argc, char **argv, int at, int count)
     *argc -= count;
 }
 
-/* In Darknet an option's value is the next word. */
+/* Ends the program if the option is given as NAME=VALUE: in Darknet an option's value is the next word. */
 static void refuse_equals_sign(int argc, char **argv, const char *name)
 {
     char shown[64];
@@ -56,7 +56,7 @@ const char *amp_host_take_argument(int *count, char **argv, const char *name, co
     return value;
 }
 
-/* Removed from the arguments before Darknet reads them; some only by certain commands. */
+/* These are removed from the arguments before Darknet reads them, some of them only for certain commands. */
 const amp_fork_option amp_host_own_options[] = {
     { "-amp", 1, 1, 1 }, { "-seed", 1, 1, 1 }, { amp_fork_log_option, 1, 1, 1 }, { "-cache", 1, 1, 1 },
     { "-map", 0, 1, 0 }, { "-patience", 1, 1, 0 },
@@ -87,7 +87,7 @@ static int is_of(const amp_fork_option *option, int classifier)
     return classifier ? option->of_classifier : option->of_detector;
 }
 
-/* Whether the option at argv[i] is misused; text: how. */
+/* Whether the option at argv[i] is misused. If so, text says how. */
 static int is_misused(int argc, char **argv, int i, const amp_fork_option *option, char *text, size_t size)
 {
     const char *how = NULL;
@@ -102,7 +102,8 @@ static int may_be_meant_as_option(const char *word)
     return word[0] == '-' && word[1] && !strchr(".0123456789", word[1]) && !amp_file_exists(word);
 }
 
-/* Returns whether it is similar to a known option. If not, a modified copy of Darknet may know it. */
+/* Writes to text that this option is unknown. Returns whether it is similar to a known option. If it is not,
+ * a modified copy of Darknet may know it. */
 static int name_unknown(const char *word, int classifier, char *text, size_t size)
 {
     enum { MOST = 64 };
@@ -136,7 +137,7 @@ void amp_host_check_options(int argc, char **argv, int classifier, int refuses)
 
 /* ---- the options of a training ---- */
 
-/* A count that is an option's value; 0: the word is not one. */
+/* The count that an option's value stands for; 0: the word is not a count. */
 static long count_of(const char *word)
 {
     char *end;
@@ -156,7 +157,8 @@ static void take_map(amp_program *program, int *argc, char **argv)
     amp_host_remove_arguments(argc, argv, i, 1);
 }
 
-/* The value of an option of Darknet's own -map, in forks that have one. The option stays in argv. */
+/* The value of an option that belongs to Darknet's own -map, in forks that have a -map. NULL: not given. The
+ * option stays in argv. */
 static const char *map_option(int argc, char **argv, const char *name)
 {
     const amp_fork_option *option = amp_fork_options;
@@ -247,7 +249,7 @@ void amp_host_take_options(int *argc, char **argv, int under_amp)
 
 /* ---- what the command asks of networks ---- */
 
-/* Darknet's commands that inspect a network or train through it in a way for which AMP has no buffers. */
+/* Darknet's commands that inspect a network, or train through it, using buffers that AMP does not keep. */
 static const struct { const char *command[2], *why; } refused[] = {
     { { "visualize", NULL }, "visualize shows layers' fp32 outputs, which are not kept" },
     { { "classifier", "try" }, "classifier try prints a layer's fp32 output, which is not kept" },

@@ -18,7 +18,7 @@ int amp_sharing_subdivisions(const cfg_document *cfg, int sync_batchnorm)
 {
     int ranks = amp_ranks_of_step();
     if (ranks < 2) return 0;
-    int batch = (int)cfg_net_number(cfg, "batch", 1);               /* checked: whole, from 1 */
+    int batch = (int)cfg_net_number(cfg, "batch", 1);               /* cfg_check.h: whole, from 1 */
     int subdivisions = (int)cfg_net_number(cfg, "subdivisions", 1);
     long step = amp_sharing_cut(ranks, subdivisions);
     int images = batch / subdivisions, cut = (int)(step / subdivisions);
@@ -26,7 +26,7 @@ int amp_sharing_subdivisions(const cfg_document *cfg, int sync_batchnorm)
         darknet_amp_refuse("amp: %s: [net]: %d ranks cannot share batch=%d with subdivisions=%d evenly; the "
                            "next batch that works is %ld", cfg->file, ranks, batch, subdivisions,
                            (batch / step + 1) * step);
-    long alone = sync_batchnorm ? step / ranks : step; /* what one rank would need to do the same */
+    long alone = sync_batchnorm ? step / ranks : step; /* with which one rank would compute the same */
     if (alone != subdivisions)
         fprintf(stderr, "amp: %d ranks share a step as if subdivisions were %ld, not %d: batch norm sees %ld "
                 "images at a time, not %d\n", ranks, alone, subdivisions, batch / alone, images);
@@ -35,12 +35,13 @@ int amp_sharing_subdivisions(const cfg_document *cfg, int sync_batchnorm)
 
 /* ---- images ---- */
 
-/* A job loads the images of a step, in parts; all jobs of a training are the same. The thread that starts
- * jobs sets it, before its loaders. first, last: the parts with images of this rank. rank and ranks are
- * copied, because the main thread may leave the other ranks while loaders still run. */
+/* A job loads the images of a step, in parts; this struct is the same for all jobs of a training. The thread
+ * that starts jobs sets it before it starts loaders. first, last: the first and the last part that contain
+ * images of this rank. rank and ranks are copied, because the main thread may leave the other ranks while
+ * loaders still run. */
 typedef struct amp_shared_job job;
 
-/* Where part i's images begin in the step; the last part's come first. */
+/* Where part i's images begin in the step. The last part's images come first. */
 static int begin_of(const job *j, int i)
 {
     return j->images - (int)((long)(i + 1) * j->images / j->parts);

@@ -13,7 +13,8 @@
 
 #include "../../amp/cfg_document.h"
 
-/* The smallest multiple of the .cfg's subdivisions that `ranks` divides: the number that ranks use. */
+/* The number of subdivisions that ranks use: the smallest multiple of the .cfg's that is also a multiple of
+ * `ranks`. */
 long amp_sharing_cut(int ranks, int subdivisions);
 /* The number of subdivisions that the parser must use instead of the .cfg's; 0: the .cfg's own. Prints a line
  * if batch norm then sees fewer images at a time than the .cfg says. Ends the program if the batch cannot be
@@ -33,7 +34,7 @@ void amp_sharing_begin_job(int images, int parts);
  * images from it. */
 typedef struct amp_shared_part {
     int number;      /* the part's number, which selects its random stream */
-    int images;      /* to load; 0: the thread loads nothing */
+    int images;      /* number of images to load; 0: the thread loads nothing */
     int first, kept; /* of these, the `kept` ones starting at `first` are this rank's. The others are
                         loaded and dropped, so that the stream advances as with one rank */
 } amp_shared_part;

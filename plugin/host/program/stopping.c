@@ -9,8 +9,8 @@
 #include "exchange.h"
 #include "ranks.h"
 
-/* SIGUSR1 only stops a training with several ranks: launchers forward it to all, but kill the ranks soon
- * after a SIGINT or SIGTERM. */
+/* SIGUSR1 stops only a training with several ranks. It is needed there because a launcher forwards SIGUSR1 to
+ * all ranks, but kills the ranks soon after SIGINT or SIGTERM. */
 static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1 };
 enum { SIGNALS = sizeof signals / sizeof *signals };
 
@@ -28,7 +28,7 @@ static void ask(int signal)
     int why = errno;
     stopping.asked = signal;
     for (size_t i = 0; i < SIGNALS; i++) if (stopping.watched[i]) sigaction(signals[i], &at_once, NULL);
-    /* a failed write does not matter if stderr is not read */
+    /* a failed write does not matter: nobody reads stderr then */
     if (write(STDERR_FILENO, note, sizeof note - 1) < 0) stopping.asked = signal;
     errno = why;
 }

@@ -23,13 +23,12 @@ amp_status amp_turns_take(amp_error *error)
         || out > 65535 || fcntl((int)in, F_GETFD) < 0 || fcntl((int)out, F_GETFD) < 0)
         return amp_fail(error, AMP_BAD_CONFIG, AMP_TURNS "=%s: expected two open file descriptors, IN,OUT; "
                         "`darknet amp compare` and `bench` start programs with it; unset it", descriptors);
-    unsetenv(AMP_TURNS); /* only for this program */
+    unsetenv(AMP_TURNS); /* programs that this one starts must not find it */
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* if the other side is killed, so is this program */
     amp_program_to_set()->turns = (struct amp_turns){ .taken = 1, .in = (int)in, .out = (int)out };
     fcntl((int)in, F_SETFD, FD_CLOEXEC);
     fcntl((int)out, F_SETFD, FD_CLOEXEC);
-    setvbuf(stdout, NULL, _IOLBF, 0); /* keeps the lines of both streams in order in the log that takes
-                                         them */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* keeps the lines of stdout and stderr in order in their common log */
     return AMP_OK;
 }
 

@@ -16,7 +16,8 @@ static amp_status cannot(const char *what, const char *name, amp_error *error)
     return amp_fail(error, AMP_IO_FAILED, "cannot %s %.500s: %s", what, name, strerror(errno));
 }
 
-/* Writes all of the line or nothing: if it does not fit, what was written of it is cut off again. */
+/* Writes all of the line or nothing: if the disk is full, the part that was written is removed again. Returns
+ * 0 if the line was not written. */
 static int add_line(amp_log_file *f, const char *text)
 {
     int length = (int)strlen(text) + 1;
@@ -48,7 +49,8 @@ static amp_status mismatch(const amp_log_file *f, const char *what, const char *
                     "it, or use another name", f->name, what, header);
 }
 
-/* (*ends)[n]: the offset in bytes at which the header and n rows end; the caller owns the array. */
+/* Reads the header and all rows. (*ends)[n]: the offset in bytes at which the n-th row ends, counted from 1;
+ * (*ends)[0]: where the header ends. The caller owns the array. */
 static amp_status read_rows(amp_log_file *f, FILE *in, const char *what, const char *header,
                             const amp_log_reader *reader, off_t **ends, size_t *rows, amp_error *error)
 {
@@ -115,7 +117,7 @@ amp_status amp_log_file_open(amp_log_file *f, const char *name, const char *what
     *dropped = 0;
     *f = (amp_log_file){ .name = amp_allocated(strdup(name)), .descriptor = -1 };
     f->descriptor = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    /* for example a device */
+    /* a device, for example, may be open for writing only */
     if (f->descriptor < 0 && errno == EACCES) f->descriptor = open(name, O_WRONLY | O_CLOEXEC);
     amp_status status = f->descriptor < 0 ? cannot("write", name, error)
         : take(f, what, header, reader, dropped, error);

@@ -1,8 +1,8 @@
 /* The hooks of the loop of `detector train` and `classifier train`: see loop.h.
  *
- * A step's time has two parts: waiting for the images (and, with random=1, resizing), until Darknet prints
- * "Loaded", and the step itself. What follows the step's line belongs to neither: saving, -map, waiting for a
- * turn. */
+ * A step's time has two parts. The first is waiting for the images (and, with random=1, resizing), until
+ * Darknet prints "Loaded". The second is the step itself. Neither part contains what follows the step's line:
+ * saving, -map, and waiting for a turn. */
 #include "loop.h"
 
 #include <math.h>
@@ -33,23 +33,23 @@ enum { ENDING = 128, LINE = 1024, PATH_BYTES = 4096 };
 
 /* A program runs one of these loops, in its main thread. */
 static struct {
-    struct network **nets; /* of the current call, and of the step before it; NULL: no loop runs */
-    int count;            /* of networks that take their own steps: with -gpus and without AMP, else 1 */
-    int w, h;             /* as in the .cfg */
+    struct network **nets; /* as in the last call of amp_training_goes_on; NULL: no loop runs */
+    int count;            /* networks that take their own steps: several with -gpus without AMP, else 1 */
+    int w, h;             /* the input size in the .cfg */
     const char *folder, *base; /* of the files that the training saves */
-    int looped;           /* its first step has begun */
+    int looped;           /* the loop's first step has begun */
     long first_iteration;
-    double began, loaded; /* of the current step; seconds of CLOCK_MONOTONIC */
-    atomic_int waits;     /* for the step's images; threads of several networks may clear it at the same
-                             time */
+    double began, loaded; /* when the current step began, and had its images; seconds of CLOCK_MONOTONIC */
+    atomic_int waits;     /* the step has no images yet; threads of several networks may clear this flag at
+                             the same time */
     amp_waits waits_for_images;
     double load;          /* seconds that the step's images took to load */
     double peak_memory_mb;
     amp_log_file log;
     char ending[ENDING]; /* what AMP adds to the step's line */
-    char scale[ENDING];  /* the same without the speed, for the chart */
+    char scale[ENDING];  /* `ending` without the speed, for the chart */
     char row[AMP_LOG_TEXT]; /* the step's row of the log */
-    int fault_told;         /* printed why the loss of a training without AMP is not finite */
+    int fault_told;         /* a line said why the loss of a training without AMP is not finite */
 } training = { .log = { .descriptor = -1 } };
 
 void amp_training_input(int *w, int *h)
@@ -66,7 +66,8 @@ void amp_training_exclude_seconds(double seconds)
 
 /* ---- the loop ---- */
 
-/* Darknet silently makes no step if the weights have seen all steps of this .cfg. */
+/* Prints a line if nothing will be trained. Darknet itself silently makes no step if the weights have already
+ * seen all steps of this .cfg. */
 static void tell_nothing_left(const struct network *net)
 {
     amp_view view = amp_fork_view(net);
@@ -82,7 +83,7 @@ static void tell_nothing_left(const struct network *net)
                 (long)view.max_batches);
 }
 
-/* The first network, which is the one that is saved, stands for all of them. */
+/* The first network represents all of them, since it is the one that is saved. */
 void amp_training_begin(struct network **nets, int count, float *average_loss, int *loop_count)
 {
     struct darknet_amp *amp = amp_fork_state(nets[0]);
@@ -104,7 +105,7 @@ void amp_training_begin(struct network **nets, int count, float *average_loss, i
 
 int amp_training_runs(void) { return training.nets != NULL; }
 
-/* Only these loops use each image once and then free its row. */
+/* Copies the rows and frees them, but only in these loops, which use each row once and then free it. */
 int darknet_amp_fill(float *input, float **rows, int count, int floats)
 {
     if (atomic_exchange(&training.waits, 0)) training.loaded = amp_clock_seconds();
@@ -114,7 +115,7 @@ int darknet_amp_fill(float *input, float **rows, int count, int floats)
     return 1;
 }
 
-/* Rounds to 1 / parts, the precision of a measured number. */
+/* Rounds to a multiple of 1 / parts, since a measured number is not more precise. */
 static double rounded(double value, double parts) { return round(value * parts) / parts; }
 
 static amp_log_spike_word spike_of(const struct darknet_amp *amp)
@@ -141,7 +142,7 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
     if (memory < 0) memory = amp_host_peak_resident_mb();
     if (memory > training.peak_memory_mb) training.peak_memory_mb = memory;
     return (amp_log_row){ .iteration = view.batch_number, .loss = loss, .avg_loss = average_loss,
-        /* another call of rand() would change a training without AMP */
+        /* computing some rates calls rand(), and an additional call would change a training without AMP */
         .learning_rate = amp || !view.draws_rate ? amp_fork_rate(net) : NAN,
         .scale = amp ? amp->step_scale : 1,
         .found_inf = amp ? amp->step_skipped && !amp->step_spike.dropped : 0,
@@ -155,7 +156,7 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
         .spike = amp ? spike_of(amp) : AMP_LOG_NO_RULE };
 }
 
-/* If steps wait for images most of the time, AMP gains little. Says so once, and what would help. */
+/* If steps wait long for their images, AMP gains little. Prints one line about this, with what would help. */
 static void tell_waiting(const amp_log_row *row, double images)
 {
     char rates[AMP_WAITS_TEXT];
@@ -168,7 +169,8 @@ static void tell_waiting(const amp_log_row *row, double images)
             amp_image_cache_is_used() ? "" : AMP_CACHE_HELPS " in the .data file, ");
 }
 
-/* The row is written before the step's backup, so even a killed training has no backup without its row. */
+/* Writes the step's row. This happens before the step's backup is saved, so that a killed training never has
+ * a backup without its row. */
 static void log_step(float loss, float average_loss)
 {
     if (!training.nets) return;
@@ -191,7 +193,8 @@ static void log_step(float loss, float average_loss)
 
 const char *darknet_amp_chart_ending(void) { return training.scale; }
 
-/* Computes the average as Darknet does, from its value before the step. */
+/* Replaces the loss by its mean over the ranks. Computes the average loss from this mean as Darknet does,
+ * from its value before the step. */
 void darknet_amp_mean_loss(float *loss, float *average_loss)
 {
     if (!training.nets || !amp_fork_state(training.nets[0])) return;
@@ -203,7 +206,7 @@ void darknet_amp_mean_loss(float *loss, float *average_loss)
     *average_loss = (float)((double)before * .9 + (double)*loss * .1);
 }
 
-/* Without AMP nothing stops a training whose loss is inf or NaN. Says so once, if the cause is known. */
+/* Without AMP nothing stops a training whose loss is inf or NaN. Prints the cause once if it is known. */
 static void tell_fault(float loss)
 {
     const struct network *net = training.nets ? training.nets[0] : NULL;
@@ -231,8 +234,8 @@ static void name_backup(char name[PATH_BYTES], const char *folder, const char *b
     snprintf(name, PATH_BYTES, "%s/%s.backup", folder, base);
 }
 
-/* Whether the backup is of a later step than this training. It is then kept when this training is stopped,
- * because the user may have forgotten to pass it to the command. */
+/* Whether the existing backup is of a later step than this training has reached. Stopping this training then
+ * does not overwrite the backup, because the user may have forgotten to pass it to the command. */
 static int is_further(const char *backup, const struct network *net)
 {
     return amp_weights_file_seen(backup) > amp_fork_counters(net).seen;
@@ -254,8 +257,8 @@ static void name_snapshot(char name[PATH_BYTES])
              amp_fork_view(training.nets[0]).batch_number);
 }
 
-/* Whether this training was resumed from the NAME.backup of a step whose snapshot is missing, or is from an
- * earlier training. */
+/* Whether this training was resumed from a backup whose step should also have a snapshot, but the snapshot is
+ * missing or is from an earlier training. */
 static int lacks_snapshot(const char *backup, const char *snapshot)
 {
     const struct network *net = training.nets[0];
@@ -284,7 +287,8 @@ static void save_lost_snapshot(void)
     amp_fork_save_weights(net, name);
 }
 
-/* Returns whether it was saved. */
+/* Saves a backup, or a snapshot if the existing backup is of a later step. Returns whether the file was
+ * saved; name: its path. */
 static int save_backup(char name[PATH_BYTES])
 {
     struct network *net = training.nets[0];
@@ -333,7 +337,7 @@ int amp_training_goes_on(struct network **nets, int enough, const char *backup_f
     amp_error error;
     double waited = amp_turns_waited();
     int is_first = !training.looped;
-    /* with AMP the folder is held since the program's start */
+    /* with AMP the name is already locked since the program's start */
     if (is_first && amp_ranks_leads()) amp_host_check(amp_backups_hold(backup_folder, base, &error), &error);
     amp_ranks_phase("what follows step %ld", amp_fork_view(nets[0]).batch_number);
     int stop = is_first ? amp_turns_ready() : amp_turns_yield("%s", training.row) || amp_stopping_agree();
@@ -348,7 +352,7 @@ int amp_training_goes_on(struct network **nets, int enough, const char *backup_f
     amp_loading_decide(!amp_fork_is_over(nets[0]));
     training.began = training.loaded = amp_clock_seconds();
     training.waits = 1;
-    /* A training whose steps are all done ends by itself, with its final weights. */
+    /* A training that has made all its steps ends by itself, with its final weights. */
     if (!stop || (!is_first && amp_fork_is_over(nets[0]))) return 1;
     if (!is_first) stop_with_backup();
     return 0;

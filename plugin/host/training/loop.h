@@ -1,5 +1,5 @@
 /* What AMP adds to the loops of `detector train` and `classifier train`: the line and the log row of a step,
- * taking turns with other programs, and stopping early. The hooks in darknet_amp.h call it. */
+ * taking turns with other programs, and stopping early. The hooks in darknet_amp.h call these functions. */
 #pragma once
 
 #include <stdarg.h>
@@ -12,11 +12,12 @@ struct network;
 int amp_training_runs(void);
 /* The loop begins. average_loss, loop_count: the loop's own variables, valid until amp_training_end. */
 void amp_training_begin(struct network **nets, int count, float *average_loss, int *loop_count);
-/* Called before each step. enough: the training must stop here. Returns 0 if it stops here and has saved a
- * backup. */
+/* Called before each step. enough: the training must stop here. Returns 1 if the loop must make the step (or,
+ * when all steps are made, end by itself). Returns 0 if the training stops here; a backup is then saved
+ * unless this is the first step. */
 int amp_training_goes_on(struct network **nets, int enough, const char *backup_folder, const char *base);
-/* Called when the loop takes the step's images, before it requests the next step's. Returns 1 if the loaders
- * met a fatal fault. *error is then its line, which also names the backup that was saved. */
+/* Called when the loop takes the step's images, before it requests the next step's images. Returns 1 if the
+ * loaders met a fatal fault. *error then describes the fault and names the backup, if one was saved. */
 int amp_training_takes_batch(amp_error *error);
 /* Called after each step, to print its line (format, args) and to log it. */
 void amp_training_step(float loss, float average_loss, const char *format, va_list args);
@@ -26,5 +27,5 @@ int amp_training_end(struct network **nets);
 /* The size of the network's input in its .cfg, even while random=1 has resized it. */
 void amp_training_input(int *w, int *h);
 
-/* Excludes these seconds, which the loop did not spend on training, from its summary. */
+/* Excludes seconds that the loop did not spend on training from the summary line. */
 void amp_training_exclude_seconds(double seconds);

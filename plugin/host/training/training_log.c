@@ -1,4 +1,4 @@
-/* Converts a training step to a line of CSV, and back; decides which rows a resumed training keeps. */
+/* Converts a training step to a line of CSV and back. Decides which rows a resumed training keeps. */
 #define _DEFAULT_SOURCE /* strsep */
 #include "training_log.h"
 
@@ -11,7 +11,7 @@
 #include "../data/text_lines.h"
 #include "../program/failure.h"
 
-/* OR_EMPTY: a double that is written as an empty field if it is NaN. */
+/* at: the offset of the member. OR_EMPTY: a double that is written as an empty field if it is NaN. */
 typedef struct column {
     size_t at;
     enum { ITERATION, FLOAT, FLAG, OR_EMPTY, DOUBLE, WIRE, SPIKE } kind;
@@ -31,7 +31,8 @@ enum { COLUMNS = sizeof columns / sizeof *columns, DIGITS = 17 };
 
 /* ---- writing ---- */
 
-/* Exact even if the processor treats subnormal numbers as 0, as in a program linked with -Ofast. */
+/* Converts a float to double exactly, even if the processor treats subnormal numbers as 0, as it does in a
+ * program linked with -Ofast. */
 static double widened(float value)
 {
     uint32_t bits = amp_float_bits(value), magnitude = bits & 0x7fffffffu;
@@ -89,7 +90,8 @@ static int is_number(const char *text)
     return *digits >= '0' && *digits <= '9' && digits[strspn(digits, "0123456789.e+-")] == 0;
 }
 
-/* 0: not a number, or one outside the type's range, for which strtof and strtod return inf. */
+/* Whether a whole field was read as a number. 0 also for a number outside the type's range, for which strtof
+ * and strtod return inf. */
 static int is_read(const char *text, const char *end, int is_finite)
 {
     return is_number(text) && !*end && (is_finite || strstr(text, "inf") || !strcmp(text, "nan"));
@@ -166,15 +168,16 @@ amp_status amp_log_rows_read(const char *file, amp_log_rows *rows, amp_error *er
 
 /* A training that is resumed from a backup keeps the log's rows up to the backup and drops later ones. Rows
  * of earlier iterations stay. At the backup's own iteration, the row of the step that was taken stays too.
- * Rows of skipped steps may follow it with the same iteration, and some may be later than the backup:
- *  - if the log holds all taken steps that the backup counts, as many skipped rows stay as it counts;
- *  - otherwise (the log began later), all of them stay unless a row of a later iteration follows. */
+ * That row may be followed by rows of skipped steps with the same iteration, some of them later than the
+ * backup:
+ *  - If the log has all taken steps that the backup counts, as many skipped rows stay as the backup counts.
+ *  - Otherwise (the log began later), all skipped rows stay unless a row of a later iteration follows. */
 typedef struct rows_so_far {
     long iteration;
-    unsigned long steps, skipped;              /* of the backup */
-    long last;
-    unsigned long good, skips;                 /* of the rows that certainly stay */
-    size_t rows, kept;
+    unsigned long steps, skipped;              /* taken and skipped steps that the backup counts */
+    long last;                                 /* iteration of the last row */
+    unsigned long good, skips;                 /* taken and skipped steps among the rows that surely stay */
+    size_t rows, kept;                         /* all rows; those that surely stay */
     size_t uncertain;                          /* skipped steps at the backup's iteration */
     int beyond;                                /* there are rows of later iterations */
 } rows_so_far;
