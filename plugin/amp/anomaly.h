@@ -1,19 +1,20 @@
 /* Anomaly detection finds the first tensor of a step that holds inf or NaN, in the order in which tensors are
- * computed. With debug=1 it looks at every step, otherwise only at a step whose overflow would end training.
- * It costs a cast and a scan of every tensor. */
+ * computed. With debug=1 it checks every step, otherwise only a step whose overflow would end training. This
+ * costs a cast and a scan of every tensor. */
 #pragma once
 
 #include "observer.h"
 
 /* Where inf or NaN was found; found = 0: nowhere yet. */
 typedef struct amp_anomaly {
-    int found, layer;    /* -1: an input of the network, not of a layer */
+    int found, layer;    /* layer -1: an input of the network */
     int is_first;        /* 1: no earlier tensor of the step was inf or NaN; 0: unknown */
     const char *pass;    /* "forward", "backward" or "update" */
     const char *tensor;  /* "image", "input", "output", "loss", "delta", "labels", or a parameter's name */
-    int is_gradient;     /* it is the gradient of that parameter */
-    int bad_images;      /* number of images of the subdivision that hold it; 0: unknown, as for gradients */
-    int image;           /* the first of them, from 0 */
+    int is_gradient;     /* it is in the gradient of that parameter */
+    int bad_images;      /* number of images of the subdivision with inf or NaN; 0: unknown, as for
+                            gradients */
+    int image;           /* index of the first of these images, from 0 */
 } amp_anomaly;
 
 enum { AMP_ANOMALY_TEXT = 160 };

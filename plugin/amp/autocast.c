@@ -1,7 +1,7 @@
-/* The autocast rules. A layer's class is its kind's class. */
+/* The autocast rules. A layer has the class of its kind. */
 #include "autocast.h"
 
-/* HALF only if all compared inputs are HALF. */
+/* HALF if the first `compared` inputs are all HALF, else WIDE. */
 static amp_autocast by_inputs(amp_autocast_class class, int compared, const amp_form *input_homes)
 {
     for (int i = 0; i < compared; i++)

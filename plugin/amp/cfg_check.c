@@ -1,5 +1,5 @@
-/* The check of cfg_check.h: reads all sections, checks each key against the fork's table, then walks the
- * layers. */
+/* The check of cfg_check.h: reads all sections, checks each key against the fork's table, then calls the
+ * rules of the layers in order. */
 #include "cfg_check.h"
 
 #include <errno.h>
@@ -12,18 +12,18 @@
 #include "config.h"
 
 typedef struct entry {
-    const char *key, *value;  /* of the document; value is NULL if there is no '=' */
+    const char *key, *value;  /* the document owns them; value is NULL if there is no '=' */
     unsigned long line;
     const cfg_key *known;     /* NULL: not in the table, an AMP key, or a repeated key */
-    double *numbers;          /* the parsed value, once it was found valid */
+    double *numbers;          /* the parsed value: `count` numbers; NULL: not parsed yet */
     int count;
 } entry;
 
 typedef struct section {
-    const char *name;         /* of the document */
+    const char *name;         /* the document owns it */
     unsigned long line;
     const cfg_section_kind *kind;     /* NULL: unknown */
-    int is_wrong;             /* one of its keys has an error: its rule is not called */
+    int is_wrong;             /* one of its keys has an error, so its rule is not called */
     entry *entries;
     size_t count, room;
 } section;
@@ -35,15 +35,15 @@ struct cfg_check {
     cfg_summary *summary;
     section *sections;        /* [net], then the layers */
     size_t count, room;
-    section amp;              /* the last [amp]; it has no entries, since config.c reads it */
-    section *at;              /* the current one */
-    cfg_shape *shapes;        /* of the layers, followed by as many for another network size */
-    int has_failed;           /* the current rule */
+    section amp;              /* the last [amp]; without entries, since config.c reads its keys */
+    section *at;              /* the current section */
+    cfg_shape *shapes;        /* of the layers at the .cfg's size, then again at another network size */
+    int has_failed;           /* the current section's rule or traits have reported a failure */
 };
 
 /* ---- findings ---- */
 
-/* s and e may be NULL: then the finding is about the file, or about the section. */
+/* Without e the finding is about the section; without s too, it is about the file. */
 static cfg_place place_of(const struct cfg_check *check, const section *s, const entry *e)
 {
     cfg_place place = { .file = check->file };
@@ -75,7 +75,7 @@ static void fail_entry(struct cfg_check *check, section *s, const entry *e, cons
     report_at(check, 1, place_of(check, s, e), problem, allowed);
 }
 
-/* A warning, but an error if the fork's parser is strict. */
+/* Reports an error if the fork's parser is strict, else a warning. */
 static void mind_entry(struct cfg_check *check, section *s, const entry *e, const char *problem)
 {
     if (check->fork->strict) fail_entry(check, s, e, problem, NULL);
@@ -138,7 +138,7 @@ static int is_kept_in_int(const cfg_key *key)
     return key->type == CFG_WHOLE || key->type == CFG_FLAG || key->type == CFG_LAYER;
 }
 
-/* "a whole number from 1 to 5", "numbers above 0, separated by commas", "linear, leaky" */
+/* The values that a key allows, for messages: "a whole number from 1 to 5", "linear, leaky". */
 static const char *describe(const cfg_key *key, char text[256])
 {
     int list = key->rules & CFG_LIST, is_whole = key->type == CFG_WHOLE, is_above = key->rules & CFG_ABOVE;
@@ -166,7 +166,7 @@ static const char *describe(const cfg_key *key, char text[256])
     return text;
 }
 
-/* [+-]digits, optionally followed by .0: a form that both atoi and a reader understand. */
+/* [+-]digits, optionally followed by '.' and zeros: atoi reads these as a human does. */
 static int is_whole(const char *text)
 {
     text += *text == '+' || *text == '-';
@@ -188,7 +188,8 @@ static const char *out_of_range(const cfg_key *key, double number, char problem[
     return problem;
 }
 
-/* Complains if layer `index` refers to itself, to a later layer, or to a layer that does not exist. */
+/* Returns what is wrong if layer `index` refers to itself, to a later layer, or to a layer that does not
+ * exist; else NULL. */
 static const char *bad_layer(double layer, int index, char problem[128])
 {
     if (index == 0) return "the first layer has no layer before it";
@@ -201,7 +202,7 @@ static const char *bad_layer(double layer, int index, char problem[128])
     return problem;
 }
 
-/* The most digits of a number; numbers of a list; keys of a section. */
+/* Limits: characters of a number, numbers of a list, keys of a section. */
 enum { NUMBER_MOST = 128, LIST_MOST = 4096, KEYS_MOST = 1000 };
 
 /* Parses one number of a value. Returns NULL, or what is wrong with it. */
@@ -218,7 +219,7 @@ static const char *parse_number(const cfg_key *key, const char *text, double *nu
     return fabs(*number) <= 3.4028234663852886e38 ? NULL : "out of fp32's range";
 }
 
-/* "64#images" is 64 to Darknet. Cuts off the comment; returns 0 if there is none. */
+/* Cuts off a comment after a number: Darknet reads "64#images" as 64. Returns 0 if there is none. */
 static int cut_comment(char *text)
 {
     size_t number = strspn(text, "+-.0123456789eE");
@@ -228,7 +229,8 @@ static int cut_comment(char *text)
     return 1;
 }
 
-/* Parses e's value into e->numbers. index: of the layer, -1 in [net]. */
+/* Parses e's value into e->numbers. Returns NULL, or what is wrong with it. index: the layer's, or -1 in
+ * [net]. */
 static const char *read_numbers(struct cfg_check *check, const section *s, entry *e, int index,
                                 char problem[128])
 {
@@ -277,7 +279,7 @@ static const char *check_file(const char *value)
     return access(value, R_OK) ? strerror(errno) : NULL;
 }
 
-/* e->known must be set. */
+/* Parses and checks e's value. e->known must be set. */
 static void check_value(struct cfg_check *check, section *s, entry *e, int index)
 {
     char problem[128], allowed[256];
@@ -324,7 +326,8 @@ static void mind_unknown(struct cfg_check *check, section *s, const entry *e)
     mind_entry(check, s, e, problem);
 }
 
-/* Darknet takes the first of two. */
+/* Whether the section has the key before e. Darknet takes the first. Reports the repetition, unless both have
+ * the same value and the parser is not strict. */
 static int is_repeated(struct cfg_check *check, section *s, const entry *e)
 {
     char problem[96];
@@ -394,7 +397,7 @@ static void check_section(struct cfg_check *check, section *s, int index)
 
 /* ---- what AMP cannot train ---- */
 
-/* e is NULL for the section itself. */
+/* Whether refusal r applies to entry e, or, if e is NULL, to the section itself. */
 static int is_refused(const cfg_refusal *r, const section *s, const entry *e)
 {
     if (r->section && strcmp(r->section, s->kind->name)) return 0;
@@ -415,7 +418,7 @@ static void refuse_entry(struct cfg_check *check, section *s, const entry *e)
     }
 }
 
-/* Call this last: no shape rule depends on it. */
+/* Call this after the rules: a refused key must not keep a rule from being called. */
 static void refuse_under_amp(struct cfg_check *check, section *s)
 {
     if (!s->kind) return;

@@ -1,10 +1,10 @@
-/* Checks a whole .cfg before Darknet parses it: Darknet's parser crashes or fails an assertion when it cannot
- * make a layer, and trains with values that it misread ("learning_rate=0,001" is 0).
+/* Checks a whole .cfg before Darknet parses it. Darknet's own parser crashes or fails an assertion when it
+ * cannot make a layer, and misreads values without a word (it reads "learning_rate=0,001" as 0).
  *
- * A fork's table (cfg_fork) lists the sections, their keys and the values allowed; this file only knows the
- * types. A kind of section may also have a rule, which computes the layer's shape as the fork's parser does,
- * and finds mistakes that a single key does not show. Rules run in layer order. They compute in double, which
- * holds products of ints exactly as far as needed: a number that int cannot hold is rejected. */
+ * A fork's table (cfg_fork) lists the sections, their keys and the values allowed; this header only defines
+ * the types. A kind of section may also have a rule, which computes the layer's shape as the fork's parser
+ * does, and finds mistakes that involve several keys or layers. Rules run in layer order. They compute in
+ * double, so that products of ints do not overflow; a result that int cannot hold is rejected. */
 #pragma once
 
 #include "cfg_document.h"
@@ -12,7 +12,7 @@
 /* ---- a fork's table ---- */
 
 typedef enum cfg_type {
-    CFG_WHOLE,  /* fits int */
+    CFG_WHOLE,  /* a whole number that an int can hold */
     CFG_REAL,
     CFG_FLAG,   /* 0 or 1; any other number is read as 1, with a warning */
     CFG_WORD,   /* one of `words` */
@@ -20,7 +20,7 @@ typedef enum cfg_type {
     CFG_LAYER   /* a layer before this one: its index, or a negative distance (-1: the one before) */
 } cfg_type;
 
-/* CFG_LIST: several numbers; CFG_ABOVE, CFG_BELOW: the limit itself is not allowed. */
+/* A key's rules. CFG_LIST: several numbers; CFG_ABOVE, CFG_BELOW: `least`, `most` itself is not allowed. */
 enum { CFG_LIST = 1, CFG_ABOVE = 2, CFG_BELOW = 4, CFG_REQUIRED = 8 };
 
 typedef struct cfg_key {
@@ -34,29 +34,29 @@ typedef struct cfg_key {
 
 typedef struct cfg_walk cfg_walk;
 
-/* Properties that need no rule; combined with |. */
+/* Traits: properties of a kind that need no rule; combined with |. */
 enum {
     CFG_NEEDS_IMAGE = 1,   /* its input must have width, height and channels */
     CFG_SAME_IMAGE = 2,    /* output shape = input shape */
     CFG_SAME_COUNT = 4,    /* as many outputs as inputs, without the shape of an image */
-    CFG_ONE_SIZE = 8,      /* Darknet makes it for one size, and cannot resize a network that has one */
+    CFG_ONE_SIZE = 8,      /* Darknet cannot resize a network with a layer of this kind */
     CFG_READS_TRUTH = 16   /* a loss that reads as many numbers of truth as it has inputs */
 };
 
 typedef struct cfg_section_kind {
-    const char *name, *other;  /* "[convolutional]", "[conv]"; other may be NULL */
+    const char *name, *other;  /* two names: "[convolutional]", "[conv]"; other may be NULL */
     const cfg_key *keys;
     int count;
     int traits;
-    void (*rule)(cfg_walk *);  /* may be NULL; the traits have filled *out before */
+    void (*rule)(cfg_walk *);  /* may be NULL; called after the traits have filled *out */
 } cfg_section_kind;
 
-/* What Darknet supports and AMP cannot train. */
+/* A section or key that Darknet supports but that AMP cannot train with. */
 typedef struct cfg_refusal {
     const char *section; /* the kind's name; NULL: any */
-    const char *key;     /* rejected with any value other than its fallback; NULL: the section itself is
-                            rejected */
-    const char *word;    /* for a CFG_WORD, reject only this one; else NULL */
+    const char *key;     /* rejected with any value other than its fallback (a CFG_LAYER with any); NULL: the
+                            section itself is rejected */
+    const char *word;    /* for a CFG_WORD: reject only this word; else NULL */
     const char *why;
 } cfg_refusal;
 
@@ -68,75 +68,79 @@ typedef struct cfg_fork {
     void (*finish)(cfg_walk *); /* checks the whole network, once all layers have a shape */
     const cfg_refusal *refusals; /* may be NULL */
     int refusal_count;
-    int strict; /* its parser ends the program at a key that is unknown, repeated or never read, and at a
-                   number with an exponent or a + */
-    cfg_syntax cfg_syntax, data_syntax; /* how it reads .cfg and .data files */
+    int strict; /* 1: the fork's parser ends the program at a key that is unknown, repeated or never read, and
+                   at a number with an exponent or a + */
+    cfg_syntax cfg_syntax, data_syntax; /* how the fork reads .cfg and .data files */
 } cfg_fork;
 
 /* ---- what a rule sees ---- */
 
-/* Of one layer, or of the network's input; per image. */
+/* The output of one layer, or the network's input. Numbers are per image. */
 typedef struct cfg_shape {
     double w, h, c;            /* 0 if it is not an image */
     const char *no_image;      /* why it is not an image, if that needs an explanation */
     double outputs;            /* 0: unknown, because of an error in this layer or one before it */
     double weights;
-    double reads;              /* numbers of truth that its loss reads */
-    double truths;             /* numbers of truth that the loader must provide; 0: as many as outputs */
+    double reads;              /* how many numbers of truth the layer's loss reads */
+    double truths;             /* how many numbers of truth the loader must provide; 0: as many as outputs */
     double classes;            /* of a layer that finds boxes, else 0 */
     double loaded;             /* numbers of truth that `detector train` loads if this layer is the last */
     double cells;              /* of a layer that finds boxes in cells ([detection]), else 0 */
     double boxes;              /* the most boxes of an image that a detecting layer learns from */
-    double random;             /* this layer asks for resizing during training */
-    int one_size;              /* like CFG_ONE_SIZE */
+    double random;             /* the layer's random=: the network is resized during training */
+    int one_size;              /* the layer's kind has CFG_ONE_SIZE */
     int ends_resizing;         /* resizing stops here: layers after it keep their size */
 } cfg_shape;
 
-/* The purpose of the .cfg, as far as it matters. */
+/* The purpose of the .cfg, as far as the check depends on it. */
 typedef enum cfg_use {
     CFG_FOR_ANYTHING,
     CFG_TRAINS_DETECTOR,
     CFG_TRAINS_CLASSIFIER,
-    CFG_TRAINS_BOXES,          /* as a detector if the last layer finds boxes, else for anything; what
-                                  `classifier train` rejects is then only a warning */
-    CFG_TRAINS_DATA            /* as a detector if the last layer finds boxes, else as a classifier */
+    CFG_TRAINS_BOXES,          /* CFG_TRAINS_DETECTOR if the last layer finds boxes, else CFG_FOR_ANYTHING;
+                                  what `classifier train` rejects is then only a warning */
+    CFG_TRAINS_DATA            /* CFG_TRAINS_DETECTOR if the last layer finds boxes, else
+                                  CFG_TRAINS_CLASSIFIER */
 } cfg_use;
 
 struct cfg_walk {
     const cfg_shape *in;       /* the layer before, or the network's input */
-    cfg_shape *out;            /* a rule fills it */
+    cfg_shape *out;            /* the current layer's shape, which its rule fills in */
     const cfg_shape *layers;   /* all layers; index 0 is the first */
     cfg_shape net;             /* the network's input */
-    const cfg_shape *own;      /* the layers and the input at the .cfg's own size, */
-    cfg_shape own_net;         /* while another size is being checked */
-    int index, count;          /* of this layer (-1: [net]); of all layers */
-    double batch, time_steps;  /* images at once (time steps counted), set by [net]'s rule */
-    double resized, resized_h; /* width and height while another size is being checked, else 0 */
+    const cfg_shape *own;      /* while another size is being checked: the layers at the .cfg's own size */
+    cfg_shape own_net;         /* and the input at that size */
+    int index, count;          /* index of the current layer (-1: [net]); number of layers */
+    double batch, time_steps;  /* batch: images at once, including time steps. Both are set by [net]'s rule */
+    double resized, resized_h; /* width and height of the other size that is being checked, else 0 */
     cfg_use use;
-    int only_warns;            /* report findings as warnings: they concern a command that may not be
-                                  intended */
+    int only_warns;            /* report failures as warnings, because they concern a command that the user
+                                  may not intend to run */
     struct cfg_check *check;
 };
 
-/* These read the current section. A CFG_WORD is a number too, its index; a CFG_LAYER is the layer's index. */
+/* These read a key of the current section. A CFG_WORD is read as its index in `words`, a CFG_LAYER as the
+ * layer's index. */
 int cfg_walk_given(const cfg_walk *, const char *key);
-/* not given: the fallback; a key this fork does not have: 0 */
+/* The fallback if the key is not given; 0 if this fork has no such key. */
 double cfg_walk_number(const cfg_walk *, const char *key);
-int cfg_walk_numbers(const cfg_walk *, const char *key); /* how many a list has; 0: not given */
-double cfg_walk_at(const cfg_walk *, const char *key, int index);
+int cfg_walk_numbers(const cfg_walk *, const char *key); /* how many numbers a list has; 0: not given */
+double cfg_walk_at(const cfg_walk *, const char *key, int index); /* number `index` of a list */
 const char *cfg_walk_text(const cfg_walk *, const char *key); /* NULL: not given */
-/* fails if int cannot hold count of `what` */
+/* Reports a failure if int cannot hold `count`; what: "weights", for example. */
 void cfg_walk_count(cfg_walk *, double count, const char *what);
 void cfg_walk_enter(cfg_walk *, int index); /* makes another layer's section the current one; -1: [net] */
 int cfg_walk_traits(const cfg_walk *);      /* of the current section's kind */
 int cfg_walk_failed(const cfg_walk *); /* some section has an error */
-/* For finish: repeats the rules of all layers at another network size. */
+/* For cfg_fork.finish: runs the rules of all layers again, at another network size. */
 void cfg_walk_again(cfg_walk *, double w, double h);
 
-/* Reports a problem of the current section; key and allowed may be NULL. CFG_FAILS: the layer's shape becomes
- * unknown, and only the first failure of a section is reported. CFG_REFUSES is for one of several keys that
- * are each wrong on their own. */
-typedef enum cfg_finding { CFG_FAILS, CFG_REFUSES, CFG_WARNS } cfg_finding;
+typedef enum cfg_finding {
+    CFG_FAILS,   /* an error: the layer's shape becomes unknown. Only a section's first one is reported */
+    CFG_REFUSES, /* an error for one of several keys that are each wrong on their own: all are reported */
+    CFG_WARNS
+} cfg_finding;
+/* Reports a problem of the current section; key and allowed may be NULL. */
 __attribute__((format(printf, 5, 6)))
 void cfg_walk_report(cfg_walk *, cfg_finding, const char *key, const char *allowed, const char *problem, ...);
 #define cfg_walk_fail(walk, ...) cfg_walk_report(walk, CFG_FAILS, __VA_ARGS__)
@@ -154,14 +158,14 @@ typedef struct cfg_listener {
 typedef struct cfg_summary {
     int errors, warnings, layers;
     double w, h, c, batch;     /* of the input */
-    double weights, outputs;   /* of all layers; outputs of one image */
-    const char *last;          /* the last layer's section, "[yolo]" */
-    double classes, boxes;     /* the last layer's, as in cfg_shape */
-    double truths;             /* numbers of truth that the loader makes for an image */
+    double weights, outputs;   /* sums over all layers; outputs are those of one image */
+    const char *last;          /* the name of the last layer's section: "[yolo]" */
+    double classes, boxes;     /* of the last layer, as in cfg_shape */
+    double truths;             /* how many numbers of truth the loader makes for an image */
     char first_error[1024];
 } cfg_summary;
 
-/* *summary: all figures are 0 if there are errors; summary->errors counts them. Keys of [amp] are ignored
- * here; config.h checks them. */
+/* If there are errors, *summary only has their number, the first of them and the number of warnings; all
+ * figures are 0. Ignores the keys of [amp], which amp_config_read checks. */
 void cfg_check(const cfg_document *, const cfg_fork *fork, cfg_use use, const cfg_listener *listener,
                cfg_summary *summary);

@@ -16,7 +16,7 @@ static FILE *open_file(const char *file, amp_error *error)
     if (stat(file, &status) != 0) wrong = strerror(errno);
     else if (S_ISDIR(status.st_mode)) wrong = strerror(EISDIR);
     else if (!S_ISREG(status.st_mode)) {
-        /* A program that starts itself again (command_line.c) reads it again: a pipe would be empty. */
+        /* The program may restart itself (command_line.c) and read the file again: a pipe would be empty. */
         wrong = "not a regular file, and a .cfg is read more than once";
         allowed = "a .cfg file (write the pipe's output to one first)";
     } else if (!(stream = fopen(file, "rb"))) {
@@ -27,7 +27,8 @@ static FILE *open_file(const char *file, amp_error *error)
     return stream;
 }
 
-/* Reads up to the end, to the first NUL (then it is not text, and may have any size) or beyond the limit. */
+/* Reads the whole file. Stops early at the first NUL, since a file with NULs is not text and may have any
+ * size, and at a size above the limit. */
 static amp_status read_bytes(cfg_document *d, amp_error *error)
 {
     FILE *stream = open_file(d->file, error);
@@ -52,7 +53,7 @@ static amp_status read_bytes(cfg_document *d, amp_error *error)
 
 static const char BLANKS[] = " \t\r\f";
 
-/* Records what is wrong with the line, unless something was recorded before. */
+/* Records what is wrong with the line, unless a problem was recorded before. */
 __attribute__((format(printf, 3, 4)))
 static void break_item(cfg_item *item, int fatal, const char *format, ...)
 {
@@ -67,12 +68,13 @@ static void break_item(cfg_item *item, int fatal, const char *format, ...)
     item->text = amp_allocated(strdup(problem));
 }
 
-/* Copies the line to text, for CFG_SPACED with its blanks. Returns how many bytes that makes. */
+/* Copies the line to text without its blanks; CFG_SPACED keeps them. Returns the number of bytes written,
+ * with the final 0. */
 static size_t copy_line(cfg_item *item, cfg_syntax syntax, char *text)
 {
     size_t kept = 0;
-    int equals = 0, blank = 0; /* equals: 1 just after the first =, 2 within the value; blank: one was just
-                                  read */
+    int equals = 0, blank = 0; /* equals: 1 just after the first '=', 2 inside the value; blank: the last
+                                  character was a blank */
     if (!item->raw[item->raw_size - 1])
         break_item(item, 1, "byte %zu of the line is NUL: this is not a text file", item->raw_size);
     for (size_t i = 0; i < item->raw_size && item->raw[i] != '\n'; i++) {
@@ -102,7 +104,7 @@ static char *trimmed(char *text)
     return text;
 }
 
-/* text has blanks only for CFG_SPACED. */
+/* Fills *item from the copied line, which has blanks only for CFG_SPACED. */
 static void take_item(cfg_item *item, cfg_syntax syntax, char *text)
 {
     if (syntax == CFG_STRICT) text[strcspn(text, "#")] = 0;
@@ -122,7 +124,7 @@ static void take_item(cfg_item *item, cfg_syntax syntax, char *text)
 
 static void take_lines(cfg_document *d, cfg_syntax syntax)
 {
-    char *text = d->texts = amp_allocated(malloc(d->size + 2)); /* a line's end makes room for its 0 */
+    char *text = d->texts = amp_allocated(malloc(d->size + 2)); /* a line's 0 takes the place of its '\n' */
     size_t room = 0, length;
     for (const char *raw = d->bytes, *end = raw + d->size; raw < end; raw += length) {
         const char *newline = memchr(raw, '\n', (size_t)(end - raw));

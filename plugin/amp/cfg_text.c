@@ -1,4 +1,4 @@
-/* See cfg_text.h. */
+/* The functions of cfg_text.h. */
 #include "cfg_text.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ void cfg_printable(char *out, size_t size, const char *text)
     strcpy(out + kept, kept < length ? "..." : "");
 }
 
-/* Of a long path, keeps the end. */
+/* Like cfg_printable, but keeps the end of a path that is too long. */
 static void printable_path(char *out, size_t size, const char *path)
 {
     size_t length = strlen(path);
@@ -88,8 +88,8 @@ static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') 
 
 static int least(int a, int b) { return a < b ? a : b; }
 
-/* Edits (insert, drop, replace, swap two neighbours) that turn a into b, ignoring case: the optimal string
- * alignment distance. */
+/* The number of edits (insert, drop, replace, swap two neighbours) that turn a into b, ignoring case: the
+ * optimal string alignment distance. */
 static int edit_distance(const char *a, const char *b)
 {
     int d[NAME_LIMIT + 1][NAME_LIMIT + 1];
@@ -106,7 +106,7 @@ static int edit_distance(const char *a, const char *b)
     return d[height][width];
 }
 
-/* Allows two edits at most, and one per three letters: beyond that it is another word. */
+/* Names count as misspelt if they differ by at most two edits, and by at most one edit per three letters. */
 int cfg_did_you_mean(char *text, size_t size, const char *what, const char *name, const char *const *names,
                      size_t count)
 {

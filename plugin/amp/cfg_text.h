@@ -27,7 +27,7 @@ const char *cfg_parse_number(const char *value, double *number);
 int cfg_did_you_mean(char *text, size_t size, const char *what, const char *name, const char *const *names,
                      size_t count);
 
-/* Whether the text begins with UTF-8's byte order mark, which some editors write. */
+/* Whether the text begins with the byte order mark of UTF-8, which some editors write. */
 int cfg_begins_with_mark(const char *text);
 
 /* Copies text to out[size], truncated to size - 1 bytes with "..." at its end, control characters replaced by

@@ -18,9 +18,9 @@ typedef enum amp_key {
     KEYS
 } amp_key;
 
-/* DTYPE_NAME is stored as an amp_dtype, LOG_OR_SKIP as AMP_SPIKE_LOG or _SKIP. SCALE has the bounds of
- * scale_problem; REAL_OR_0 is 0 or within its row's bounds. WHOLE_OR_WORD is "off", "auto" or a whole number;
- * BYTES is a number with the unit MB or GB. */
+/* The types of values. DTYPE_NAME is stored as an amp_dtype, LOG_OR_SKIP as AMP_SPIKE_LOG or AMP_SPIKE_SKIP.
+ * SCALE has the bounds that scale_problem checks. REAL_OR_0 is 0 or within its row's bounds. WHOLE_OR_WORD is
+ * "off", "auto" or a whole number. BYTES is a number with the unit MB or GB. */
 typedef enum key_type {
     FLAG, DTYPE_NAME, LOG_OR_SKIP, SCALE, SCALE_OR_DYNAMIC, WHOLE, REAL, REAL_OR_0, WHOLE_OR_WORD, BYTES
 } key_type;
@@ -29,19 +29,20 @@ typedef enum key_type {
 
 typedef struct key_row {
     const char *name;
-    size_t field;      /* offset in amp_config: a double for scales, REAL, REAL_OR_0 and BYTES, else an int */
+    size_t field;      /* offset in amp_config; the field is a double for scales, REAL, REAL_OR_0 and BYTES,
+                          else an int */
     key_type type;
-    double fallback;   /* if the key is not given; for dtype and loss_scale see settle */
+    double fallback;   /* the value if the key is not given; dtype and loss_scale: see settle */
     double least, most;
-    const char *below, *above; /* the complaint about a number below least, or above most */
+    const char *below, *above; /* what a message says of a number below least, or above most */
     const char *allowed, *help;
-    const char *initial;       /* the default in words; NULL: it is fallback */
+    const char *initial;       /* the default as text; NULL: print fallback */
 } key_row;
 
-/* A key and the field of amp_config of the same name. */
+/* The first two members of the row of a key whose field in amp_config has the same name. */
 #define KEY(name) #name, offsetof(amp_config, name)
 
-/* docs/keys.md has the same table, in the same order: test_config compares them. */
+/* docs/keys.md has the same table, in the same order; test_config compares the two. */
 static const key_row rows[KEYS] = {
     [AMP_ON] = { "amp", offsetof(amp_config, enabled), FLAG, .allowed = "0, 1", .initial = "1",
                  .help = "0 turns AMP off: stock Darknet" },
@@ -61,7 +62,7 @@ static const key_row rows[KEYS] = {
     [BACKOFF_FACTOR] = { KEY(backoff_factor), REAL, 0.5, DBL_MIN, 1 - DBL_EPSILON / 2,
                          "not between 0 and 1", "not between 0 and 1", "a number above 0 and below 1",
                          "multiply the scale by this when a step is skipped" },
-    /* The scaler's own limit: a longer run of skipped steps ends training. */
+    /* The upper bound is the scaler's own limit: more consecutive skipped steps end training. */
     [HYSTERESIS] = { KEY(hysteresis), WHOLE, 1, 1, AMP_SCALER_STUCK_LIMIT, "below 1", "too large",
                      "a whole number from 1 to 100",
                      "lower the scale after this many consecutive skipped steps" },
@@ -124,8 +125,8 @@ int amp_config_is_layer_key(const char *key)
     return k == AMP_ON || k == CHECKPOINT;
 }
 
-/* The scale is stored in fp32, and its inverse must be a normal number: Darknet flushes subnormals to 0, and
- * so every gradient. */
+/* Returns NULL, or what is wrong with a scale. It is stored in fp32, and its inverse must be a normal number:
+ * Darknet flushes subnormals to 0, so every gradient multiplied by a subnormal inverse would become 0. */
 static const char *scale_problem(double scale)
 {
     if (!(scale > 0)) return "not positive";
@@ -133,7 +134,7 @@ static const char *scale_problem(double scale)
     return scale > 0x1p126 ? "above 2^126: fp32 cannot hold its inverse" : NULL;
 }
 
-/* 1 GB is 2^30 bytes, as graphics cards are labelled. */
+/* 1 GB is 2^30 bytes, as in the memory sizes of graphics cards. */
 static const char *parse_bytes(const char *value, double *number)
 {
     char digits[32];
@@ -147,7 +148,7 @@ static const char *parse_bytes(const char *value, double *number)
     return problem;
 }
 
-/* Returns NULL and *number, or what is wrong with value. */
+/* Returns NULL and sets *number, or returns what is wrong with value. */
 static const char *parse_value(const key_row *row, const char *value, double *number)
 {
     if (!value || !*value) return "has no value";
@@ -180,26 +181,25 @@ static const char *parse_value(const key_row *row, const char *value, double *nu
 
 /* ---- reading ---- */
 
-/* Where a key was last set; line 0: it was not set. [net] comes first, so settings in [amp] replace those in
- * [net]. */
+/* The last setting of a key. [net] comes first, so settings in [amp] replace those in [net]. */
 typedef struct setting {
     double number;
-    char text[48];         /* as written, for later errors */
-    unsigned long line;
+    char text[48];         /* the value as written, for later errors */
+    unsigned long line;    /* 0: the key was not set */
     const char *section;   /* "[net]" or "[amp]" */
 } setting;
 
 typedef struct parse {
     const char *file;
     enum { IN_NOTHING, IN_NET, IN_AMP, IN_LAYER } kind;
-    char section[48];      /* the current one, for errors */
-    unsigned long net_line, amp_line;
-    unsigned long layer_line[KEYS]; /* of the current layer's keys, 0 if not given */
+    char section[48];      /* name of the current section, for errors */
+    unsigned long net_line, amp_line; /* of the sections [net] and [amp]; 0: there is none */
+    unsigned long layer_line[KEYS]; /* lines of the current layer's keys; 0: not given */
     setting set[KEYS];
     amp_layer_keys *layers;
     size_t layer_count, layer_room;
-    int adam;              /* [net]'s adam=, the first if there are several, as in Darknet; -1: not given */
-    int mentioned;         /* an [amp] section, an amp= anywhere, or -amp */
+    int adam;              /* [net]'s adam=; the first one counts, as in Darknet; -1: not given */
+    int mentioned;         /* AMP is mentioned: an [amp] section, an amp= anywhere, or -amp */
 } parse;
 
 static cfg_place place_of(const parse *p, const cfg_item *item)
@@ -242,7 +242,8 @@ static amp_status enter_section(parse *p, const cfg_item *item, amp_error *error
         return cfg_fail(error, place_of(p, item), "the first section is not [net]",
                         "[net] first, then the layers");
     }
-    /* "[AMP]" is a misspelt [amp], which Darknet would silently ignore. cfg_check checks other names. */
+    /* Finds a misspelt [amp], such as "[AMP]", which Darknet would silently ignore. cfg_check checks all
+     * other names. */
     if (cfg_did_you_mean(problem, sizeof problem, "unknown section", item->text, &ours, 1))
         return cfg_fail(error, place_of(p, item), problem, CFG_SECTIONS_ALLOWED);
     memset(p->layer_line, 0, sizeof p->layer_line);
@@ -349,7 +350,7 @@ static void fill(const parse *p, amp_config *config)
     }
 }
 
-/* Complains about a key's setting, given the other settings. */
+/* Reports a setting that is wrong in combination with other settings. */
 static amp_status refuse_setting(const parse *p, amp_key key, const char *problem, const char *allowed,
                                  amp_error *error)
 {
@@ -358,8 +359,8 @@ static amp_status refuse_setting(const parse *p, amp_key key, const char *proble
     return cfg_fail(error, place, problem, allowed);
 }
 
-/* init_scale is beyond `bound`, whose value is `value`: complains about init_scale if it was set, else about
- * bound. */
+/* Reports that init_scale is beyond the limit `bound` (MIN_SCALE or MAX_SCALE), which has the value `value`.
+ * The error is about init_scale if the .cfg sets it, else about bound. */
 static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound, double value,
                                amp_error *error)
 {
@@ -371,8 +372,8 @@ static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound,
     return refuse_setting(p, key, problem, rows[key].allowed, error);
 }
 
-/* Keys under [net] that have no effect without amp=1 are not an error, since a .cfg for another Darknet may
- * have one (loss_scale). But the user must not believe that AMP is on. */
+/* Keys of AMP under [net] have no effect without amp=1. This is not an error, since a .cfg for another
+ * Darknet may have such a key (loss_scale). But a note tells the user that AMP is off. */
 static void note_idle_key(const parse *p, amp_config *config)
 {
     int key = 0;
@@ -383,7 +384,7 @@ static void note_idle_key(const parse *p, amp_config *config)
     snprintf(config->note, sizeof config->note, "%.511s", note.message);
 }
 
-/* line_dtype: the dtype of -amp, or -1. off: -amp off. */
+/* Fills *c with the values that take effect. line_dtype: the dtype of -amp, or -1. off: "-amp off". */
 static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype default_dtype, amp_config *c,
                          amp_error *error)
 {
@@ -397,7 +398,8 @@ static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype defa
     c->dynamic = c->loss_scale == DYNAMIC;
     if (c->dynamic) c->loss_scale = 1;
     if (!p->mentioned) note_idle_key(p, c);
-    /* Each is valid by itself, but a scale that starts below its own floor would end training at once. */
+    /* Each value is valid by itself, but a scale that starts below its lower limit would end training at
+     * once. */
     if (c->init_scale < c->min_scale) return refuse_scale(p, c->init_scale, MIN_SCALE, c->min_scale, error);
     if (c->init_scale > c->max_scale) return refuse_scale(p, c->init_scale, MAX_SCALE, c->max_scale, error);
     if (c->enabled && c->spike == AMP_SPIKE_SKIP && c->spike_factor == 0)

@@ -1,8 +1,9 @@
 /* AMP's settings from a .cfg and the command line.
  *
- * Keys come from three places: under [net], in the [amp] section, and -amp on the command line. For each key
- * the last of these wins. Everything is checked before Darknet makes a single layer, and every mistake is one
- * line that names file, line, section, key, value and what is allowed. docs/keys.md has the table. */
+ * Settings come from three places: keys under [net], keys in the [amp] section, and -amp on the command line.
+ * For each key the last of these wins. Everything is checked before Darknet makes a single layer. A mistake
+ * is reported in one line that names file, line, section, key, value and what is allowed. docs/keys.md has
+ * the table of keys. */
 #pragma once
 
 #include "../tensor/tensor.h"
@@ -10,7 +11,7 @@
 
 /* Keys of a layer's section. */
 typedef struct amp_layer_keys {
-    signed char amp;        /* 0: kept in fp32; 1: not */
+    signed char amp;        /* 0: the layer stays in fp32; 1: the default */
     signed char checkpoint; /* 1: backward recomputes its output (recompute.h) */
 } amp_layer_keys;
 
@@ -26,31 +27,31 @@ typedef struct amp_config {
     double clip_norm;   /* 0: off */
     double spike_factor; /* 0: off (spikes.h) */
     int spike;          /* AMP_SPIKE_LOG, AMP_SPIKE_SKIP */
-    int adamw;          /* with [net]'s adam=1: decoupled weight decay */
+    int adamw;          /* decoupled weight decay; requires adam=1 in [net] */
     int debug;
     int graphs;             /* record each pass of a training once, then replay it (recording.h) */
     int winograd;           /* 0: all convolutions use the direct algorithm (amp_conv_desc.direct) */
     int checkpoint;         /* activation checkpointing: AMP_CHECKPOINT_OFF, _AUTO, or a number of segments */
-    double memory;          /* the most bytes a training may take with AUTO; 0: what the machine has */
-    amp_dtype wire;         /* the type gradients are sent in between ranks */
+    double memory;          /* the most bytes a training may take with AMP_CHECKPOINT_AUTO; 0: what is free */
+    amp_dtype wire;         /* the type in which ranks exchange gradients */
     int sync_batchnorm;     /* batch norm treats the images of all ranks in a pass as one batch */
     int layer_count;
-    amp_layer_keys *layers; /* per layer section in order, without [net] and [amp] */
+    amp_layer_keys *layers; /* an entry per layer; [net] and [amp] are not layers */
     char *file;         /* the .cfg's name */
     char given[1024];   /* the keys that the .cfg sets: "amp=1, dtype=bf16" */
-    char note[512];     /* one line the user should see although nothing is wrong; may be empty */
+    char note[512];     /* one line that is no error, but that the user should see; may be empty */
 } amp_config;
 
 enum { AMP_SPIKE_LOG, AMP_SPIKE_SKIP };
 enum { AMP_CHECKPOINT_OFF = -1, AMP_CHECKPOINT_AUTO = 0 };
 
 /* Reads the settings in a .cfg. command_line_amp: the argument of -amp ("off", "fp32", "fp16", "bf16"), or
- * NULL without it. default_dtype: what the backend runs best, used if no dtype is given. Whether the machine
- * can run the dtype is not checked here.
+ * NULL without -amp. default_dtype: used if no dtype is given; the one that the backend runs best. Whether
+ * the machine supports the dtype is not checked here.
  *
- * AMP is on if -amp names a dtype; or, without -amp, if the last amp= of [net] and [amp] is 1, where an [amp]
- * section without that key means 1. If AMP is not mentioned at all (no [amp], no amp=, no -amp), only what
- * would crash Darknet immediately is an error; everything else is left to Darknet.
+ * AMP is on if -amp names a dtype. Without -amp, AMP is on if the last amp= in [net] and [amp] is 1, or if
+ * there is an [amp] section but no amp= in either. If AMP is not mentioned at all (no [amp], no amp=, no
+ * -amp), an error is reported only for what would crash Darknet immediately; Darknet itself handles the rest.
  *
  * On success the caller owns *out and frees it with amp_config_free. On failure *out is NULL and the status
  * is AMP_BAD_CONFIG. */
@@ -59,15 +60,15 @@ amp_status amp_config_read(const cfg_document *, const char *command_line_amp, a
 
 void amp_config_free(amp_config *config); /* NULL is fine */
 
-/* Key k of [amp], in the order of docs/keys.md. */
+/* What the documentation says of a key of [amp]. */
 typedef struct amp_config_row {
     const char *name, *allowed, *help; /* help: one line */
-    char initial[64];                  /* its default */
+    char initial[64];                  /* the default */
 } amp_config_row;
 
-/* 0: there are only k keys. */
+/* Fills *out for key k, counted from 0 in the order of docs/keys.md. 0: there is no key k. */
 int amp_config_key(int k, amp_config_row *out);
 
-/* True if key under [net] or in a layer's section is AMP's and must be hidden from Darknet. */
+/* Whether a key under [net], or in a layer's section, belongs to AMP and must be hidden from Darknet. */
 int amp_config_is_key(const char *key);
 int amp_config_is_layer_key(const char *key);

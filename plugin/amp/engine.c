@@ -1,6 +1,6 @@
 /* The training step. Read this file first.
  *
- * A step trains one batch, in one or more subdivisions. The host calls forward and backward for each
+ * A step trains on one batch, in one or more subdivisions. The host calls forward and backward for each
  * subdivision, then update once:
  *
  * amp_engine_forward finds the plan for this shape (plan.c) and makes it the active one. If the masters have
@@ -8,27 +8,29 @@
  * each layer runs. It reads its inputs in the form that it computes in: HALF is fp16 or bf16, WIDE is fp32,
  * PLAIN is Darknet's own fp32 buffer. A value is cast to a form once, for all layers that read that form. A
  * loss layer also writes its delta, multiplied by call->loss_scale. The loss scale enters a step only there
- * (layers/host_layer.c for Darknet's losses, layers/yolo.c for the one that AMP computes).
+ * (layers/host_layer.c for Darknet's losses, layers/yolo.c for the loss that AMP computes).
  *
  * amp_engine_backward runs the layers from last to first. With activation checkpointing (recompute.c), it
- * first repeats the forward of layers whose activations the plan has given up. Before a layer runs, the parts
- * of its delta that its consumers have written are added up. Gradients of parameters are summed in fp32 over
- * all subdivisions, and still contain the loss scale.
+ * repeats the forward of layers whose activations were not kept, just before they are needed. Before a layer
+ * runs, the parts of its delta that its consumers have written are added up. Gradients of parameters are
+ * summed in fp32 over all subdivisions, and still contain the loss scale.
  *
  * amp_engine_update calls the backend's finish_step for all parameters at once (parameters.c). If every
  * gradient and rolling statistic is finite, gradients are unscaled and clipped, SGD or Adam updates the fp32
  * masters, and the scaler counts a clean step: after growth_interval of them the scale grows (scaler.c).
- * Otherwise it is an overflow and the step is skipped: gradients are zeroed, statistics return to their
- * values after the last step taken, masters and momentum do not change, and the scale backs off. The report
- * names a layer and a tensor that is inf or NaN. AMP_DIVERGED ends the training: the scale cannot shrink any
- * more, or the weights themselves are inf or NaN. A loss that is inf or NaN does not skip the step, as in
- * GradScaler: softmax's loss is inf if a probability underflows, and its gradients are still finite.
+ * Otherwise the step has overflowed and is skipped: gradients are zeroed, statistics return to their values
+ * after the last step taken, masters and momentum do not change, and the scale backs off. The report names a
+ * layer and a tensor that is inf or NaN. AMP_DIVERGED ends the training, because the scale cannot shrink any
+ * more, or because the weights themselves are inf or NaN. A loss that is inf or NaN does not skip the step,
+ * as in GradScaler: softmax's loss is inf if a probability underflows, but its gradients are still finite.
  *
- * A step whose gradients are finite may be a spike (spikes.h). With spike=skip it is dropped: nothing
- * changes, as after an overflow, but the scaler does not count it and the scale stays. The backend compares
- * the norm with norm_limit, so that a device decides without waiting for the CPU.
+ * A step whose gradients are finite may be a spike (spikes.h). With spike=skip it is dropped: weights and
+ * momentum stay unchanged, as after an overflow, but the scaler does not count the step and the scale stays
+ * the same. The backend compares the norm with norm_limit, so that a device can decide without waiting for
+ * the CPU.
  *
- * Observers (observer.h) and anomaly detection (anomaly.h) look at tensors in between, only if requested. */
+ * Observers (observer.h) and anomaly detection (anomaly.h) see each tensor as it is computed, but only if
+ * requested. */
 #include "engine.h"
 
 #include <string.h>
@@ -70,7 +72,7 @@ void amp_engine_invalidate(amp_engine *engine)
     engine->backend->gemm_drop_copies(engine->backend);
 }
 
-/* Rolling statistics were loaded with the weights: a skipped step now returns to these. */
+/* Rolling statistics were loaded with the weights: commits them, so that a skipped step returns to them. */
 void amp_engine_weights_changed(amp_engine *engine)
 {
     engine->weights_version++;
@@ -114,7 +116,7 @@ void amp_engine_reject_step(amp_engine *engine, const amp_anomaly *why)
 
 /* ---- plans: one per shape and mode, built on first use and kept while there is room ---- */
 
-/* Whether the plan folds weights that have changed since it was made. */
+/* Whether the plan has batch norm folded into weights that have changed since. */
 static int is_outdated(const amp_engine *engine, const amp_plan *plan)
 {
     return plan->key.folds && plan->planned_version != engine->weights_version;
@@ -194,11 +196,11 @@ amp_status amp_engine_outline(amp_engine *engine, const amp_plan_key *key, amp_d
     return make_plan(engine, key, dtype, recompute, 1, out, error);
 }
 
-/* All plans share one block of memory, since only one at a time is between forward and backward. */
+/* All plans share one block of memory, since only the active one holds data between forward and backward. */
 amp_status amp_engine_activate(amp_engine *engine, amp_plan *plan, amp_error *error)
 {
     if (engine->active == plan) return AMP_OK;
-    if (engine->parallel.comm) engine->parallel.comm->settled = 0; /* its passes will allocate memory */
+    if (engine->parallel.comm) engine->parallel.comm->settled = 0; /* its first passes allocate memory */
     amp_recording_drop(&engine->recording, engine->backend);
     for (int i = 0; i < engine->plan_count; i++) {
         amp_plan *other = engine->plans[i];
@@ -228,7 +230,8 @@ amp_status amp_engine_activate(amp_engine *engine, amp_plan *plan, amp_error *er
 
 /* ---- the end of a step ---- */
 
-/* Why a step is skipped: the first inf or NaN that was seen, else the first bad array in execution order. */
+/* Sets report->bad to the reason why a step is skipped: the first inf or NaN that was seen, else the first
+ * bad array in execution order. */
 static void find_cause(amp_engine *engine, amp_step_report *report)
 {
     report->bad = report->anomaly;
@@ -238,14 +241,15 @@ static void find_cause(amp_engine *engine, amp_step_report *report)
     if (!report->bad.found) amp_parameters_bad_gradient(&engine->parameters, &report->bad);
 }
 
-/* Leaves masters and moments unchanged, and discards the step's gradients and statistics. */
+/* Discards the step's gradients, and restores the statistics of the step before. */
 static amp_status drop_gradients(amp_engine *engine, amp_error *error)
 {
     AMP_TRY(amp_parameters_zero_gradients(&engine->parameters, error));
     return amp_parameters_restore(&engine->parameters, error);
 }
 
-/* Changes only the scale. Weights that are inf or NaN themselves end the training at once. */
+/* Ends a step that has overflowed: changes only the scale. AMP_DIVERGED also if the weights themselves are
+ * inf or NaN. */
 static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_error *error)
 {
     amp_status verdict = amp_scaler_update(&engine->scaler, 1);
@@ -259,7 +263,7 @@ static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_err
                     report->bad_master ? "weights" : "gradients", report->bad.layer, report->bad.tensor);
 }
 
-/* A dropped spike: nothing changes. */
+/* Ends a step that is a spike to be dropped: not even the scale changes. */
 static amp_status drop_step(amp_engine *engine, amp_step_report *report, amp_error *error)
 {
     engine->spikes.dropped++;

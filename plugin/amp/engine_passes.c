@@ -1,5 +1,5 @@
-/* The forward and the backward of a pass, layer by layer, as engine.c describes, and what observers and
- * anomaly detection see in between. */
+/* Forward and backward, layer by layer, as engine.c describes them. They show the tensors in between to
+ * observers and to anomaly detection. */
 #include "engine.h"
 
 #include <float.h>
@@ -20,7 +20,7 @@ static amp_status show(amp_engine *engine, amp_seen_kind kind, int layer, const 
     return engine->watching ? amp_anomaly_look(&engine->anomaly, engine->backend, &seen, error) : AMP_OK;
 }
 
-/* Makes the casts that the layer needs now, so that the observer sees them before the layer computes. */
+/* Casts the layer's inputs now, so that the observer sees the results before the layer computes. */
 static amp_status show_inputs(amp_engine *engine, amp_node *node, amp_call *call, amp_error *error)
 {
     for (int k = 0; k < node->desc.input_count; k++) {
@@ -56,8 +56,9 @@ static amp_status show_gradients(amp_engine *engine, const amp_node *node, amp_e
     return AMP_OK;
 }
 
-/* Anomaly detection is on or off for a whole step, and ignores a validation between steps. Without debug=1 it
- * is on only if one more overflow would end training, so that the last message can name where it began. */
+/* Decides whether anomaly detection watches this pass. It watches all training passes of a step or none, and
+ * ignores a validation between steps. Without debug=1 it is on only if one more overflow would end training,
+ * so that the last message can name the tensor in which the overflow began. */
 static void begin_pass(amp_engine *engine, const amp_plan_key *key, int training)
 {
     int of_step = training && key->keeps_state;
@@ -71,9 +72,9 @@ static void begin_pass(amp_engine *engine, const amp_plan_key *key, int training
     if (engine->watching && engine->rejected.found) amp_engine_note_first(engine, &engine->rejected);
 }
 
-/* Adds to the step's loss, the mean over the network's loss layers. A loss may be inf or NaN although every
- * gradient is finite; like GradScaler, the update looks only at the gradients. Spike detection counts a
- * non-finite loss as the largest float. */
+/* Adds a layer's loss to the step's loss, which is the mean over the network's loss layers. A loss may be inf
+ * or NaN although every gradient is finite; like GradScaler, the update checks only the gradients. Spike
+ * detection counts a non-finite loss as the largest float. */
 static void take_loss(amp_engine *engine, const amp_plan *plan, const amp_node *node)
 {
     if (!engine->training) return;
@@ -118,7 +119,7 @@ static amp_status cast_for_host(amp_engine *engine, amp_node *node, amp_call *ca
     return observed(engine) ? show(engine, AMP_SEEN_OUTPUT, node->index, "output", out, error) : AMP_OK;
 }
 
-/* Waits for the losses that AMP computes itself, and passes them to the host. */
+/* Waits for the download of the losses that AMP computes, and passes them to the host. */
 static amp_status take_due_losses(amp_engine *engine, amp_error *error)
 {
     amp_plan *plan = engine->active;
@@ -135,10 +136,10 @@ static amp_status take_due_losses(amp_engine *engine, amp_error *error)
     return AMP_OK;
 }
 
-/* Ends a forward. In training, all losses are downloaded at once, and the backward takes them after it is
- * queued. Until then the CPU waits only for the uploads, while the device still has this whole forward to
- * run. It also waits for the losses if each layer is observed, or if no backward followed the previous
- * forward. */
+/* Ends a forward. In training, all losses are downloaded together, and amp_engine_backward takes them once
+ * its work is queued. So the CPU waits here only for the uploads, while the device may still have this whole
+ * forward to run. The CPU waits here for the losses too if each layer is observed, or if no backward followed
+ * the previous training forward. */
 static amp_status end_forward(amp_engine *engine, amp_plan *plan, amp_error *error)
 {
     amp_backend *b = engine->backend;
@@ -172,7 +173,8 @@ static amp_status forward_layers(amp_engine *engine, amp_plan *plan, float *imag
 
 typedef amp_status pass_layers(amp_engine *, amp_plan *, float *, amp_error *);
 
-/* Replays a pass, or records it while it runs. pass: the recording. */
+/* Replays the recording *pass and sets *repeated to 1; or, if there is none yet, runs the pass with `layers`
+ * and records it. */
 static amp_status record(amp_engine *engine, amp_plan *plan, pass_layers *layers, float *image,
                          amp_recorded_pass **pass, int *repeated, amp_error *error)
 {
@@ -209,7 +211,7 @@ static amp_status forward_recorded(amp_engine *engine, amp_plan *plan, float *im
     return AMP_OK;
 }
 
-/* Makes the plan's copies of the weights from the current masters, unless it has them. */
+/* Makes the plan's copies of the weights from the current masters, unless they are up to date. */
 static amp_status refresh_weights(amp_engine *engine, amp_plan *plan, amp_error *error)
 {
     if (plan->weights_version == engine->weights_version) return AMP_OK;
@@ -236,7 +238,8 @@ amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float
 
 /* ---- backward ---- */
 
-/* Activation checkpointing: repeats the forwards that are due before the backward of layer i. */
+/* Activation checkpointing: repeats the layers' forwards that are due before the backward of layer i.
+ * *repeated counts those of this backward so far. */
 static amp_status repeat_forward(amp_plan *plan, int i, amp_call *call, int *repeated, amp_error *error)
 {
     while (*repeated < plan->again_count) {
@@ -265,9 +268,9 @@ static amp_status backward_layer(amp_engine *engine, amp_plan *plan, int i, amp_
     return amp_parallel_layer_done(&engine->parallel, &engine->parameters, i, error);
 }
 
-/* The image's delta belongs to the host, which does not apply the loss scale. So its existing contents are
- * multiplied by the loss scale before a backward, and the sum is divided by it afterwards. In a network
- * without losses the host supplies an unscaled delta, and there is nothing to do. */
+/* The image's delta belongs to the host and does not contain the loss scale. So what it contains is
+ * multiplied by the loss scale before a backward, and the sum is divided by the loss scale afterwards. In a
+ * network without losses, all deltas come from the host's and are not scaled, so nothing is done. */
 static amp_status scale_image_delta(amp_engine *engine, const amp_plan *plan, float *image_delta,
                                     float factor, amp_error *error)
 {

@@ -9,7 +9,8 @@
 
 /* ---- sums of batch norm ---- */
 
-/* amp_batchnorm_ranks.sum. sum_end waits for all sums that have started, so also for those of gradients. */
+/* The function amp_batchnorm_ranks.sum. sum_end waits for all sums that have started, including those of
+ * gradients. */
 static amp_status sum_of_batchnorm(void *context, float *values, size_t count, amp_error *error)
 {
     amp_parallel *p = context;
@@ -33,8 +34,8 @@ void amp_parallel_join(amp_parallel *p, amp_comm *comm, amp_dtype wire, size_t b
 
 /* ---- gradients ---- */
 
-/* Starts the sums of the buckets that lie within the last `complete` gradients of the block. Buckets are
- * counted from the end of the block, so the one at its start may be short. */
+/* Starts the sums of the buckets that lie within the last `complete` elements of the gradients' block.
+ * Buckets are counted from the end of the block, so the one at its start may be short. */
 static amp_status begin_sums(amp_parallel *p, const amp_parameters *params, size_t complete, amp_error *error)
 {
     float *end = params->gradient_block + params->gradient_count;
@@ -67,10 +68,11 @@ static int differs(const amp_parallel *p, const amp_statistics *s)
     return s->rolling_factor > 0 && (s->by_host || !amp_parallel_batchnorm(p));
 }
 
-/* Rolling statistics after a step, as if one rank had made all passes. A rank that starts at r0 and makes S
- * passes ends at r = k·r0 + s, where k = (1 - rolling_factor)^S and s is the contribution of its images. One
- * rank that makes the passes of all N ranks in order ends at k^N·r0 + Σ k^(N-1-rank)·s. to_terms computes a
- * rank's term of the sum, with s = r - k·r0; from_terms adds k^N·r0 to the sum. */
+/* These two functions compute rolling statistics after a step as if one rank had made all passes. A rank that
+ * starts at r0 and makes S passes ends at r = k·r0 + s, where k = (1 - rolling_factor)^S and s is the
+ * contribution of its images. One rank that makes the passes of all N ranks in order ends at
+ * k^N·r0 + Σ k^(N-1-rank)·s. to_terms computes a rank's term of the sum, with s = r - k·r0; from_terms adds
+ * k^N·r0 to the sum. */
 static void to_terms(const amp_parallel *p, const amp_statistics *s, const float *committed,
                      const float *now, float *terms)
 {
@@ -87,12 +89,13 @@ static void from_terms(const amp_parallel *p, const amp_statistics *s, const flo
     for (size_t j = 0; j < s->count; j++) now[j] = (float)(kept * (double)committed[j] + (double)terms[j]);
 }
 
-/* Statistics are in many arrays, possibly on a device; their committed copies are in one block, which serves
- * as the buffer for the sum. The backend copies the arrays into the block (copy_statistics); it is
- * downloaded, summed over the ranks, and filled with the result, which the backend copies back into the
- * arrays. In the end the block holds the committed copies again. committed, now, terms: as large as the
- * block, in CPU memory; terms start as 0. Statistics that do not differ, or belong to one rank (a recurrent
- * layer's state), stay unchanged. */
+/* Combines the ranks' rolling statistics. These are in many arrays, possibly on a device. Their committed
+ * copies are in one block, which serves as the buffer for the sum: the backend copies the arrays into the
+ * block (copy_statistics), and the block is downloaded. The ranks' terms are uploaded to the block and summed
+ * over the ranks. The result is uploaded to the block, and the backend copies it back into the arrays. In the
+ * end the block has the committed copies again. committed, now, terms: buffers in CPU memory, each as large
+ * as the block; terms must be 0 at first. Statistics that are the same on all ranks, or that belong to one
+ * rank (a recurrent layer's state), stay unchanged. */
 static amp_status combine(const amp_parallel *p, const amp_parameters *params, float *committed, float *now,
                           float *terms, amp_error *error)
 {
@@ -160,8 +163,8 @@ amp_status amp_masters_checksum(const amp_parameters *params, size_t first, size
     return AMP_OK;
 }
 
-/* The checksum of one 64th of all masters, a different one at each step: after 64 steps the ranks have
- * compared all of them. */
+/* The checksum of a 64th of the masters, a different 64th at each step: after 64 steps the ranks have
+ * compared all masters. */
 static amp_status checksum_masters(const amp_parallel *p, const amp_parameters *params, uint64_t *sum,
                                    amp_error *error)
 {

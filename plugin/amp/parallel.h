@@ -1,17 +1,18 @@
 /* The collective part of a step, after which each rank makes the same update by itself.
  *
- * Gradients are summed over all ranks, so each rank has the step's whole gradient. Whether it is finite, its
- * norm and the update depend on nothing else, and are therefore the same on all ranks. Gradients lie in one
- * block, in .cfg order, and backward completes the block from its end: in the step's last pass the all-reduce
- * of each bucket starts as soon as the bucket is complete, and overlaps with the rest of backward. Bucket
- * borders are fixed, so that the bits of a sum do not depend on when it starts.
+ * Gradients are summed over all ranks, so each rank has the step's whole gradient. Its norm, the update, and
+ * whether it is finite depend on nothing else, and are therefore the same on all ranks. All gradients are in
+ * one block, in .cfg order, and backward completes the block from its end. In the step's last pass, the
+ * all-reduce of each bucket starts as soon as the bucket is complete, and overlaps with the rest of backward.
+ * Bucket borders are fixed, so that the bits of a sum do not depend on when it starts.
  *
- * Rolling statistics become those of a single rank that had made all passes of the step in rank order. With
- * sync_batchnorm, batch norm treats the images of all ranks in a pass as one batch: it sums over all ranks in
- * each pass, forward and backward, so that its statistics are the same on all ranks.
+ * Rolling statistics become those that a single rank would have after making all passes of the step in rank
+ * order. With sync_batchnorm, batch norm treats the images of all ranks in a pass as one batch: it sums over
+ * all ranks in each pass, forward and backward, so that its statistics are the same on all ranks.
  *
- * Each rank also sends a record of what the others cannot see in the sums: that it must skip the step, and
- * what it starts from, which must be the same on all ranks. */
+ * Each rank also sends the others a record of what the sums do not show: whether this rank must skip the
+ * step, and the step number, loss scale and masters that it started from, which must be the same on all
+ * ranks. */
 #pragma once
 
 #include <stdint.h>
@@ -25,48 +26,50 @@ enum { AMP_BUCKET = 1 << 20, AMP_DRIFT_STEPS = 64 };
 
 /* What a rank tells all others about its part of a step. Plain bytes, no pointers. */
 typedef struct amp_rank_record {
-    uint64_t step, masters;   /* of the current update; checksum of a 64th of the masters, a different 64th
-                                 at each step */
+    uint64_t step, masters;   /* step: number of the current update; masters: checksum of a 64th of the
+                                 masters, a different 64th at each step */
     double loss;              /* the sum over the rank's passes */
     float scale;              /* the loss scale */
     int32_t rejected;         /* the step must be skipped */
-    int32_t found;            /* the following fields name a tensor with inf or NaN, as in amp_anomaly: why
-                                 the step is rejected, or else a loss */
+    int32_t found;            /* the following fields describe inf or NaN, as in amp_anomaly: the reason why
+                                 the step is rejected or, if it is not, a loss */
     int32_t layer, is_first, bad_images, image;
     char pass[16], tensor[64];
 } amp_rank_record;
 
-/* One rank's side. amp_parallel_join sets the first four and zeroes the others; passes, is_last_pass and
- * begun are 0 at the beginning of every step. */
+/* The state of one rank. amp_parallel_join sets the first four members and zeroes the others; passes,
+ * is_last_pass and begun are 0 at the beginning of every step. */
 typedef struct amp_parallel {
     amp_comm *comm;           /* NULL: there is only one rank, and the functions here do nothing */
-    amp_dtype wire;           /* the type gradients are sent in */
-    size_t bucket;            /* and the number of elements per bucket */
+    amp_dtype wire;           /* the type in which gradients are sent */
+    size_t bucket;            /* the number of elements per bucket */
     amp_batchnorm_ranks batchnorm; /* count is 0 without sync_batchnorm */
     int passes;               /* training forward passes since the last update */
-    int is_last_pass;         /* this backward completes the gradients */
+    int is_last_pass;         /* the current pass is the step's last: its backward completes the gradients */
     size_t begun;             /* elements, from the end of the gradients, whose all-reduce has started */
     uint64_t step;            /* number of updates that have started */
-    amp_rank_record blamed;   /* the record that the ranks last agreed on; holds its amp_anomaly's strings */
+    amp_rank_record blamed;   /* the record with inf or NaN that the ranks last agreed on; it owns the strings
+                                 of the amp_anomaly made from it */
 } amp_parallel;
 
-/* From now on the network trains together with comm's other ranks, and amp_engine_update is collective. The
- * caller owns comm. Gradients are sent in the type `wire`, `bucket` elements at a time (AMP_BUCKET). The
- * struct must not move in memory afterwards. */
+/* After this call the network trains together with comm's other ranks, and amp_engine_update is collective.
+ * The caller owns comm. Gradients are sent in the type `wire`, `bucket` elements at a time (AMP_BUCKET). The
+ * amp_parallel must not move in memory afterwards. */
 void amp_parallel_join(amp_parallel *, amp_comm *, amp_dtype wire, size_t bucket, int sync_batchnorm);
-/* Pass this to batch norm in training passes. NULL: each rank uses only its own images. */
+/* What batch norm needs in training passes to sum over ranks. NULL: each rank uses only its own images. */
 const amp_batchnorm_ranks *amp_parallel_batchnorm(const amp_parallel *);
 
 /* Call when backward has finished layer i and all later layers: starts the sums of complete buckets. */
 amp_status amp_parallel_layer_done(amp_parallel *, const amp_parameters *, int i, amp_error *);
 
-/* The end of a step: completes all sums, and sets the last three arguments to the same on all ranks.
- * *rejected: the reason of the first rank that rejects the step. *bad_loss, if no rank rejects it: that of
- * the first rank with one. *loss: the sum of the ranks' losses. AMP_COMM_FAILED: the ranks did not start from
- * the same weights, scale and step. */
+/* Call at the end of a step. Completes all sums, and sets *rejected, *bad_loss and *loss to the same values
+ * on all ranks. *rejected: the reason of the first rank that rejects the step. *bad_loss, if no rank rejects
+ * it: the bad loss of the first rank that has one. *loss: the sum of the ranks' losses. AMP_COMM_FAILED: the
+ * ranks did not start from the same weights, scale and step. */
 amp_status amp_parallel_finish(amp_parallel *, amp_parameters *, const amp_scaler *, amp_anomaly *rejected,
                                amp_anomaly *bad_loss, double *loss, amp_error *);
 
-/* Over all masters, concatenated: elements `first` to `last` - 1, or to the end if there are fewer. */
+/* The checksum of elements `first` to `last` - 1 of all masters, concatenated; to the end if there are
+ * fewer. */
 amp_status amp_masters_checksum(const amp_parameters *, size_t first, size_t last, uint64_t *sum,
                                 amp_error *);

@@ -4,8 +4,8 @@
 #include <float.h>
 #include <math.h>
 
-/* The index of the parameter with this master. Layers that share a master share its gradient and update, so
- * it may be an earlier layer's; otherwise it is the next index. */
+/* The index of the parameter with this master, or the next free index if there is none yet. Layers that share
+ * a master share its gradient and its update. */
 static int param_of(const amp_parameters *p, const float *master)
 {
     int i = 0;
@@ -29,8 +29,8 @@ static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index
     p->gradients[index].count = layer->param_count;
 }
 
-/* Layers that share an array of rolling statistics each move it once per pass. Sets the factor of each of
- * their records to that of all moves together, and returns it. */
+/* Layers that share an array of rolling statistics each update it once per pass. Sets the rolling factor of
+ * all records of this array to that of all updates together, and returns it. */
 static float join_factors(amp_parameters *p, const amp_statistics_desc *d)
 {
     float factor = d->rolling_factor;
@@ -71,7 +71,7 @@ void amp_parameters_collect(amp_parameters *p, const amp_network_desc *network)
     }
 }
 
-/* Assigns each parameter and each array of statistics its part of the blocks. */
+/* Points each parameter and each array of statistics to its part of the blocks. */
 static void share_blocks(amp_parameters *p)
 {
     float *gradient = p->gradient_block, *moment = p->moment_block, *committed = p->committed_block;
@@ -175,7 +175,7 @@ amp_status amp_parameters_reset(amp_parameters *p, amp_error *error)
 
 /* ---- finite or not ---- */
 
-/* Whether an array holds inf or NaN, or the sum of its squares exceeds `most`; then *bad is its place. */
+/* Whether an array holds inf or NaN, or the sum of its squares exceeds `most`. If so, sets *bad to place. */
 static int is_bad(amp_backend *b, const float *array, size_t count, double most, amp_anomaly place,
                   amp_anomaly *bad)
 {

@@ -1,4 +1,4 @@
-/* Bytes and casts of a plan: see plan_facts.h. */
+/* The functions of plan_facts.h: a plan's bytes and casts. */
 #include "plan_facts.h"
 
 amp_plan_bytes amp_plan_bytes_of(const amp_plan *plan, int layer)

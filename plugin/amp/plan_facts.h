@@ -3,27 +3,27 @@
 
 #include "plan.h"
 
-/* The bytes that a layer requested from the plan's arena. Requests that are not live at the same time share
- * memory, so the arena (plan->arena.total) is smaller than their sum. Buffers of the host (AMP_FORM_PLAIN)
- * are not counted. */
+/* The bytes that a layer requested from the plan's arena. Buffers that are not live at the same time share
+ * memory, so the arena (plan->arena.total) is smaller than the sum of all requests. Buffers of the host
+ * (AMP_FORM_PLAIN) are not counted. */
 typedef struct amp_plan_bytes {
     size_t output; /* in its home form */
     size_t copies; /* the output cast to other forms */
-    size_t deltas; /* in all forms, and a deconvolution's share of its input's delta */
-    size_t kept;   /* what else forward keeps for backward: batch norm's input and statistics, max
-                      pooling's indices; a loss's result */
+    size_t deltas; /* of the output, in all forms; and a deconvolution's part of its input's delta */
+    size_t kept;   /* everything else that forward keeps for backward: batch norm's input and statistics,
+                      max pooling's indices; and a loss's result */
 } amp_plan_bytes;
 
 /* layer -1 is the image. */
 amp_plan_bytes amp_plan_bytes_of(const amp_plan *, int layer);
 
-/* A value is cast once for all layers that read it in that form; their deltas, if any, come back through one
- * cast too. */
+/* A value is cast once for all layers that read it in one form. If these layers compute a delta for it, that
+ * is cast back once, too. */
 typedef struct amp_plan_cast {
     int producer;      /* -1: the image */
-    int reader;        /* the first layer that reads it in that form; -1: the host reads it */
+    int reader;        /* the first layer that reads the value in form `to`; -1: the host reads it */
     amp_form from, to;
-    int backward;
+    int backward;      /* whether a delta is cast back in backward */
     size_t elements;
 } amp_plan_cast;
 

@@ -1,12 +1,12 @@
-/* Chooses what to recompute. Each candidate is judged by an outline of its plan (one without backend
- * objects): the bytes of its arena, and the arithmetic that it repeats. */
+/* Chooses what to recompute. For each candidate choice an outline is made, a plan without backend objects,
+ * and judged by the bytes of its arena and the arithmetic that it repeats. */
 #include "recompute.h"
 
 #include <string.h>
 
 /* ---- cost ---- */
 
-/* Layers without matrix products cost a few operations per element. */
+/* The operations of a layer's forward. Without matrix products it is assumed to take four per element. */
 static double operations_of(const amp_node *node)
 {
     return node->desc.kind->products ? amp_products_operations(node->desc.kind->products(node))
@@ -28,18 +28,18 @@ amp_recompute_cost amp_recompute_cost_of(const amp_plan *plan)
 /* ---- choices ---- */
 
 typedef struct layer_facts {
-    int last;                 /* the last layer that reads it, or itself */
+    int last;                 /* the last layer that reads this layer's output, or this layer */
     int segment;
-    size_t crossing;          /* bytes live across a cut before this layer */
+    size_t crossing;          /* bytes of activations that would cross a cut just before this layer */
 } layer_facts;
 
 typedef struct chooser {
     amp_plan_request request; /* for outlines */
     amp_plan *whole;          /* the plan that recomputes nothing */
     layer_facts *layers;
-    amp_recompute *best;      /* the best choice so far: per layer, what it recomputes */
-    size_t bytes;             /* the size of the arena with that choice */
-    double again;             /* the operations that it repeats */
+    amp_recompute *best;      /* the best choice so far: what each layer recomputes */
+    size_t bytes;             /* the size of the arena with the best choice */
+    double again;             /* the operations that the best choice repeats */
 } chooser;
 
 static amp_recompute cheap_recompute(const amp_node *node)
@@ -67,8 +67,8 @@ static void find_readers(chooser *c)
             c->layers[at].crossing += bytes_of(&plan->nodes[i]);
 }
 
-/* Cuts the network into segments that keep about the same bytes of activations, at nearby points where few
- * bytes cross the cut. */
+/* Cuts the network into segments with about the same bytes of activations. Each cut is moved to a nearby
+ * layer where few bytes cross it. */
 static void cut(const chooser *c, int segments)
 {
     const amp_plan *plan = c->whole;
@@ -91,9 +91,10 @@ static void cut(const chooser *c, int segments)
     }
 }
 
-/* Recomputes all layers of the first `repeated` segments except those that a later segment reads, and in all
- * other layers whatever is cheap. Layers without backward (frozen ones) are never recomputed: a later
- * backward reads only little of them, but all of them would be repeated for it. */
+/* Fills `chosen`: all layers of the first `repeated` segments are recomputed, except those that a later
+ * segment reads; in all other layers, only what is cheap to recompute. Layers without backward (frozen ones)
+ * are not recomputed unless their section has checkpoint=1: a later backward reads few of their outputs, but
+ * all of them would have to be repeated for it. */
 static void mark(const chooser *c, int repeated, amp_recompute *chosen)
 {
     for (int i = 0; i < c->whole->count; i++) {
@@ -118,9 +119,9 @@ static amp_status judge(const chooser *c, const amp_recompute *chosen, size_t *b
     return AMP_OK;
 }
 
-/* Cuts the network into `segments` and repeats more and more of them until the plan fits. Updates c->best if
- * the result fits and repeats less arithmetic than the best choice so far, or, while nothing fits, takes less
- * memory. */
+/* Cuts the network into `segments` and repeats more and more of them until the plan fits into the budget.
+ * A result becomes c->best if it fits and repeats less arithmetic than the best choice so far. While no
+ * choice fits, a result becomes c->best if it takes less memory. */
 static amp_status fit(chooser *c, int segments, size_t budget, amp_error *error)
 {
     amp_status status = AMP_OK;
@@ -151,11 +152,11 @@ static amp_status choose(chooser *c, const amp_recompute_settings *settings, amp
     if (!settings->on) return AMP_OK;
     if (settings->segments > 0) {
         cut(c, settings->segments);
-        mark(c, settings->segments - 1, c->best); /* the last one would be repeated right away */
+        mark(c, settings->segments - 1, c->best); /* repeating the last one saves nothing */
         return AMP_OK;
     }
     if (c->bytes > settings->budget) AMP_TRY(fit(c, 1, settings->budget, error));
-    /* It fits without recomputation, or with only cheap layers repeated: no cut costs less. */
+    /* If the plan fits without recomputation, or with only cheap work repeated, no cut costs less. */
     if (c->bytes <= settings->budget) return AMP_OK;
     for (size_t k = 0; k < sizeof tried / sizeof *tried && tried[k] <= c->whole->count / 2; k++)
         AMP_TRY(fit(c, tried[k], settings->budget, error));

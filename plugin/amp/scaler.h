@@ -1,18 +1,18 @@
 /* GradScaler: the loss scale of mixed precision training, with the rule of torch.amp.GradScaler.
  *
- * fp16 cannot hold gradients below 2^-24. So the loss (here: each loss layer's delta) is multiplied by
+ * fp16 cannot represent gradients below 2^-24. So the loss (here: each loss layer's delta) is multiplied by
  * `scale` before backward, and the gradients by 1/scale before the update. If the scale is too large, some
  * gradient becomes inf or NaN (found_inf): the step is skipped and the scale backs off. After growth_interval
- * consecutive clean steps it grows.
+ * consecutive clean steps the scale grows.
  *
  * Usage, once per step:
  *     delta *= scaler.scale;  backward;  found_inf = any gradient not finite;
  *     if (!found_inf) update the weights with gradient * amp_scaler_inverse(&scaler);
  *     status = amp_scaler_update(&scaler, found_inf);
- * It is a plain struct that owns no memory: copying it saves and restores its whole state.
+ * The scaler is a plain struct that owns no memory: copying it saves and restores its whole state.
  *
- * Any C or C++ program can use it with the installed library: #include <darknet_amp/amp/scaler.h>. Nothing
- * here depends on Darknet or on a network. */
+ * Any C or C++ program can use the scaler with the installed library: #include <darknet_amp/amp/scaler.h>.
+ * Nothing here depends on Darknet or on a network. */
 #pragma once
 
 #include "../tensor/status.h"
@@ -20,50 +20,54 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-#pragma GCC visibility push(default) /* libdarknet.so exports it */
+#pragma GCC visibility push(default) /* libdarknet.so exports these functions */
 
 /* Training ends after this many consecutive skipped steps with a scale that cannot change (a static scale, or
- * a backoff that fp32 rounds away): a hundred overflowing batches are no accident, and the next one would
- * overflow too. hysteresis has the same upper limit, so that it cannot postpone this one. */
+ * a backoff that fp32 rounds away): after a hundred overflowing batches the next one would overflow too.
+ * hysteresis has the same upper limit, so that it cannot postpone the end any further. */
 #define AMP_SCALER_STUCK_LIMIT 100
 
 /* Settings and state. */
 typedef struct amp_scaler {
-    float scale;          /* initial or static; > 0; the scale and its inverse are finite in fp32 */
-    int enabled;          /* 0: the scale is 1, and nothing below matters */
+    float scale;          /* the current scale; in settings, the initial or the static one. > 0; the scale
+                             and its inverse are finite in fp32 */
+    int enabled;          /* 0: the scale is 1, and no other member matters */
     int dynamic;          /* 0: the scale is static, and no other setting matters */
     int growth_interval;  /* >= 1 */
     double growth_factor, backoff_factor; /* > 1 and finite; > 0 and < 1 */
-    double min_scale;     /* > 0, <= scale, inverse finite in fp32; torch has no floor and can reach 0 */
+    double min_scale;     /* > 0, <= scale, inverse finite in fp32. torch has no lower limit: its scale can
+                             reach 0 */
     double max_scale;     /* >= scale; INFINITY: torch's rule, growth up to fp32's largest number */
-    int hysteresis;       /* 1 to AMP_SCALER_STUCK_LIMIT. The scale backs off at the hysteresis-th
-                             found_inf since a clean step, and at each one after it; every found_inf skips
-                             its step. 1 is torch's rule, more is Apex's */
+    int hysteresis;       /* 1 to AMP_SCALER_STUCK_LIMIT: after a clean step, the scale backs off only at the
+                             hysteresis-th found_inf, and then at each further one. Every found_inf skips its
+                             step. 1 is torch's rule, larger values are Apex's */
 
-    int hysteresis_tracker; /* found_infs left until the scale backs off; reset to hysteresis by a clean
-                               step */
+    int hysteresis_tracker; /* how many more found_infs until the scale backs off; a clean step resets it to
+                               hysteresis */
     int growth_tracker;     /* consecutive clean steps since the scale last moved (or could not grow) */
-    int stuck;              /* consecutive skipped steps at which the scale should have backed off but did
+    int stuck;              /* consecutive skipped steps in which the scale should have backed off but could
                                not change */
     unsigned long steps;    /* updates, skipped ones included */
     unsigned long skipped;  /* updates with found_inf */
 } amp_scaler;
 
-/* torch's defaults: enabled, dynamic, 2^16, 2, 0.5, 2000, hysteresis 1; and our floor of 2^-14 and cap of
- * 2^126. torch's scale can reach 2^127, whose inverse is subnormal: a host that flushes subnormals to 0, as
- * Darknet does, would lose every gradient. Up to 2^126 both take the same steps, and beyond it too with
- * max_scale = INFINITY. Pass the result to amp_scaler_init. */
+/* torch's defaults: enabled, dynamic, scale 2^16, growth_factor 2, backoff_factor 0.5, growth_interval 2000,
+ * hysteresis 1; but also min_scale 2^-14 and max_scale 2^126, which torch does not have. torch's scale can
+ * reach 2^127, whose inverse is subnormal: a host that flushes subnormals to 0, as Darknet does, would lose
+ * every gradient. Up to 2^126 the scale changes exactly as in torch; beyond it, too, with max_scale =
+ * INFINITY. Pass the result to amp_scaler_init. */
 amp_scaler amp_scaler_defaults(void);
 
-/* A scaler with these settings, before any step. AMP_BAD_CONFIG: a setting is outside its range above;
- * *scaler is unchanged. */
+/* Sets *scaler to these settings, in the state before any step. AMP_BAD_CONFIG: a setting is outside the
+ * range given above; *scaler is unchanged. */
 amp_status amp_scaler_init(amp_scaler *scaler, const amp_scaler *settings, amp_error *error);
 
 /* Ends a step. found_inf: non-zero if any gradient was not finite (a sum of flags will do).
  *   dynamic, found_inf: growth_tracker = 0, hysteresis_tracker -= 1 unless it is 0; if it is 0 now,
  *                       scale = (float)(scale * backoff_factor).
- *   dynamic, clean:     hysteresis_tracker = hysteresis, growth_tracker += 1; at growth_interval it returns
- *                       to 0 and (float)(scale * growth_factor), at most max_scale, is taken if finite.
+ *   dynamic, clean:     hysteresis_tracker = hysteresis, growth_tracker += 1; if it is growth_interval now,
+ *                       growth_tracker = 0 and scale = (float)(scale * growth_factor), at most max_scale;
+ *                       the scale does not change if that is not finite.
  *   static:             the scale never moves; steps and skipped are counted.
  *   disabled:           nothing happens.
  *
@@ -76,16 +80,16 @@ amp_status amp_scaler_update(amp_scaler *scaler, int found_inf);
 /* 1 if amp_scaler_update(scaler, 1) would return AMP_DIVERGED, else 0. */
 int amp_scaler_would_diverge(const amp_scaler *scaler);
 
-/* What gradients are multiplied with before the update: 1/scale, divided in double and rounded once. */
+/* The factor for gradients before the update: 1/scale, divided in double and rounded once. */
 float amp_scaler_inverse(const amp_scaler *scaler);
 
 /* What is wrong with a state read from a file, or NULL if amp_scaler_init and amp_scaler_update can have
- * produced it. Safe for any bits. */
+ * produced that state. *scaler may contain any bits. */
 const char *amp_scaler_problem(const amp_scaler *scaler);
 
-/* Continues from a saved state. This scaler's settings are kept. The saved counters are taken and, if both
- * scalers are dynamic, also the scale and the trackers, moved to the nearest values that the settings allow.
- * `saved` must have passed amp_scaler_problem. */
+/* Continues from a saved state. *scaler keeps its settings. It takes over the saved counters and, if both
+ * scalers are dynamic, also the scale and the trackers, changed to the nearest values that the settings
+ * allow. amp_scaler_problem must have returned NULL for `saved`. */
 void amp_scaler_resume(amp_scaler *scaler, const amp_scaler *saved);
 
 #pragma GCC visibility pop

@@ -1,5 +1,5 @@
-/* Restores an engine from a sidecar. Everything is compared first, then everything is copied; copying fails
- * only if the device does. */
+/* Restores an engine from a sidecar. First compares everything with the network, then copies everything;
+ * copying can fail only if the device fails. */
 #include "sidecar_format.h"
 
 enum { NOTE = 256 };
@@ -63,7 +63,8 @@ static amp_status compare_params(const amp_sidecar *c, const amp_parameters *e, 
     return AMP_OK;
 }
 
-/* The size of a recurrent layer's state depends on the batch: with another batch the state starts at zero. */
+/* Whether statistics i are a recurrent layer's state that starts at zero because the batch has changed: the
+ * size of the state depends on the batch. */
 static int starts_anew(const amp_sidecar *c, const amp_parameters *e, int i)
 {
     return c->statistics[i].unsaved && e->statistics[i].unsaved
@@ -88,7 +89,8 @@ static amp_status compare_statistics(const amp_sidecar *c, const amp_parameters 
 
 /* ---- the scaler ---- */
 
-/* Keeps the .cfg's settings, and restores the saved state as far as they allow it. */
+/* The scaler `now` with the .cfg's settings, continued from the saved state as far as they allow. Adds to
+ * note what they changed. */
 static amp_scaler resumed_scaler(const amp_scaler *now, const amp_scaler *saved, char note[NOTE])
 {
     amp_scaler s = *now;
@@ -115,8 +117,8 @@ static amp_status copy_array(const copier *c, float *to, const unsigned char *fr
     return c->backend->upload(c->backend, to, from, count * sizeof *to, c->error);
 }
 
-/* Writes zeros if the file has no such array: gradients between steps, moments after a change of
- * optimizer. */
+/* Copies an array, or writes zeros if the file does not have it: gradients if it was saved between steps,
+ * moments if the optimizer has changed. */
 static amp_status copy_or_clear(const copier *c, float *to, const unsigned char *from, size_t count)
 {
     if (from) return copy_array(c, to, from, count);
@@ -138,8 +140,8 @@ static amp_status copy_params(const copier *copy, const amp_sidecar *c, const am
     return AMP_OK;
 }
 
-/* Copies the live state first: weights_changed then commits all of it as the statistics, and an unfinished
- * batch overwrites the committed ones with its own. */
+/* Copies the current statistics before the committed ones. amp_engine_weights_changed commits what was copied
+ * first; if the file has an unfinished batch, its committed statistics then overwrite these. */
 static amp_status copy_all(const copier *copy, const amp_sidecar *c, amp_engine *engine,
                            const amp_parameters *e)
 {

@@ -1,38 +1,39 @@
-/* The sidecar's bytes, known only to sidecar_write.c and sidecar_read.c. Everything is little-endian and
- * written field by field: f32 and f64 are IEEE 754 bits; text is a length byte and that many bytes of
- * printable ASCII.
+/* The format of a sidecar, which only sidecar_write.c and sidecar_read.c know. Everything is little-endian
+ * and written field by field. f32 and f64 are IEEE 754 bits; text is a length byte, followed by that number
+ * of bytes of printable ASCII.
  *
  *     header   u8[8] magic, u32 version, u32 bytes of the header, u64 bytes of the file,
  *              u64 checksum of the .weights file, u32 optimizer (0 SGD, 1 Adam, 2 AdamW), u32 number of
  *              records
- *     records  u32 tag, u64 number of bytes that follow, and those bytes
+ *     records  each: u32 tag, u64 number of content bytes, content
  *     trailer  u64 CRC-64/XZ of all bytes before it
  *
  *     SCAL  the loss scaler: amp_scaler's fields
  *     RUN   the host's part: amp_run_state's fields
- *     NETW  the network this belongs to: u32 layers, each: text type;
+ *     NETW  the network: u32 layers, each: text type;
  *           u32 parameters, each: u32 layer, u32 unsaved, u64 count, text name;
  *           u32 statistics, each: u32 layer, u32 unsaved, u64 count
- *     RANK  u32 ranks that trained together; u32 the type gradients were sent in (0 fp32, 1 fp16, 2 bf16);
+ *     RANK  u32 number of ranks; u32 the type in which they sent gradients (0 fp32, 1 fp16, 2 bf16);
  *           u32 sync_batchnorm; for each rank except the first, the f32 state of its recurrent layers,
  *           in the order of their statistics
  *     AVRG  u32 averages of weights, each: u64 count
- *     SPIK  spike detection (spikes.h): u64 steps dropped, f64 loss of the current step; then for norms, and
- *           for losses, u64 the number seen and f64[128], the latest of them
+ *     SPIK  spike detection (spikes.h): u64 number of dropped steps, f64 loss of the current step; then for
+ *           norms, and again for losses: u64 number seen, f64[128] the latest of them
  *     ARRY  u32 kind, u32 index of the parameter, statistics or average, u64 count, count f32
  *
- * Each record except ARRY occurs once, in this order; version 4, written if spike_factor is 0, has no SPIK.
- * They determine which arrays are required: momentum of each parameter under SGD, m and v under Adam, masters
- * and statistics that are "unsaved" (not in the .weights file), each average, and in an unfinished batch
- * (RUN's window) the gradients of each parameter and the committed form of all statistics. No other arrays
- * are allowed. A later version may change everything except the first 12 bytes. */
+ * Each record except ARRY occurs once, in this order. Version 4, written if spike_factor is 0, has no SPIK.
+ * These records determine which arrays must follow: momentum of each parameter with SGD, or m and v with
+ * Adam; masters and statistics that are "unsaved" (not in the .weights file); each average; and in an
+ * unfinished batch (RUN's window is not 0) the gradients of each parameter and the committed copies of all
+ * statistics. No other arrays are allowed. A later version may change everything except the first 12
+ * bytes. */
 #pragma once
 
 #include <stddef.h>
 
 #include "sidecar.h"
 
-/* Like PNG's: it is not text, and a transfer in text mode damages it. */
+/* Like PNG's signature, it shows that the file is not text, and a transfer in text mode damages it. */
 #define AMP_SIDECAR_MAGIC "\x89" "AMP\r\n\x1a\n"
 
 /* The end of every message that rejects a sidecar. */
@@ -59,13 +60,14 @@ enum {
 #define AMP_TAG_SPIKES AMP_SIDECAR_TAG('S', 'P', 'I', 'K')
 #define AMP_TAG_ARRAY AMP_SIDECAR_TAG('A', 'R', 'R', 'Y')
 
-/* The kinds of arrays: of a parameter, of statistics, of an average. */
+/* The kinds of arrays: first those of a parameter, then those of statistics, then that of an average. */
 typedef enum amp_saved_kind {
     AMP_SAVED_MOMENTUM, AMP_SAVED_M, AMP_SAVED_V, AMP_SAVED_MASTER, AMP_SAVED_GRADIENT, AMP_SAVED_PARAM_KINDS,
     AMP_SAVED_LIVE = AMP_SAVED_PARAM_KINDS, AMP_SAVED_COMMITTED, AMP_SAVED_AVERAGE, AMP_SAVED_KINDS
 } amp_saved_kind;
 
-/* Whether a sidecar holds an array of this kind. */
+/* Whether a sidecar has the array of this kind for a parameter, for statistics or for an average. unsaved:
+ * not in the .weights file; window: amp_run_state's. */
 static inline int amp_saved_wanted(amp_saved_kind kind, int adam, int unsaved, int window)
 {
     switch (kind) {
@@ -77,7 +79,7 @@ static inline int amp_saved_wanted(amp_saved_kind kind, int adam, int unsaved, i
     }
 }
 
-/* Numbers in the file, which may have any alignment. */
+/* These read and write numbers of the file, at any alignment. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "memory and the file have the same byte order");
 static inline void amp_store_u32(void *at, uint32_t value) { memcpy(at, &value, sizeof value); }
 static inline void amp_store_u64(void *at, uint64_t value) { memcpy(at, &value, sizeof value); }
@@ -90,7 +92,8 @@ static inline uint64_t amp_fetch_u64(const void *at)
     uint64_t value; memcpy(&value, at, sizeof value); return value;
 }
 
-/* The fields of a record, in the file's order: the offset in the struct, and the number of bytes. */
+/* A field of a record: its offset in the struct, and its number of bytes. The arrays below have the fields in
+ * the file's order. */
 typedef struct amp_saved_field { size_t offset, size; } amp_saved_field;
 
 _Static_assert(sizeof(unsigned long) == 8, "amp_scaler's counters have 8 bytes in the file");
@@ -114,7 +117,7 @@ static const amp_saved_field amp_saved_spikes[] = {
 /* Text inside the file's bytes, not terminated. */
 typedef struct amp_saved_text { const char *at; int length; } amp_saved_text;
 
-/* A parameter, or an array of statistics or an average (these have no name). */
+/* A parameter, an array of statistics, or an average. Only a parameter has a name. */
 typedef struct amp_saved_entry {
     int layer, unsaved;
     amp_saved_text name;
@@ -122,24 +125,24 @@ typedef struct amp_saved_entry {
     const unsigned char *arrays[AMP_SAVED_KINDS]; /* by kind; NULL: not in the file */
 } amp_saved_entry;
 
-/* A file that was read and is valid. `arrays` point into `bytes`. */
+/* A file that was read and is valid. Texts, `states` and the entries' arrays point into `bytes`. */
 struct amp_sidecar {
     unsigned char *bytes;
     size_t size;
-    char name[512]; /* for messages: shortened, and printable */
-    uint64_t weights;
+    char name[512];         /* the file's name for messages: shortened and printable */
+    uint64_t weights;       /* checksum of the .weights file */
     int adam, adamw;
     amp_scaler scaler;
-    amp_spikes spikes;      /* its state; all 0 before version 5 */
+    amp_spikes spikes;      /* the state of spike detection; all 0 in version 4 */
     amp_run_state run;
-    amp_saved_text *layers; /* their types */
+    amp_saved_text *layers; /* the layers' types */
     amp_saved_entry *params, *statistics, *averages;
     int layer_count, param_count, statistics_count, average_count;
-    const unsigned char *states; /* of ranks 1 to run.ranks - 1, state_count each */
+    const unsigned char *states; /* of ranks 1 to run.ranks - 1, state_count floats each */
     size_t state_count;
 };
 
-/* Whether statistics i are the state that a recurrent layer carries. */
+/* Whether statistics i are the state that a recurrent layer carries from batch to batch. */
 static inline int amp_saved_is_state(const amp_parameters *e, int i)
 {
     return e->statistics[i].unsaved && e->statistics[i].rolling_factor <= 0;

@@ -1,5 +1,5 @@
-/* Reads a sidecar. Everything is checked before it is used, so that any bytes give either a valid amp_sidecar
- * or one line that says why they do not. */
+/* Reads a sidecar. Everything is checked before it is used, so that any bytes result either in a valid
+ * amp_sidecar or in one line that says what is wrong with them. */
 #include "sidecar_format.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include "../tensor/half.h"
 #include "cfg_text.h"
 
-/* The unread bytes of a record, or of a part of it. Reading more than is left marks it as broken and gives
- * 0. */
+/* The unread bytes of a record, or of a part of it. Reading more than is left sets `broken` and returns
+ * zeros. */
 typedef struct cursor {
     const unsigned char *at, *end;
     int broken;
@@ -37,7 +37,7 @@ static const unsigned char *take(cursor *c, size_t size)
 static uint32_t take_u32(cursor *c) { return amp_fetch_u32(take(c, 4)); }
 static uint64_t take_u64(cursor *c) { return amp_fetch_u64(take(c, 8)); }
 
-/* Fills the struct at `to` from a record. Returns 0 if the record has another size. */
+/* Fills the struct at `to` from a record. Returns 0 if the record does not have exactly the fields' size. */
 static int take_fields(cursor *c, const amp_saved_field *fields, void *to)
 {
     for (const amp_saved_field *f = fields; f->size; f++) {
@@ -68,7 +68,7 @@ static int take_count(cursor *c, size_t entry_bytes)
 
 /* ---- records ---- */
 
-/* The least bytes of a parameter and of an array of statistics in the NETW record. */
+/* The smallest number of bytes of a parameter, and of an array of statistics, in the NETW record. */
 enum { PARAM_BYTES = 18, STATISTICS_BYTES = 16 };
 
 static amp_status read_scaler(amp_sidecar *c, cursor r, amp_error *error)
@@ -88,14 +88,14 @@ static amp_status read_run(amp_sidecar *c, cursor r, amp_error *error)
     if (s->t < 0 || s->width < 0 || s->height < 0 || s->batch < 0 || s->subdivisions < 0 || s->window < 0
         || s->loop_count < 0)
         return refuse(c, error, "it is damaged: one of its counters is negative");
-    /* The host continues these counts in an int. */
+    /* The host continues to count in an int. */
     if (s->t >= INT32_MAX || s->loop_count == INT32_MAX || !amp_is_finite(s->average_loss))
         return refuse(c, error, "it is damaged: one of its counters is out of range");
     if ((s->seeded | s->looped) & ~1) return refuse(c, error, "it is damaged: a flag is neither 0 nor 1");
     return AMP_OK;
 }
 
-/* Entries of at least `bytes` bytes; a parameter's has a name. */
+/* Reads the number of entries, and the entries, each of at least `bytes` bytes. A parameter's has a name. */
 static amp_saved_entry *take_entries(const amp_sidecar *c, cursor *r, int bytes, int *count)
 {
     *count = take_count(r, (size_t)bytes);
@@ -178,8 +178,9 @@ static int is_wanted(const amp_sidecar *c, const amp_saved_entry *e, uint32_t ki
     return amp_saved_wanted((amp_saved_kind)kind, c->adam, e->unsaved, c->run.window);
 }
 
-/* Optimizer state must be finite, and Adam's v must not be negative, since its root is taken. Gradients of an
- * unfinished batch may overflow: the end of the step finds that. */
+/* Whether an array's values are valid. Optimizer state and averages must be finite, and Adam's v must not be
+ * negative, since its square root is taken. Gradients of an unfinished batch may be inf or NaN: the end of
+ * the step checks them. */
 static int values_sound(uint32_t kind, const unsigned char *at, size_t count)
 {
     if (kind != AMP_SAVED_MOMENTUM && kind != AMP_SAVED_M && kind != AMP_SAVED_V
@@ -333,7 +334,7 @@ amp_status amp_sidecar_read(const char *path, amp_sidecar **out, amp_error *erro
 {
     struct stat info;
     *out = NULL;
-    /* opening a device may have an effect, and opening a FIFO waits for its other end */
+    /* Opening a device may have a side effect, and opening a FIFO may block. */
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) return no_file(path, &info, error);
     int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (file < 0)

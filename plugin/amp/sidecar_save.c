@@ -6,25 +6,25 @@
  *     3  NAME.amp.new is renamed to NAME.amp, and the folder flushed
  *     4  NAME.new is renamed to NAME, and the folder flushed
  *
- * W and A are the old files (or none), W' and A' the new ones. A sidecar contains the checksum of its
- * weights, which shows which files belong together. What a kill leaves:
+ * Call the old files W (weights) and A (sidecar), if they exist, and the new ones W' and A'. A sidecar
+ * contains the checksum of its weights, which shows which files belong together. After a kill:
  *
  *     before step 3 is done   NAME and NAME.amp are W and A, a matching pair, and *.new are leftovers. If
  *                             there is no NAME, and W' and A' are complete, recovery does 3 and 4, because
- *                             nothing else exists.
+ *                             there is no other pair.
  *     between 3 and 4         NAME.amp is A', NAME is W or missing, and NAME.new is W', complete because it
  *                             was flushed before 3. Recovery does 4.
- *     after 4                 W' and A'
+ *     after 4                 NAME and NAME.amp are W' and A'.
  *
- * After a power failure, a disk that cannot flush folders may have done 4 but not 3: NAME is W', NAME.amp
- * is A or missing, and NAME.amp.new is A', complete. Recovery does 3.
+ * After a power failure, on a disk that cannot flush folders, step 4 may be done but not 3: NAME is W',
+ * NAME.amp is A or missing, and NAME.amp.new is A', complete. Recovery does 3.
  *
- * If recovery itself is killed, it has either changed nothing or finished. Leftovers are removed once there
- * is a pair without them.
+ * If recovery itself is killed, the next recovery continues. Leftovers are removed once there is a matching
+ * pair without them.
  *
- * Recovery replaces a file only by one that a valid sidecar identifies by checksum, and NAME only if it is
- * not newer than NAME.new: otherwise someone has put other weights there since, and we must not replace
- * them. A new save would overwrite the NAME.new that recovery needs, so a killed save is completed first. */
+ * Recovery replaces a file only by one that a valid sidecar identifies by checksum. It replaces NAME only if
+ * NAME is not newer than NAME.new: otherwise someone has put other weights there since, which must be kept.
+ * A new save would overwrite the NAME.new that recovery needs, so it completes a killed save first. */
 #include "sidecar_format.h"
 
 #include <sys/stat.h>
@@ -47,9 +47,9 @@ static int is_there(const char *path)
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-/* Finds the names of both files; a device has no sidecar. reads: fails if the sidecar's name is taken by a
- * FIFO, a device, a folder or a dangling link: continuing as if there were no sidecar would be wrong. The
- * caller ends it with amp_sidecar_cancel, also on failure. */
+/* Finds the names of both files; a device has no sidecar. With `reads`, fails if a FIFO, a device, a folder
+ * or a dangling link has the sidecar's name: continuing as if there were no sidecar would be wrong. The
+ * caller frees the names with amp_sidecar_cancel, even after a failure. */
 static amp_status locate(const char *name, int reads, amp_sidecar_save *pair, amp_error *error)
 {
     amp_sidecar *c = NULL;
@@ -72,7 +72,7 @@ void amp_sidecar_cancel(amp_sidecar_save *pair)
     amp_safe_file_end(&pair->sidecar);
 }
 
-/* Whether the file at path has the checksum sum. */
+/* Whether the file at path has the checksum `sum`. */
 static int is_file_of(const char *path, uint64_t sum)
 {
     uint64_t found;
@@ -102,8 +102,8 @@ static amp_status other_weights(const amp_safe_file *w, const amp_sidecar *c, in
                     c->name, w->temporary, w->target, w->temporary);
 }
 
-/* The cases of the opening comment. *out: the pair's sidecar, or NULL. *ended: a missing rename was done, or
- * has failed. */
+/* Recovers as the opening comment describes. *out: the pair's sidecar, or NULL. *ended: whether a missing
+ * rename was tried; the status says whether it succeeded. */
 static amp_status end_killed_save(const amp_sidecar_save *pair, amp_sidecar **out, int *ended,
                                   amp_error *error)
 {
@@ -135,7 +135,8 @@ static amp_status end_killed_save(const amp_sidecar_save *pair, amp_sidecar **ou
     return status;
 }
 
-/* own: NAME is one of this training's own files, so leftovers are removed even without a pair. */
+/* Completes a killed save, and removes leftovers if there is a matching pair. own: NAME is one of this
+ * training's own files, so leftovers are removed even without a pair. */
 static amp_status settle(const amp_sidecar_save *pair, int own, amp_sidecar **out, char note[256],
                          amp_error *error)
 {
@@ -148,7 +149,7 @@ static amp_status settle(const amp_sidecar_save *pair, int own, amp_sidecar **ou
         snprintf(note, 256,
                  "%.159s: it was being saved when a training was killed, and is incomplete: removed",
                  w->temporary);
-    amp_safe_file_remove_leftover(&pair->sidecar, NULL); /* one that cannot be removed does no harm */
+    amp_safe_file_remove_leftover(&pair->sidecar, NULL); /* a leftover that stays does no harm */
     amp_safe_file_remove_leftover(w, NULL);
     return AMP_OK;
 }
@@ -168,8 +169,8 @@ amp_status amp_sidecar_recover(const char *name, amp_sidecar **out, char note[25
 
 /* ---- saving ---- */
 
-/* Completes a killed save of NAME whose leftovers a new save would overwrite. A save of NAME that is still
- * running is left alone: amp_safe_file_begin then rejects the new one. */
+/* Completes a killed save of NAME, whose leftovers a new save would overwrite. Does nothing if a save of NAME
+ * is still running: amp_safe_file_begin then rejects the new save. */
 static amp_status end_earlier_save(const char *name, amp_error *error)
 {
     amp_sidecar_save pair;
@@ -178,7 +179,7 @@ static amp_status end_earlier_save(const char *name, amp_error *error)
     amp_status status = locate(name, 0, &pair, error), ending = AMP_OK;
     if (status == AMP_OK && !pair.weights.direct
         && (is_there(pair.weights.temporary) || is_there(pair.sidecar.temporary))
-        && !amp_safe_file_busy(&pair.weights)) /* then it is running, not killed: amp_safe_file_begin fails */
+        && !amp_safe_file_busy(&pair.weights)) /* busy: a running save */
         ending = end_killed_save(&pair, &found, &ended, error);
     amp_sidecar_free(found);
     amp_sidecar_cancel(&pair);
@@ -211,8 +212,8 @@ static amp_status write_pair(amp_sidecar_save *save, amp_engine *engine, const a
     return amp_sidecar_write(save->sidecar.temporary, engine, run, sum, error);
 }
 
-/* After the sidecar is renamed there is no way back: the weights are renamed too, or stay where recovery
- * finds them. */
+/* Renames both files into place. Once the sidecar is renamed, this cannot be undone: if the weights cannot be
+ * renamed, they stay where recovery finds them. */
 static amp_status place_pair(amp_sidecar_save *save, amp_error *error)
 {
     amp_error why;

@@ -1,5 +1,5 @@
-/* Writes a sidecar. Everything before the arrays is built in memory, so that its size is known. The arrays
- * are then written piece by piece, since they may be in a device's memory. */
+/* Writes a sidecar. Everything before the arrays is first built in memory, so that its size is known. The
+ * arrays are then written piece by piece, since they may be in a device's memory. */
 #include "sidecar_format.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ static void put_text(head *h, const char *text)
     put(h, text, kept);
 }
 
-/* Returns where the record's content begins. end_record fills in its size. */
+/* Returns the offset at which the record's content begins. end_record fills in the content's size. */
 static size_t begin_record(head *h, uint32_t tag)
 {
     put_u32(h, tag);
@@ -88,8 +88,8 @@ typedef struct content {
 
 typedef struct saved_array { amp_saved_kind kind; int index; const float *values; size_t count; } saved_array;
 
-/* Fills list with the arrays that the file will hold, and returns their number. list has room for all kinds
- * of each entry. */
+/* Fills `list` with the arrays that the file will contain, and returns their number. The list must have room
+ * for all kinds of arrays of each entry. */
 static uint32_t list_arrays(const content *c, saved_array *list)
 {
     const amp_parameters *e = &c->engine->parameters;
@@ -226,7 +226,8 @@ static amp_status write_array(sink *s, const saved_array *a, amp_backend *backen
     return AMP_OK;
 }
 
-/* A sidecar with inf or NaN would only replace a good one. */
+/* Fails if masters or optimizer state contain inf or NaN: saving them would replace a good sidecar with a
+ * useless one. */
 static amp_status check_state(const amp_parameters *e, amp_error *error)
 {
     int found_inf;
@@ -279,7 +280,7 @@ static amp_status write_file(sink *s, const char *path, const content *c, head *
 amp_status amp_sidecar_write(const char *path, amp_engine *engine, const amp_run_state *run,
                                 uint64_t weights_checksum, amp_error *error)
 {
-    AMP_TRY(amp_parameters_take(&engine->parameters, error)); /* a network that never trained is saved too */
+    AMP_TRY(amp_parameters_take(&engine->parameters, error)); /* it may not have trained yet */
     const amp_parameters *e = &engine->parameters;
     content c = { engine, run, weights_checksum };
     AMP_TRY(check_state(e, error));

@@ -1,4 +1,4 @@
-/* The rule of spikes.h. */
+/* The functions of spikes.h. */
 #include "spikes.h"
 
 #include <math.h>
@@ -20,7 +20,8 @@ double amp_spike_window_median(const amp_spike_window *w)
     return amp_median(values, count);
 }
 
-/* 0: no limit, since too few steps were taken or their median is not above 0. */
+/* The largest value that is not a spike. 0: there is no limit, since the rule is off, too few steps were
+ * taken, or their median is not above 0. */
 static double limit_of(const amp_spikes *s, const amp_spike_window *w)
 {
     double median = s->factor > 0 ? amp_spike_window_median(w) : 0;

@@ -2,35 +2,36 @@
  *
  * A step is a spike if the L2 norm of its gradient is more than `factor` times the median norm of the last
  * AMP_SPIKE_WINDOW steps, or if its loss is more than `factor` times the median of their losses. The windows
- * hold only steps that were taken, not skipped or dropped ones. No step is a spike before AMP_SPIKE_LEAST
- * steps were taken: a median of fewer says little, and the first gradients of a training are its largest.
+ * contain only steps that were taken, not skipped or dropped ones. No step is a spike until AMP_SPIKE_LEAST
+ * steps were taken: the median of fewer says little, and the first gradients of a training are its largest.
  *
- * Nothing here depends on a network. These are plain structs that own no memory: copying one saves its whole
- * state. */
+ * Nothing here depends on a network. The structs own no memory: copying one saves its whole state. */
 #pragma once
 
 #include <stdint.h>
 
 enum { AMP_SPIKE_WINDOW = 128, AMP_SPIKE_LEAST = 16 };
 
-/* This many steps may be dropped before AMP_SPIKE_SHARE, a share of all steps, is enforced. */
+/* The share of all steps that may be dropped is limited to AMP_SPIKE_SHARE once more than
+ * AMP_SPIKE_FREE_DROPS steps were dropped. */
 enum { AMP_SPIKE_FREE_DROPS = 8 };
 #define AMP_SPIKE_SHARE 0.01
 
-/* A ring buffer of the last values: number n of those seen is at n % AMP_SPIKE_WINDOW. */
+/* A ring buffer of the last values. `seen` counts all values; number n of them, from 0, is at index
+ * n % AMP_SPIKE_WINDOW. */
 typedef struct amp_spike_window { uint64_t seen; double values[AMP_SPIKE_WINDOW]; } amp_spike_window;
 
 void amp_spike_window_add(amp_spike_window *, double value);
 /* The median of the values in the window; with an even number of them, the mean of the middle two. 0 while
- * fewer than AMP_SPIKE_LEAST were seen. */
+ * fewer than AMP_SPIKE_LEAST values were seen. */
 double amp_spike_window_median(const amp_spike_window *);
 
 /* Settings and state. */
 typedef struct amp_spikes {
-    double factor;            /* 0: nothing is a spike, and nothing below is used */
+    double factor;            /* 0: no step is a spike, and the other members are not used */
     int drop;                 /* 1: a spike's update is dropped; 0: the spike is only reported */
-    uint64_t dropped;
-    double loss;              /* of the current step: the sum so far over its passes */
+    uint64_t dropped;         /* number of steps dropped so far */
+    double loss;              /* the sum of the losses of the current step's passes so far */
     amp_spike_window norms, losses;
 } amp_spikes;
 
@@ -40,8 +41,9 @@ typedef struct amp_spike { int found, dropped, by_loss; double value, median; } 
 /* Judges a step by its norm first, then by its loss. Changes nothing. */
 amp_spike amp_spikes_judge(const amp_spikes *, double norm, double loss);
 
-/* amp_update_args.norm_limit for a step with this loss, with which the backend drops exactly the steps that
- * amp_spikes_judge wants dropped. 0: drop none; below 0: drop it whatever its norm. */
+/* The norm_limit (amp_update_args) for a step with this loss. With it the backend drops a step exactly if
+ * amp_spikes_judge says that it is to be dropped. 0: never drop the step; below 0: drop it whatever its
+ * norm. */
 double amp_spikes_norm_limit(const amp_spikes *, double loss);
 
 /* Adds the norm and the loss of a step to the windows, once the step was taken. */

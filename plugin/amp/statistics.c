@@ -1,4 +1,4 @@
-/* Medians, and Student's interval of a mean. */
+/* Medians, quantiles, and confidence intervals from Student's t distribution. */
 #include "statistics.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ static double probability_within(double angle, int freedom)
     return odd ? (angle + sin(angle) * sum) * 2 / acos(-1) : sin(angle) * sum;
 }
 
-/* Bisection over the angle, to a double's precision. */
+/* Finds the angle by bisection, to the precision of double. */
 double amp_student(int count, double alpha)
 {
     double low = 0, high = acos(-1) / 2;

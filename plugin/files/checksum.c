@@ -105,7 +105,7 @@ static amp_status sum_file(int file, const char *path, uint64_t *sum, amp_error 
 
 amp_status amp_file_checksum(const char *path, uint64_t *sum, amp_error *error)
 {
-    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* do not wait for a FIFO's other end */
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a FIFO must not block */
     if (file < 0) return amp_fail(error, AMP_IO_FAILED, "cannot read %.500s: %s", path, strerror(errno));
     amp_status status = sum_file(file, path, sum, error);
     close(file);

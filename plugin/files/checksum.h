@@ -1,6 +1,6 @@
 /* CRC-64/XZ (ECMA-182, reflected), to detect a damaged file and to recognize a .weights file. It detects
- * every burst of up to 64 bits and misses other damage once in 2^64. It does not protect against forged
- * files. The checksum of "123456789" is 995DC9BBDF1939FA. */
+ * every error burst of up to 64 bits, and misses other damage with probability 2^-64. It does not protect
+ * against forged files. The checksum of "123456789" is 995DC9BBDF1939FA. */
 #pragma once
 
 #include <stddef.h>
@@ -8,8 +8,8 @@
 
 #include "../tensor/status.h"
 
-/* A checksum in progress: start, add any number of times, value. Plain data, of which 16 KiB are tables:
- * nothing to free. */
+/* A checksum in progress. Call start once, then add any number of times, then value. The struct owns no
+ * memory; 16 KiB of it are tables. */
 typedef struct amp_checksum {
     uint64_t state, table[8][256];
 } amp_checksum;
@@ -20,8 +20,8 @@ uint64_t amp_checksum_value(const amp_checksum *); /* of everything added so far
 
 uint64_t amp_checksum_of(const void *bytes, size_t size);
 
-/* Another checksum, ten times as fast, for files that only programs on this machine read. It detects every
- * change within 64 consecutive bits, and misses other damage once in 2^64. */
+/* Another checksum, ten times as fast, for files that are read only on the machine that wrote them. It
+ * detects every change within 64 consecutive bits, and misses other damage with probability 2^-64. */
 uint64_t amp_quick_sum(const void *bytes, size_t size);
 
 /* *sum: the checksum of a whole regular file. AMP_IO_FAILED if it cannot be read. */

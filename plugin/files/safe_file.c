@@ -1,4 +1,5 @@
-/* Follows links, locks, writes beside the file, flushes and renames: see safe_file.h. */
+/* Finds the file behind symbolic links, and locks, flushes and renames its temporary file: see
+ * safe_file.h. */
 #include "safe_file.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@ amp_status amp_cannot_write(const char *path, int why, amp_error *error)
     return amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: %s", path, strerror(why));
 }
 
-/* The first length bytes of a, then b. The caller frees it. */
+/* Concatenates the first `length` bytes of a with b. The caller frees the result. */
 static char *joined(const char *a, size_t length, const char *b)
 {
     size_t rest = strlen(b) + 1;
@@ -32,8 +33,8 @@ static size_t folder_length(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* The target of the symbolic link `path`, relative to the same folder as path; the caller frees it. NULL and
- * errno if path is not a link. */
+/* The target of the symbolic link `path`; a relative target gets the folder of `path` in front. The caller
+ * frees the result. NULL, with errno set, if path is not a link. */
 static char *follow(const char *path)
 {
     char text[LINK_BYTES];
@@ -43,14 +44,14 @@ static char *follow(const char *path)
     return joined(path, text[0] == '/' ? 0 : folder_length(path), text);
 }
 
-/* Follows links to the end, also to a file that does not exist yet; the caller frees the result. NULL and
- * errno on failure. */
+/* Follows all links; the file at their end need not exist. The caller frees the result. NULL, with errno set,
+ * on failure. */
 static char *resolve(const char *name)
 {
     char *path = joined(name, strlen(name), "");
     for (int links = 0; links <= MAX_LINKS; links++) {
         char *next = follow(path);
-        if (!next && (errno == EINVAL || errno == ENOENT)) return path; /* not a link; does not exist */
+        if (!next && (errno == EINVAL || errno == ENOENT)) return path; /* not a link, or missing */
         int why = errno;
         free(path);
         errno = why;
@@ -62,8 +63,8 @@ static char *resolve(const char *name)
     return NULL;
 }
 
-/* A link in /proc may point to something without a path, such as a pipe: then its text does not name the file
- * that the link opens. */
+/* Whether `path` names the file that *info describes. It may not if it was read from a link in /proc: such a
+ * link can open something without a path, for example a pipe. */
 static int is_same_file(const char *path, const struct stat *info)
 {
     struct stat other;
@@ -89,7 +90,7 @@ amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error 
     return AMP_OK;
 }
 
-/* Gives the new file the old one's permissions and, if this program may (only root can), its owner. */
+/* Gives the new file the permissions of the old one, and its owner if the system allows that (to root). */
 static int copy_permissions(int file, const struct stat *old)
 {
     struct stat now;
@@ -100,8 +101,9 @@ static int copy_permissions(int file, const struct stat *old)
     return fchmod(file, old->st_mode & 0777) == 0 ? 0 : errno;
 }
 
-/* Two programs that save under one name would write into each other's temporary file, so each locks its own;
- * a killed program's lock is released. Returns 1 also on a file system without locks. */
+/* Locks a temporary file, so that two programs that save under one name do not write to the same file. The
+ * system releases the lock of a killed program. Returns 0 if another program holds the lock, else 1, also on
+ * a file system without locks. */
 static int lock(int file) { return flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
 int amp_safe_file_busy(const amp_safe_file *f)
@@ -119,9 +121,9 @@ static amp_status is_busy(const char *temporary, amp_error *error)
                     "give each training a folder of its own", temporary);
 }
 
-/* Removes what an interrupted save left. The file stays locked until it is gone, so that no other program
- * uses it. If the name refers to another file by the time of the lock, that file belongs to another program's
- * save. */
+/* Removes the temporary file of an interrupted save. The file stays locked until it is removed, so that no
+ * other program uses it. If its name refers to a different file once it is locked, another program is saving
+ * to that file. */
 static amp_status remove_leftover(const char *temporary, amp_error *error)
 {
     struct stat mine, now;
@@ -157,8 +159,8 @@ amp_status amp_safe_file_remove_leftover(const amp_safe_file *f, amp_error *erro
     return f->direct ? AMP_OK : remove_leftover(f->temporary, error);
 }
 
-/* If a standard stream is closed, the next file opened would become that stream, and everything printed would
- * go into it. */
+/* Fails if a standard stream is closed: the next file opened would become that stream, and everything printed
+ * would go into it. */
 static amp_status check_streams(const char *name, amp_error *error)
 {
     for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++)
@@ -191,8 +193,8 @@ amp_status amp_safe_file_flush(const amp_safe_file *f, amp_error *error)
     return why ? amp_cannot_write(f->temporary, why, error) : AMP_OK;
 }
 
-/* A rename is durable once its folder is on disk. Not every file system can flush a folder, and not every
- * folder may be opened; then the system flushes it later. */
+/* A rename is durable once its folder is flushed to disk. If the folder cannot be opened, or the file system
+ * cannot flush folders, the system writes it to disk later, which is not an error. */
 static amp_status sync_folder_of(const char *path, amp_error *error)
 {
     size_t length = folder_length(path);

@@ -18,23 +18,24 @@ typedef struct amp_safe_file {
     char *target;    /* the file that name refers to, after following symbolic links */
     char *temporary; /* where to write: target.new, always the same name; target itself if direct */
     int direct;      /* not a regular file: nothing to flush or rename */
-    int pending;     /* the temporary file is ours to rename or remove */
-    int locked;      /* if pending: its descriptor, which holds the lock */
+    int pending;     /* the temporary file still has to be renamed or removed */
+    int locked;      /* if pending: the temporary file's descriptor, which holds the lock */
 } amp_safe_file;
 
-/* Only finds the names. AMP_IO_FAILED: it is a folder, or the links form a loop. */
+/* Only fills in the names. AMP_IO_FAILED: `name` is a folder, or its links form a loop. */
 amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error *);
 
-/* The same, and creates an empty temporary file; one left by an interrupted save is replaced. AMP_IO_FAILED:
- * the target is write-protected, another program is saving it now, the temporary file cannot be created, or
- * one of the program's descriptors 0 to 2 is closed. After a failure there is nothing to end. */
+/* Fills in the names and creates an empty temporary file, replacing that of an interrupted save.
+ * AMP_IO_FAILED: as for locate, or the target is write-protected, another program is saving it now, the
+ * temporary file cannot be created, or one of the program's descriptors 0 to 2 is closed. After a failure
+ * amp_safe_file_end need not be called. */
 amp_status amp_safe_file_begin(const char *name, amp_safe_file *out, amp_error *);
 
-/* Whether any program, including this one, is saving it now. */
+/* Whether any program, including this one, is saving the file now. */
 int amp_safe_file_busy(const amp_safe_file *);
 
-/* Removes the temporary file of an interrupted save, if there is one. AMP_IO_FAILED: a program is saving it
- * now, or it cannot be removed. */
+/* Removes the temporary file of an interrupted save, if there is one. AMP_IO_FAILED: a program is saving the
+ * file now, or the temporary file cannot be removed. */
 amp_status amp_safe_file_remove_leftover(const amp_safe_file *, amp_error *);
 
 /* flush: flushes the temporary file to disk. place: renames it into place, durably once it returns. */
@@ -42,7 +43,7 @@ amp_status amp_safe_file_flush(const amp_safe_file *, amp_error *);
 amp_status amp_safe_file_place(amp_safe_file *, amp_error *);
 amp_status amp_safe_file_commit(amp_safe_file *, amp_error *); /* both */
 
-/* Leaves the temporary file in place, for the caller to rename later. */
+/* Releases the lock, and keeps the temporary file for the caller to rename later. */
 void amp_safe_file_leave(amp_safe_file *);
 
 /* Removes the temporary file unless it was renamed into place, and frees the names. */
@@ -51,10 +52,11 @@ void amp_safe_file_end(amp_safe_file *);
 /* Replaces `target` by `temporary`, as amp_safe_file_place does. */
 amp_status amp_replace_file(const char *temporary, const char *target, amp_error *);
 
-/* Fails with AMP_IO_FAILED: "cannot write PATH: " and the text of this errno. */
+/* Returns AMP_IO_FAILED, with the message "cannot write PATH: " and the text of the errno value `why`. */
 amp_status amp_cannot_write(const char *path, int why, amp_error *);
 
-/* Whether a file, or anything else, has this name; name_is_taken: a dangling link counts too. */
+/* Whether a file of any type has this name. file_exists follows symbolic links; for name_is_taken a dangling
+ * link counts too. */
 int amp_file_exists(const char *path);
 int amp_name_is_taken(const char *path);
 /* same_file: whether two names refer to one file. is_younger: whether file a was written after b. Both are 0

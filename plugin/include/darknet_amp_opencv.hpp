@@ -1,6 +1,6 @@
 /* How a Darknet built with OpenCV reads image files in a program with a network under AMP, and in threads
- * that read images to measure them. All images for training, measuring and predicting are decoded here, and
- * cropped for training. Darknet's files that call OpenCV include it. */
+ * that read images to measure them. All images for training, measuring and predicting are decoded here; those
+ * for training are also cropped here. Darknet's files that call OpenCV include this header. */
 #ifndef DARKNET_AMP_OPENCV_HPP
 #define DARKNET_AMP_OPENCV_HPP
 
@@ -8,8 +8,8 @@
 
 #include "darknet_amp.h"
 
-/* Converts OpenCV's order of colours to RGB or RGBA, a few rows at a time: getting memory for a second photo
- * of 12 million pixels takes longer than converting it. */
+/* Converts BGR or BGRA, OpenCV's order, to RGB or RGBA in place. It works on a few rows at a time, because
+ * allocating memory for a second photo of 12 million pixels takes longer than the conversion. */
 static inline void darknet_amp_to_rgb(cv::Mat &mat)
 {
     enum { ROWS = 16 };
@@ -21,9 +21,9 @@ static inline void darknet_amp_to_rgb(cv::Mat &mat)
     }
 }
 
-/* 0: as in stock. 1: cropped has the bytes of Darknet's crop, which are the photo's mean where the crop lies
- * outside the photo. Only that part is filled. A crop inside the photo is not copied: it shares the photo's
- * memory, and must not be written to. */
+/* 0: the caller crops, as in stock Darknet. 1: `cropped` has the bytes of Darknet's crop. Where the crop lies
+ * outside the photo, they are the photo's mean; only this part is filled with the mean. A crop that lies
+ * entirely inside the photo is not copied: it shares the photo's memory, and must not be written to. */
 static inline int darknet_amp_crop(const cv::Mat &photo, const cv::Rect &crop, cv::Mat &cropped)
 {
     const cv::Rect inside = crop & cv::Rect(cv::Point(0, 0), photo.size());
@@ -44,10 +44,11 @@ static inline int darknet_amp_crop(const cv::Mat &photo, const cv::Rect &crop, c
     return 1;
 }
 
-/* 0: as in stock. 1: mat has the image, rotated according to its EXIF data, as RGB (or RGBA) if is_rgb is
- * set, else in OpenCV's own order; or mat is empty, and darknet_amp_bad_image has reported the file. With a
- * cache mat may be reduced (darknet_amp_photo); it then belongs to the cache, is valid until the thread reads
- * another image, and must not be written to. flag: as for imread. */
+/* flag: as for imread. 0: the caller reads the image, as in stock Darknet. 1: mat has the image, rotated
+ * according to its EXIF data, as RGB (or RGBA) if is_rgb is set, else in OpenCV's own order; or mat is empty,
+ * and darknet_amp_bad_image has reported the file. With a cache, the image may be reduced
+ * (darknet_amp_photo). Its pixels then belong to the cache, are valid until the thread reads another image,
+ * and must not be written to. */
 static inline int darknet_amp_imread(const char *file, int flag, int is_rgb, cv::Mat &mat)
 {
     const int how = 2 * flag + is_rgb; /* for the cache */
@@ -63,7 +64,7 @@ static inline int darknet_amp_imread(const char *file, int flag, int is_rgb, cv:
         mat = cv::imread(file, flag);
         if (!mat.empty() && !darknet_amp_image_fits(mat.cols, mat.rows, mat.channels())) mat.release();
         if (is_rgb && !mat.empty() && mat.channels() >= 3) darknet_amp_to_rgb(mat);
-    } catch (const cv::Exception &e) { /* mostly because it is too large */
+    } catch (const cv::Exception &e) { /* mostly because the image is too large */
         const bool asserts = e.code == cv::Error::StsAssert;
         darknet_amp_unreadable("OpenCV%s %s", asserts ? " requires" : ":", e.err.c_str());
         mat.release();
@@ -80,15 +81,16 @@ static inline int darknet_amp_imread(const char *file, int flag, int is_rgb, cv:
     return 1;
 }
 
-/* 1: the photo that the thread has read last is reduced to img, and sized has become, w x h, what cropping
- * the photo and resizing the crop would give. 0: it is not reduced. */
+/* 1: img is a reduced copy of the last photo that the thread has read; sets `sized`, of w x h, to what
+ * cropping the photo and resizing the crop would give. 0: img is not reduced, and nothing was done. */
 static inline int darknet_amp_crop_reduced(const cv::Mat &img, const cv::Rect &crop, int w, int h,
                                            cv::Mat &sized)
 {
     int photo_w, photo_h;
     const double reduction = darknet_amp_photo(&photo_w, &photo_h);
     if (reduction == 1) return 0;
-    const double x = crop.width / reduction / w, y = crop.height / reduction / h; /* pixels of img for each */
+    /* pixels of img per pixel of sized */
+    const double x = crop.width / reduction / w, y = crop.height / reduction / h;
     const cv::Matx23d place(x, 0, crop.x / reduction + x / 2 - .5, 0, y, crop.y / reduction + y / 2 - .5);
     cv::warpAffine(img, sized, place, cv::Size(w, h), cv::INTER_LINEAR | cv::WARP_INVERSE_MAP,
                    cv::BORDER_CONSTANT, cv::mean(img));

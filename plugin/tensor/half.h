@@ -1,13 +1,13 @@
 /* Scalar conversions between fp32 and the two 16-bit formats, in integer arithmetic that no compiler flag can
  * change. Both round to nearest, ties to even (IEEE 754-2019, 4.3.1), and overflow to infinity; NaN stays a
- * (quiet) NaN, and fp16 keeps subnormals. Backends vectorise the conversions; these are the reference for
- * their tests. */
+ * (quiet) NaN, and fp16 keeps subnormals. Backends have vectorised conversions of their own; their tests use
+ * the functions here as the reference. */
 #pragma once
 
 #include <stdint.h>
 #include <string.h>
 
-typedef uint16_t amp_half_bits; /* either format */
+typedef uint16_t amp_half_bits; /* a number in either format */
 
 static inline uint32_t amp_float_bits(float value)
 {
@@ -18,7 +18,7 @@ static inline float amp_bits_float(uint32_t bits)
     float value; memcpy(&value, &bits, sizeof value); return value;
 }
 
-/* True for every number except inf and NaN. Compares bits, because -Ofast deletes isfinite. */
+/* True for every number except inf and NaN. Compares bits, because -Ofast optimises isfinite away. */
 static inline int amp_is_finite(float value) { return (amp_float_bits(value) & 0x7f800000u) != 0x7f800000u; }
 
 static inline int amp_all_finite(const float *values, size_t count)

@@ -3,7 +3,7 @@
  * A function that can fail returns amp_status and takes an amp_error, which it fills only on failure. The
  * message says what is wrong, where (file, line, layer) and what to do; it contains no newline.
  *
- * Files that include this, directly or not, also get the three headers below. */
+ * Files that include this header, directly or indirectly, also get the three standard headers below. */
 #pragma once
 
 #include <stdarg.h>
@@ -14,11 +14,11 @@ typedef enum amp_status {
     AMP_OK = 0,
     AMP_BAD_CONFIG,     /* a key, value or section of the .cfg or the command line */
     AMP_BAD_NETWORK,    /* shapes or links that no layer can serve */
-    AMP_UNSUPPORTED,    /* this machine or this build cannot do it */
+    AMP_UNSUPPORTED,    /* this machine or this build lacks the feature */
     AMP_NO_MEMORY,
-    AMP_BACKEND_FAILED, /* the library below reported an error */
-    AMP_DIVERGED,       /* permanently non-finite: training must end */
-    AMP_BAD_SIDECAR, /* a sidecar that is damaged, foreign or of another network */
+    AMP_BACKEND_FAILED, /* a library that the backend uses reported an error */
+    AMP_DIVERGED,       /* gradients or weights stay inf or NaN: training must end */
+    AMP_BAD_SIDECAR, /* a sidecar that is damaged, or of other weights or another network */
     AMP_IO_FAILED,      /* a file could not be read or written */
     AMP_COMM_FAILED,    /* a rank is gone, or the communication library reported an error */
     AMP_HELP_PRINTED    /* nothing is wrong: the command line asked for help, and it was printed */
@@ -43,8 +43,8 @@ static inline amp_status amp_fail(amp_error *error, amp_status status, const cha
     return status;
 }
 
-/* Prints a line and ends the program. host/program/failure.c defines it; its version also ends the other
- * ranks and removes temporary files. A program without a host is linked with the weak one. */
+/* Prints a line and ends the program. The definition in host/program/failure.c also ends the other ranks and
+ * removes temporary files. A program that is linked without that file uses the weak definition below. */
 #ifdef __cplusplus
 extern "C"
 #endif
@@ -58,16 +58,16 @@ __attribute__((weak)) void amp_out_of_memory(void)
 }
 #endif
 
-/* Returns `memory`, the result of malloc or the like; if it is NULL, the program ends with a line. For small
- * blocks: large ones (tensors, a network's buffers) fail with AMP_NO_MEMORY instead. */
+/* Returns `memory`, the result of malloc or the like; if it is NULL, ends the program with a line. Use it for
+ * small blocks: functions that allocate large ones (tensors, a network's buffers) return AMP_NO_MEMORY. */
 static inline void *amp_allocated(void *memory)
 {
     if (!memory) amp_out_of_memory();
     return memory;
 }
 
-/* Makes room for one more element of `size` bytes in an array of `count`, by doubling. Returns the array,
- * which may have moved. */
+/* Makes room for one more element of `size` bytes in an array that has `count` elements and space for *room.
+ * Doubles a full array. Returns the array, which may have moved. */
 static inline void *amp_grow(void *array, size_t count, size_t *room, size_t size)
 {
     if (count < *room) return array;

@@ -1,6 +1,6 @@
-/* A tensor: where its numbers are, how they are stored, and its logical shape N,H,W,C.
+/* A tensor: where its elements are, how they are stored, and its logical shape N,H,W,C.
  *
- * A tensor never owns its memory; the code that allocated it does. Dimensions are always densely packed. */
+ * A tensor never owns its memory; the code that allocated it does. Elements are always densely packed. */
 #pragma once
 
 #include <stddef.h>
@@ -33,7 +33,7 @@ static inline int amp_dtype_find(const char *name)
     return -1;
 }
 
-/* Elements of one image, and of the whole batch. */
+/* The number of elements of one image, and of the whole batch. */
 static inline size_t amp_shape_image(amp_shape s) { return (size_t)s.c * s.h * s.w; }
 static inline size_t amp_shape_count(amp_shape s) { return amp_shape_image(s) * s.n; }
 static inline int amp_shape_equal(amp_shape a, amp_shape b) { return !memcmp(&a, &b, sizeof a); }
