@@ -66,7 +66,7 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     amp_conv_facts facts;
     if (!amp_node_facts(node, backend, &facts)) return;
     row->computes = facts.computes;
-    /* pixels per channel of the input, if it is flattened */
+    /* how many inputs of the product a channel of the input has, if the input is flattened; else 1 */
     int flattened = p.groups * p.in / node->inputs[0]->shape.c;
     row->padded_in = (p.turned ? facts.padded_out : facts.padded_in) * flattened;
     row->padded_out = p.turned ? facts.padded_in : facts.padded_out;
@@ -193,7 +193,8 @@ static amp_status list_batches(amp_plan_report *r, amp_error *error)
     return AMP_OK;
 }
 
-/* The memory of a training with these settings. For the settings in force it is r->fits_amp. */
+/* Adds the row for a training with these settings. How many images fit with the settings in force is known
+ * already: r->fits_amp. */
 static amp_status add_checkpoint(amp_plan_report *r, const amp_recompute_settings *settings, int in_force,
                                  amp_error *error)
 {
@@ -247,7 +248,7 @@ static amp_status choose_dtype(amp_plan_report *r, const char *dtype, amp_error 
     return AMP_OK;
 }
 
-/* Makes it from the .cfg, or from a copy with another batch. */
+/* Makes the network from the .cfg, or from a copy with another batch and subdivisions. */
 static amp_status make_network(amp_plan_report *r, long batch, long subdivisions, amp_error *error)
 {
     amp_cfg_facts facts;
