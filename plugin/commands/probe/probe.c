@@ -4,7 +4,7 @@
 #include "../arguments.h"
 #include "../command.h"
 
-/* AMP_DIVERGED: AMP's fp32 differs from Darknet's; everything has been printed and written by then. */
+/* AMP_DIVERGED: AMP's fp32 differs from Darknet's. Everything has then been printed and written already. */
 static amp_status compare(amp_probe_comparison *c, const char *json, const char *page, amp_error *error)
 {
     char text[AMP_FAULT_TEXT];
