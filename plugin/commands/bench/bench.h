@@ -56,8 +56,8 @@ typedef struct amp_bench_layer {
     int misaligned;
     double forward_ms, backward_ms;
     double share;              /* of the step's time */
-    double operations;         /* arithmetic of a forward; 0: not known */
-    double bytes;              /* of a forward's input, weights and output in fp32; 0: not known */
+    double operations,         /* arithmetic of a forward; 0: not known */
+        bytes;                 /* of a forward's input, weights and output in fp32; 0: not known */
 } amp_bench_layer;
 
 /* An operation of the backend, with its figures for one pass and an update. See amp_operation_time for the
