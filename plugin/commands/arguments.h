@@ -23,7 +23,7 @@ typedef struct amp_argument {
                               Options always are */
     const char **text;     /* points into argv */
     long *number;          /* a whole number from least to most */
-    double *real;          /* from least to most */
+    double *real;          /* a number from least to most */
     int *flag;             /* 1 if given; takes no value */
     double least, most;
     const char *choices;   /* the texts that are allowed: "0|11|101"; NULL: any */

@@ -32,7 +32,7 @@ typedef struct amp_data_scan {
         boxes,       /* how many boxes of an image a detector's step uses */
         measures;    /* the `valid` list is needed */
     /* Called for the first 20 mistakes: at most one for each label file, and one for all missing label files
-     * together. The error that is returned is then the number of mistakes. NULL: it is the first mistake. */
+     * together. The returned error then has the number of mistakes. NULL: it has the first mistake. */
     const cfg_listener *listener;
     /* ---- set by amp_scan_data ---- */
     amp_scanned_list train, valid;

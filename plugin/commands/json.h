@@ -27,7 +27,7 @@ amp_json amp_json_begin(FILE *stream);
 void amp_json_object(amp_json *, const char *key);
 void amp_json_array(amp_json *, const char *key);
 void amp_json_close(amp_json *);
-void amp_json_text(amp_json *, const char *key, const char *value); /* NULL: null */
+void amp_json_text(amp_json *, const char *key, const char *value); /* value NULL: writes null */
 void amp_json_number(amp_json *, const char *key, double value);    /* as many digits as a double needs */
 void amp_json_integer(amp_json *, const char *key, long long value);
 void amp_json_boolean(amp_json *, const char *key, int value);

@@ -7,7 +7,7 @@
 
 typedef struct amp_turns_end {
     int exited, status;       /* exited 1: it ended with exit status `status`; 0: signal `status` killed it */
-    int stopped;              /* it was stopped before its end */
+    int stopped;              /* it was told to stop before its end */
 } amp_turns_end;
 
 enum { AMP_TURNS_WORDS = 24 };

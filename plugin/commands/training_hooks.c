@@ -24,7 +24,7 @@ static _Noreturn void leave(struct network **nets, int status, const char *line)
     if (*line && amp_ranks_leads()) fprintf(stderr, "%s\n", line);
     fflush(NULL);
     amp_ranks_leave();
-    _exit(failed ? 1 : status); /* not exit: the loader thread is still working */
+    _exit(failed ? 1 : status); /* not exit, because the loader thread is still working */
 }
 
 int darknet_amp_next_step(struct network **nets, int count, float *average_loss, int *loop_count,

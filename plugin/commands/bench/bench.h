@@ -51,7 +51,7 @@ typedef struct amp_bench_ratio { double ratio, least, most; int rounds; } amp_be
 typedef struct amp_bench_layer {
     int index;
     char type[24];
-    int in_half;               /* it computes in half precision */
+    int in_half;               /* the layer computes in half precision */
     /* its matrix product has input or output channels that are not a multiple of 8 */
     int misaligned;
     double forward_ms, backward_ms;

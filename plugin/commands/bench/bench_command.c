@@ -197,7 +197,7 @@ amp_status amp_command_bench(int argc, char **argv, amp_error *error)
     amp_bench_request request = { 0 };
     amp_bench b[MOST_PARTS] = { 0 };
     amp_lines dtypes = { 0 };
-    /* from now on a rank that ends does not end the others: all end for the same reason */
+    /* from here on, a rank that ends does not end the other ranks, since all end for the same reason */
     amp_program_to_set()->ranks.over = 1;
     AMP_TRY(read_request(argc, argv, &request, error));
     if (amp_ranks()) {

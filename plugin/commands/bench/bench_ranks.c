@@ -102,7 +102,7 @@ static void measure_row(scaling *s, row *row)
     s->b.on_gpu = v.on_gpu;
     s->dtype = amp_dtype_name(amp_fork_state(net)->config->dtype);
     measure_steps(s->request, net, row);
-    if (v.on_gpu && row->ranks > 1) row->waited = -1; /* the GPU waits without the program noticing */
+    if (v.on_gpu && row->ranks > 1) row->waited = -1; /* unknown: the program does not notice a GPU's waits */
     row->images_per_second = 1e3 * s->b.batch / row->step.median;
     row->efficiency = 100 * s->rows[0].step.median / row->ranks / row->step.median;
     amp_fork_free_network(net);

@@ -35,7 +35,7 @@ typedef struct amp_run {
     amp_log_row *rows;       /* its steps, skipped ones included */
     size_t count, room;
     long skipped;            /* how many of them were skipped */
-    /* Medians over the speed_steps steps that speeds are measured by (see amp_compare_statistics). */
+    /* Medians over the speed_steps steps on which speed is measured (see amp_compare_statistics). */
     double images_per_second, compute_images_per_second; /* with loading and without */
     size_t speed_steps;
     double speed_seconds;    /* the time of these steps */
@@ -72,9 +72,9 @@ typedef enum amp_speed {
     AMP_SPEED_UNKNOWN, AMP_SPEED_UNDECIDED, AMP_SPEED_FASTER, AMP_SPEED_NOT_WORTH_IT, AMP_SPEED_SLOWER
 } amp_speed;
 
-/* One dtype, over all seeds that are done. Speeds and memory are compared as quotients, so their means are
- * geometric: the quotient of two geometric means is the geometric mean of the seeds' quotients. All other
- * means are arithmetic. */
+/* The results of a dtype over all seeds that are done. Speeds and memory are compared as quotients, so their
+ * means are geometric: the quotient of two geometric means is the geometric mean of the seeds' quotients. All
+ * other means are arithmetic. */
 typedef struct amp_dtype_summary {
     const char *dtype;
     amp_mean score[2], images_per_second, compute_images_per_second, peak_memory_mb, loss, skipped;
@@ -202,11 +202,13 @@ void amp_compare_summarize(amp_comparison *c);
 
 /* ---- compare_verdict.c ---- */
 
-/* Defaults: the points of mAP, or of a classifier's accuracy, that a score may lose and still count as
- * equally good; the significance level; the smallest speed-up that is worth it. */
+/* Defaults. The points of mAP, or of a classifier's accuracy, that a score may lose and still count as
+ * equally good: */
 #define AMP_DETECTOR_POINTS 1.0
 #define AMP_CLASSIFIER_POINTS 0.5
+/* The significance level: */
 #define AMP_COMPARE_ALPHA .05
+/* The smallest speed-up that is worth it: */
 #define AMP_WORTHWHILE_SPEEDUP 1.1
 /* The least number of steps of each training, of seeds, and of seconds over all seeds for a verdict on speed:
  * with less, other work on the machine would decide the result. */

@@ -14,7 +14,7 @@ enum { AMP_SPIKES_KEPT = 10 };
 /* Two skipped steps belong to one cluster if at most this many steps were made between them. */
 enum { AMP_CLUSTER_GAP = 10 };
 
-/* The summary warns of this many consecutive steps with a gradient of 0. */
+/* The summary warns if the last steps, at least this many, had a gradient of 0. */
 enum { AMP_ZERO_NORMS = 10 };
 
 typedef struct amp_log_spike {

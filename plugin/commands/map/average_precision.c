@@ -93,8 +93,8 @@ static int is_better(const amp_truth *truth, double iou, const amp_truth *best, 
     return iou >= best_iou;
 }
 
-/* Matches the next detection by descending score with the ground truths of its image and class, separately at
- * each threshold. COCO considers only truths that are free; VOC only the one with the highest overlap, the
+/* Matches a detection with the ground truths of its image and class, separately at each threshold. Call it by
+ * descending score. COCO considers only truths that are free; VOC only the one with the highest overlap, the
  * first of equal ones. taken[i]: bit t is set if truth i is taken at threshold t; 0 at the start. */
 static void match(ranked *detection, const amp_truth *const *truths, size_t truth_count, amp_ap_points points,
                   const double *thresholds, uint16_t *taken)

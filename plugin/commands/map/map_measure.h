@@ -1,6 +1,6 @@
 /* Measures a detector on a .data file's `valid` images: for `detector map`, `amp valid` and -map during
- * training. Images are processed as in `detector test`: letter-boxed, boxes above .005, non-maximum
- * suppression at .45. average_precision.c evaluates the detections. */
+ * training. Images are processed as in `detector test`: they are letter-boxed, boxes with a score above .005
+ * are kept, and non-maximum suppression is done at .45. average_precision.c evaluates the detections. */
 #pragma once
 
 #include "average_precision.h"

@@ -16,7 +16,7 @@ typedef struct request {
     const char *data, *cfg, *weights, *json, *points;
     double confidence;
     long top;
-    int only_detectors; /* `detector map` */
+    int only_detectors; /* 1: the command is `detector map` */
 } request;
 
 static amp_status read_request(int argc, char **argv, request *r, amp_error *error)

@@ -179,8 +179,8 @@ static amp_status add_batch(amp_plan_report *r, int images, amp_error *error)
     return AMP_OK;
 }
 
-/* Lists passes of 1, 2, 4, ... images, up to the .cfg's batch or 64, whichever is more, as long as they fit
- * under AMP; and the .cfg's own pass, whether it fits or not. */
+/* Lists the passes of 1, 2, 4, ... images that fit under AMP, up to the larger of the .cfg's batch and 64.
+ * Also lists the .cfg's own pass, whether it fits or not. */
 static amp_status list_batches(amp_plan_report *r, amp_error *error)
 {
     int most = r->batch > 64 ? r->batch : 64;

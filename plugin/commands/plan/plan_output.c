@@ -71,7 +71,7 @@ static const amp_field layer_fields[] = {
     ROW_AS(NULL, amp_bytes, .title = "AMP", .format = "%.2f", .unit = 1 << 20),
     { .title = "why, and what is cast", .left = 1, .cell = notes_cell }, { 0 } };
 
-/* For layers with matrix products. */
+/* Further fields of layers with matrix products. */
 static const amp_field channel_fields[] = {
     ROW(in), ROW(out), AMP_FLAG_AS("in_aligned", amp_plan_row, in_aligned),
     AMP_FLAG_AS("out_aligned", amp_plan_row, out_aligned), ROW(padded_in), ROW(padded_out), { 0 } };

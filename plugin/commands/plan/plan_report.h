@@ -24,7 +24,7 @@ typedef struct amp_plan_row {
     char why[96];
     /* channels of one group of a convolution; for a connected layer, the number of inputs and of outputs */
     int in, out;
-    int in_aligned, out_aligned;  /* whether they are multiples of 8 */
+    int in_aligned, out_aligned;  /* whether in and out are multiples of 8 */
     int padded_in, padded_out;    /* channels in the backend's copies of the weights */
     char winograd[24];         /* these two: see amp_conv_facts */
     char kernel[64];
@@ -33,7 +33,7 @@ typedef struct amp_plan_row {
     size_t stock_bytes, amp_bytes;
     amp_plan_bytes arena;                   /* the arena's part of amp_bytes */
     size_t buffer_bytes;                    /* the part in Darknet's own buffers */
-    size_t weights, half_bytes;             /* parameters; bytes of their half copies */
+    size_t weights, half_bytes;             /* number of parameters; bytes of their half precision copies */
 } amp_plan_row;
 
 /* The memory in bytes of a training with passes of `images` images. */
@@ -110,7 +110,7 @@ typedef struct amp_plan_report {
     /* operations of a pass: all; those in half precision; those in fp32 on inputs stored in half precision */
     double operations, half_operations, stored_operations;
 
-    amp_available_memory memory;   /* before the network was made */
+    amp_available_memory memory;   /* as it was before the network was made */
     amp_plan_batch batches[AMP_PLAN_BATCHES];
     int batch_count;
     amp_plan_checkpoint checkpoints[AMP_PLAN_CHECKPOINTS];

@@ -29,7 +29,7 @@ typedef double amp_conditions[AMP_TRACE_KINDS];
 
 /* A dtype's passes. fp32 is compared with stock, bf16 and fp16 with fp32. */
 typedef struct amp_probe_run {
-    int ran;                 /* if not, the machine's note on the dtype says why */
+    int ran;                 /* 0: the machine's note on the dtype says why it did not run */
     float scale, fed_scale;  /* loss scales: of the pass of the whole network, and of the fed pass */
     double loss;
     amp_differences *whole;  /* each layer's differences in the pass of the whole network */
@@ -66,8 +66,9 @@ typedef struct amp_probe_comparison {
     amp_lines stock_faults;  /* a sentence for each fault of Darknet's own code (amp_fork_stock_fault) */
     int stock_runs;          /* 0: Darknet's own code cannot run this network, so AMP's fp32 is not compared,
                                 and half precision only with fp32 */
-    /* Per layer: the relative change of its result per relative change of its input, in the L2 norm. For
-     * fp32, measured with the numbers of Darknet's own pass; for half precision, with those of AMP's fp32. */
+    /* The condition of each layer: the relative change of its result per relative change of its input (L2
+     * norms). For fp32 it is measured with the numbers of Darknet's own pass; for half precision, with those
+     * of AMP's fp32. */
     amp_conditions *conditions, *conditions_of_half;
     amp_probe_run runs[AMP_PROBE_DTYPES];
     amp_lines advice;        /* what the user should do */

@@ -28,7 +28,7 @@ enum { LEAST_PASSES = 3, MOST_PASSES = 20 };
 typedef struct looker {
     amp_subject *s;
     const amp_subject_pass *asked;
-    amp_trace whole;         /* gradients, complete after backward, and statistics */
+    amp_trace whole;         /* the gradients, which are complete only after backward, and the statistics */
     /* for each layer and kind, how often its tensor was shown: an output is shown twice. For
      * AMP_TRACE_WEIGHTS: how many of the layer's gradients were shown */
     amp_trace_flags *seen;
@@ -229,8 +229,8 @@ static amp_status take_delta(looker *l, int layer, const amp_layer_arrays *a, am
     return AMP_OK;
 }
 
-/* Replaces wrong outputs of Darknet's own code, so that the layers after them see numbers as in a
- * training. */
+/* Replaces a wrong output of Darknet's own code by that of `corrects`, so that the layers after it read
+ * numbers like those of a training. */
 static amp_status correct(looker *l, int layer, const amp_layer_arrays *a, amp_error *error)
 {
     if (!l->asked->corrects || !l->asked->wrong[layer][AMP_TRACE_OUTPUT] || !a->output) return AMP_OK;
@@ -239,8 +239,8 @@ static amp_status correct(looker *l, int layer, const amp_layer_arrays *a, amp_e
     return l->s->backend->upload(l->s->backend, a->output, with->numbers, a->count * sizeof(float), error);
 }
 
-/* Takes the output after forward, the delta before backward, when all its parts have been added, and the
- * gradients after backward. */
+/* Takes the output after forward, and the gradients after backward. Takes the delta before backward, since
+ * all its parts have been added by then. */
 static amp_status take_layer(looker *l, int layer, int begins, amp_error *error)
 {
     amp_layer_arrays a = amp_fork_layer_arrays(l->s->net, layer);
