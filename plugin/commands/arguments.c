@@ -114,7 +114,7 @@ static amp_status read_all(int argc, char **argv, const amp_argument *arguments,
         }
     }
     if (place > first && arguments[first].optional && arguments[place].name && !arguments[place].optional) {
-        *arguments[place].text = *arguments[first].text; /* the first one was left out */
+        *arguments[place].text = *arguments[first].text; /* the optional first file was left out */
         *arguments[first].text = NULL;
         place = next_place(arguments, place + 1);
     }

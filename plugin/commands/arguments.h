@@ -1,4 +1,5 @@
-/* The command line of a verb: files by their place, options by name, anywhere among them.
+/* Reads the command line of a verb. Files are told apart by their order, and options by their names. Options
+ * may stand anywhere among the files.
  *
  *     const char *cfg = NULL, *json = NULL;
  *     long batch = 0;
@@ -9,19 +10,20 @@
  *         { 0 } };
  *     AMP_TRY(amp_arguments_read("amp plan", argc - 3, argv + 3, arguments, error));
  *
- * Exactly one of text, number, real and flag is set. What is not given keeps its value. */
+ * Each entry sets exactly one of text, number, real and flag. The variable of an argument that is not given
+ * keeps its value. */
 #pragma once
 
 #include "../host/data/text_lines.h"
 #include "../host/program/machine.h"
 
 typedef struct amp_argument {
-    const char *name;      /* "-batch", or "CFG" for a file that is given by its place */
-    int optional;          /* a file that may be left out: the first one, or the last ones; options always
-                              may */
+    const char *name;      /* "-batch"; "CFG" for a file */
+    int optional;          /* this file may be left out: only the first one or the last ones can be optional.
+                              Options always are */
     const char **text;     /* points into argv */
     long *number;          /* a whole number from least to most */
-    double *real;          /* from least to most */
+    double *real;          /* a number from least to most */
     int *flag;             /* 1 if given; takes no value */
     double least, most;
     const char *choices;   /* the texts that are allowed: "0|11|101"; NULL: any */
@@ -29,24 +31,24 @@ typedef struct amp_argument {
     const char *about;     /* for the usage: a few words */
 } amp_argument;
 
-/* Reads argv. The list ends with an entry without a name. argv ends at a NULL, if there is one: Darknet
- * leaves NULLs at the end when it removes an option. AMP_BAD_CONFIG: an unknown or repeated option, a missing
- * value or file, or a value out of range; the usage, a line for each entry, has then been printed on stderr.
+/* Reads argv. The list ends with an entry without a name. A NULL in argv ends it before argc: Darknet leaves
+ * NULLs at the end when it removes an option. AMP_BAD_CONFIG: an unknown or repeated option, a missing value
+ * or file, or a value out of range; the usage, a line for each entry, has then been printed on stderr.
  * AMP_HELP_PRINTED: -h was given, and the usage is on stdout. */
 amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp_argument *arguments,
                               amp_error *);
 
-/* Whether it is "-h", "-help" or "--help". argument may be NULL. */
+/* Whether the argument is "-h", "-help" or "--help". It may be NULL. */
 int amp_asks_for_help(const char *argument);
 
 #define AMP_ALL_DTYPES "stock,fp32,bf16,fp16"
-/* Splits the value of -dtypes, "fp32,bf16", into names; if `given` is NULL, splits `usual`, which is not
- * checked. The caller frees the names with amp_lines_free, also after an error. AMP_BAD_CONFIG: a name is not
- * in AMP_ALL_DTYPES, or is given twice. AMP_UNSUPPORTED: the machine cannot run one of them. */
+/* Splits `given`, the value of -dtypes such as "fp32,bf16", into names. If `given` is NULL, splits `usual`
+ * without checking it. The caller frees the names with amp_lines_free, also after an error. AMP_BAD_CONFIG: a
+ * name is not in AMP_ALL_DTYPES, or is given twice. AMP_UNSUPPORTED: the machine cannot run one of them. */
 amp_status amp_dtypes_read(const char *given, const char *usual, const amp_machine *, amp_lines *,
                            amp_error *);
 
-/* Checks that a file of the command line can be read: with another one Darknet would end with status 0, or
- * wait. AMP_BAD_CONFIG: it is missing, empty, a folder or a device; the message calls it `what`: "the .cfg
- * file". */
+/* Checks that a file of the command line can be read. If it cannot, Darknet would end with status 0, or hang.
+ * AMP_BAD_CONFIG: the file is missing, empty, a folder or a device; the message calls it by `what`, for
+ * example "the .cfg file". */
 amp_status amp_readable(const char *file, const char *what, amp_error *);

@@ -17,10 +17,10 @@ static int is_changed(const char *key, const amp_cfg_change *changes, int count)
     return 0;
 }
 
-/* What a copy changes. kept: a flag for each layer's section, which gets amp=0. */
+/* What a copy changes. kept: a flag for each layer; the sections of flagged layers get amp=0. */
 typedef struct edits { const amp_cfg_change *changes; int count; const char *kept; int layers; } edits;
 
-/* Without an exponent, which some Darknets cannot read. */
+/* Writes the value without an exponent, because some Darknets cannot read one. */
 static void write_value(FILE *out, const amp_cfg_change *change)
 {
     enum { DIGITS = 20 };
@@ -30,15 +30,15 @@ static void write_value(FILE *out, const amp_cfg_change *change)
     else fprintf(out, "%s=%s\n", change->key, value);
 }
 
-/* Adds a line end if the last line lacks one, so that the next text starts a new line. A broken line is
- * copied too: the copy's reader rejects it. */
+/* Adds a line end if the last line lacks one, so that the next text starts a new line. A malformed line is
+ * copied unchanged; whoever reads the copy rejects it. */
 static void copy_line(const cfg_item *line, FILE *out)
 {
     fwrite(line->raw, 1, line->raw_size, out);
     if (line->raw[line->raw_size - 1] != '\n') putc('\n', out);
 }
 
-/* 1: [net] was found. */
+/* Returns 1 if [net] was found. */
 static int copy_lines(const cfg_document *from, FILE *out, const edits *e)
 {
     int in_net = 0, found = 0, layer = -1, is_kept = 0;

@@ -1,11 +1,12 @@
-/* What a command needs to know about a .cfg before it makes its network; and copies of a .cfg with other
- * values in [net], for -batch, -iters and similar options, so that the user's file is never changed. */
+/* Reads what a command needs to know about a .cfg before it makes the network. Also makes copies of a .cfg
+ * with other values in [net], for -batch, -iters and similar options, so that the user's file is never
+ * changed. */
 #pragma once
 
 #include "../amp/cfg_check.h"
 
-/* under_amp: with -amp taken into account. The numbers are those of [net]; max_batches is 0 if it is
- * missing. */
+/* under_amp: whether AMP is on, with -amp taken into account. batch, subdivisions and max_batches are those
+ * of [net]; a missing max_batches is 0. */
 typedef struct amp_cfg_facts {
     int under_amp, batch, subdivisions;
     long max_batches;
@@ -13,7 +14,7 @@ typedef struct amp_cfg_facts {
 } amp_cfg_facts;
 
 /* Checks the .cfg, prints warnings, and fills *facts. dtype: the argument of -amp; NULL: the .cfg's setting.
- * AMP_BAD_CONFIG: the .cfg's first mistake. */
+ * AMP_BAD_CONFIG: the .cfg has a mistake; the message has the first one. */
 amp_status amp_cfg_look(const char *cfg, const char *dtype, cfg_use use, amp_cfg_facts *, amp_error *);
 
 typedef struct amp_cfg_change { const char *key; double value; } amp_cfg_change;
@@ -24,14 +25,15 @@ typedef struct amp_cfg_change { const char *key; double value; } amp_cfg_change;
 amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *changes, int count,
                         amp_error *);
 
-/* Makes a file in memory, which belongs to no folder and disappears when this program ends in any way.
- * Programs that this one starts can open it by its name. */
+/* Makes a file in memory. It is in no folder, and disappears when this program ends, even if it is killed.
+ * Child programs can open it by its name. */
 enum { AMP_MEMORY_FILE = 64 };
 FILE *amp_memory_file(char name[AMP_MEMORY_FILE]);
-/* Copies into a file in memory with amp_cfg_copy, and checks the copy. AMP_BAD_CONFIG: the options caused a
- * mistake; the message names `from` and the options, such as "-batch and -size". */
+/* Like amp_cfg_copy, but copies into a file in memory and checks the copy. AMP_BAD_CONFIG: the changes caused
+ * a mistake; the message names `from` and the options, such as "-batch and -size". */
 amp_status amp_cfg_copy_in_memory(const char *from, const amp_cfg_change *changes, int count,
                                   const char *options, char name[AMP_MEMORY_FILE], amp_error *);
-/* Makes a copy in memory with amp=0 in the sections of flagged layers, which stay in fp32. */
+/* Makes a copy in memory that has amp=0 in the section of each layer i with kept[i] set, so that these layers
+ * stay in fp32. */
 amp_status amp_cfg_keep_in_memory(const char *from, const char *kept, int layers, char name[AMP_MEMORY_FILE],
                                   amp_error *);

@@ -1,5 +1,5 @@
 /* `darknet amp check`: finds every mistake in a .cfg, and in a .data file with its lists and labels, without
- * making anything. */
+ * making the network. */
 #include <string.h>
 
 #include "../host/program/cfg.h"
@@ -9,8 +9,8 @@
 #include "table.h"
 
 typedef struct findings {
-    const char *first;  /* the error of amp_config_read, which is printed; or "" */
-    int repeated;       /* how many times cfg_check reported it too */
+    const char *first;  /* the error of amp_config_read, which has been printed; or "" */
+    int repeated;       /* how many times cfg_check reported the same error */
 } findings;
 
 static void print_finding(void *context, int is_error, const char *line)
@@ -28,7 +28,8 @@ static void print_summary(const char *cfg, const cfg_summary *s)
            "weights\n", name, s->layers, s->w, s->h, s->c, s->batch, s->weights / 1e6);
 }
 
-/* If the last layer does not find boxes, the network is trained on images that each have a class. */
+/* Checks the data set. If the last layer does not find boxes, the network is a classifier, and each image
+ * must have a class. */
 static amp_status check_data(amp_data_scan *scan, const cfg_summary *cfg, int *is_odd, amp_error *error)
 {
     scan->classifier = cfg->classes == 0;

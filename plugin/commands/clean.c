@@ -6,8 +6,9 @@
 #include "command.h"
 #include "json.h"
 
-/* Removes everything between the header of [amp] and its last key. Comments after that key stay, since they
- * may describe the next section. A .cfg has at most one [amp]. */
+/* Returns the line number of [amp]'s last key (without keys: of its header), or 0 without [amp]. The section
+ * is removed up to that line. Comments after it stay, since they may describe the next section. A .cfg has at
+ * most one [amp]. */
 static unsigned long last_line_of_amp(const cfg_document *cfg)
 {
     unsigned long last = 0;

@@ -68,7 +68,7 @@ static int run_verb(int argc, char **argv)
     return 1;
 }
 
-/* Reports a failure to write what was printed, as on a full disk. */
+/* Reports that printed text could not be written, for example to a full disk. */
 static int check_output(int status)
 {
     errno = 0;

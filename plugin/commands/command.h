@@ -1,6 +1,6 @@
-/* The verbs of `darknet amp`, each in a file of its own. argv is the program's; what follows `darknet amp
- * <verb>` begins at argv[3]. A verb prints its result on stdout and what it is doing on stderr; the error it
- * returns is printed as one line, and the program ends with status 1. */
+/* The verbs of `darknet amp`, each in a file of its own. argv is the whole command line; the verb's arguments
+ * begin at argv[3]. A verb prints its result on stdout and its progress on stderr. If it returns an error,
+ * the error is printed as one line, and the program ends with status 1. */
 #pragma once
 
 #include "../tensor/status.h"
@@ -9,11 +9,13 @@ typedef amp_status amp_verb(int argc, char **argv, amp_error *);
 
 amp_verb amp_command_plan, amp_command_check, amp_command_clean, amp_command_bench, amp_command_compare,
     amp_command_probe, amp_command_log, amp_command_valid, amp_command_selftest, amp_command_version;
-/* Exit statuses of `amp selftest CFG`. WRONG: AMP's fp32 is not finite, or off by more than a hundredth. OFF:
- * something is further off than rounding explains. 0: neither; 1: the pass could not be made. */
+/* Exit statuses of `amp selftest CFG`. WRONG: a result of AMP's fp32 is not finite, or off by more than a
+ * hundredth. OFF: a result is further off than rounding explains. 0: neither; 1: the pass could not be
+ * made. */
 enum { AMP_SELFTEST_WRONG = 3, AMP_SELFTEST_OFF = 4 };
 /* Called before the first step of a training: runs `amp selftest CFG` on a GPU that has not been tested yet
- * (first_check.c), and ends the program if the result is WRONG. Not in a training of several ranks. */
+ * (first_check.c), and ends the program if the result is WRONG. Does nothing in a training of several
+ * ranks. */
 struct network;
 void amp_first_check(struct network *);
 /* What `amp version` prints. */

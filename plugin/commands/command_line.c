@@ -15,8 +15,8 @@
 #include "../host/program/turns.h"
 #include "../include/darknet_amp.h"
 
-/* A file that is opened while a standard stream is closed would get its descriptor, and everything that is
- * printed to it. */
+/* Opens /dev/null as each standard stream that is closed. Otherwise a file that is opened later would get the
+ * stream's descriptor, and everything that is printed to the stream would be written into that file. */
 static void open_standard_streams(void)
 {
     int file;
@@ -24,8 +24,8 @@ static void open_standard_streams(void)
     if (file >= 0) close(file);
 }
 
-/* Whether the command trains or measures: then spinning OpenMP threads would take processor time from the
- * threads that load images. */
+/* Whether the command trains or measures. In such a command, spinning OpenMP threads would take processor
+ * time from the threads that load images. */
 static int is_long(const char *const *words, int count)
 {
     static const char *const quick[] = { "check", "clean", "log", "plan", "version" };
@@ -42,7 +42,8 @@ static int is_long(const char *const *words, int count)
     return under_amp;
 }
 
-/* argv: the program's original arguments. */
+/* Executes the program again with OpenMP threads that do not spin, unless the environment already says how
+ * they wait. argv: the program's original arguments. */
 static void start_again(char **argv)
 {
     char self[4096];
@@ -50,15 +51,15 @@ static void start_again(char **argv)
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length <= 0) return;
     self[length] = 0;
-    /* started by a loader or under another name */
+    /* not if the program was started by a loader or under another name */
     if (strcmp(argv[0], "/proc/self/exe") && strcmp(amp_file_name(self), amp_file_name(argv[0]))) return;
     if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(self, argv);
 }
 
 static void take_seed(int *argc, char **argv)
 {
-    /* Stock's `rnn generate` and similar commands have their own -seed, the text to start with; `amp compare`
-     * takes several. */
+    /* Stock's `rnn generate` and similar commands have their own -seed, the text to start with. `amp compare`
+     * has -seeds instead, and rejects -seed. */
     int own_seed = *argc > 2 && argv[1] && argv[2] && (!strcmp(argv[1], "rnn") ? strcmp(argv[2], "train") != 0
                    : !strcmp(argv[1], "amp") && !strcmp(argv[2], "compare"));
     const char *seed = own_seed ? NULL : amp_host_take_argument(argc, argv, "-seed", "0 to 4294967295");
@@ -70,8 +71,9 @@ static void take_seed(int *argc, char **argv)
     amp_random_set_seed((unsigned)value);
 }
 
-/* Notes the options, which must be the same on all ranks. Exceptions are options that choose a rank's device,
- * the name of the log, which is rank 0's, and the first `count` words, whose files are compared instead. */
+/* Notes the options, which must be the same on all ranks. Not noted are: options that choose a rank's device;
+ * the name of the log, which only rank 0 writes; and the first `count` words, since the files that they name
+ * are compared instead. */
 static void note_options(char **given, const char *const *words, int count)
 {
     char line[400] = "";

@@ -1,4 +1,5 @@
-/* See data_scan.h. What a training checks at its start, and the readers of files, are in host/data. */
+/* See data_scan.h. The checks that a training makes at its start, and the readers of files, are in
+ * host/data. */
 #define _GNU_SOURCE /* tdestroy */
 #include "data_scan.h"
 
@@ -20,17 +21,17 @@ typedef struct scan {
     amp_scanned_list *found;
     long mistakes;
     amp_error first;     /* the first mistake */
-    void *reported;      /* the messages of all mistakes, a tree of the C library */
+    void *reported;      /* the messages of all mistakes: a tree of tsearch */
     long without_labels; /* images of this list that lack a label file; counted for training only */
-    amp_error no_labels; /* about the first of them */
+    amp_error no_labels; /* the error about the first of these images */
 } scan;
 
 enum { MISTAKES_REPORTED = 20 };
 
 static int compare_messages(const void *a, const void *b) { return strcmp(a, b); }
 
-/* Counts a mistake and continues. The same mistake, of a label file that is in both lists or listed twice,
- * counts once. */
+/* Counts a mistake, and returns AMP_OK so that the scan continues. A mistake in a label file that is in both
+ * lists, or listed twice, counts once. */
 static amp_status note_mistake(void *context, const amp_error *mistake)
 {
     scan *s = context;
@@ -109,7 +110,7 @@ static amp_status scan_images(scan *s)
 
 /* ---- a classifier's labels ---- */
 
-/* comparisons of a path with a label: they take a second or two */
+/* The limit on comparisons of a path with a label. So many take a second or two. */
 static const double COMPARISONS_MOST = 2e7;
 
 static void scan_paths(scan *s)
@@ -135,7 +136,7 @@ static amp_status scan_list(scan *s, const char *key, const amp_lines *list, amp
     return AMP_OK;
 }
 
-/* Makes the checks that host/data/data_check.h makes for `train`. */
+/* Makes for the `valid` list the checks that host/data/data_check.h makes for `train`. */
 static amp_status check_valid(const scan *s, const amp_data_file *data, amp_lines *list, amp_error *error)
 {
     char what[300];

@@ -4,39 +4,46 @@
 
 #include "../amp/cfg_check.h"
 
-/* Oddities that do not end a training: an image that is missing or empty (another one is used instead); a box
- * that lies outside its image, or is smaller than Darknet's minimum (it is ignored); more boxes in an image
- * than a step uses; a detector's validation image without a label file (it counts as empty); a classifier's
- * image whose path does not contain exactly one label. */
-enum { AMP_SCAN_MISSING, AMP_SCAN_OUTSIDE, AMP_SCAN_SMALL, AMP_SCAN_CROWDED, AMP_SCAN_UNLABELLED,
-       AMP_SCAN_MISLABELLED, AMP_SCAN_KINDS };
+/* Oddities that do not end a training. */
+enum {
+    AMP_SCAN_MISSING,    /* an image is missing or empty; another one is used instead */
+    AMP_SCAN_OUTSIDE,    /* a box lies outside its image; it is ignored */
+    AMP_SCAN_SMALL,      /* a box is smaller than Darknet's minimum; it is ignored */
+    AMP_SCAN_CROWDED,    /* an image has more boxes than a step uses */
+    AMP_SCAN_UNLABELLED, /* a detector's validation image has no label file; it counts as empty */
+    AMP_SCAN_MISLABELLED, /* the path of a classifier's image does not contain exactly one label */
+    AMP_SCAN_KINDS
+};
 
 /* The result for one list. If a classifier has very many paths and labels, only some paths are checked. */
 typedef struct amp_scanned_list {
     long images, boxes, paths;                            /* how many were checked */
-    /* for each kind of oddity; first: the file of the first one, or "FILE:LINE" */
+    /* for each kind of oddity: how often it was found, and where first ("FILE" or "FILE:LINE") */
     struct { long count; char first[512]; } odd[AMP_SCAN_KINDS];
 } amp_scanned_list;
 
 typedef struct amp_data_scan {
-    /* Set by the caller. cfg: the network to be trained; NULL: nothing will be saved in the backup folder. w,
-     * h: the size of the network's input. boxes: how many boxes of an image a detector's step uses. classes:
-     * the classes of a detector's last layer, or the numbers of truth of a classifier. measures: `valid` is
-     * needed. listener: called for the first 20 mistakes (at most one for each label file, and one for all
-     * missing label files together); the error is then the number of mistakes. Without a listener the error
-     * is the first mistake. */
-    const char *data_file, *cfg;
-    int classifier, classes, w, h, boxes, measures;
+    /* ---- set by the caller ---- */
+    const char *data_file,
+        *cfg;        /* the network to be trained; NULL: nothing will be saved in the backup folder */
+    int classifier,  /* 1: a classifier; 0: a detector */
+        classes,     /* of a detector's last layer; for a classifier: how many truth values an image has */
+        w, h,        /* the size of the network's input */
+        boxes,       /* how many boxes of an image a detector's step uses */
+        measures;    /* the `valid` list is needed */
+    /* Called for the first 20 mistakes: at most one for each label file, and one for all missing label files
+     * together. The returned error then has the number of mistakes. NULL: it has the first mistake. */
     const cfg_listener *listener;
-    /* Set by amp_scan_data. warning: how the .data file and the network differ in names or classes; "" if
-     * they do not. */
+    /* ---- set by amp_scan_data ---- */
     amp_scanned_list train, valid;
-    char warning[512];
+    char warning[512]; /* how the .data file and the network differ in names or classes; "" if they do not */
 } amp_data_scan;
 
 /* Checks the data set. No image is decoded: some 100,000 images with labels take a second or two.
- * AMP_BAD_CONFIG, with file, line and what to do: a training would not begin, or would end at a label. */
+ * AMP_BAD_CONFIG: a training would not begin, or would end at a label; the message has the file, the line and
+ * what to do. */
 amp_status amp_scan_data(amp_data_scan *, amp_error *error);
 
-/* Prints a line on stderr for the warning and for each kind of oddity that was found. Returns how many. */
+/* Prints a line on stderr for the warning and for each kind of oddity that was found. Returns the number of
+ * lines. */
 int amp_scan_print(const amp_data_scan *);

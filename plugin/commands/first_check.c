@@ -1,8 +1,8 @@
 /* Before the first training on a new GPU, this program runs `amp selftest CFG` as a child process, for at
  * most ten seconds, and writes its output to a file in the user's cache folder. It is a child because
  * Darknet's code ends the program when it fails, and because a process gives its memory back when it ends.
- * The file stays, as a note that this combination of GPU, driver, libraries and plugin has been tested,
- * unless AMP must not train on it. */
+ * The file is kept as a note that this combination of GPU, driver, libraries and plugin has been tested. If
+ * the result is WRONG, no note is made, so the next training tests again. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-/* Writing JSON, text within HTML, and files as a whole. */
+/* Writes JSON and text within HTML, and replaces files as a whole. */
 #include "json.h"
 
 #include "../host/program/failure.h"
@@ -88,7 +88,7 @@ static void open_level(amp_json *json, const char *key, char opening, char closi
 {
     begin_value(json, key);
     putc(opening, json->stream);
-    if (json->depth == AMP_JSON_DEPTH) abort(); /* a bug of the caller, whose source nests too deep */
+    if (json->depth == AMP_JSON_DEPTH) abort(); /* a bug in the caller, which nests too deep */
     json->filled[json->depth] = 0;
     json->closing[json->depth++] = closing;
 }

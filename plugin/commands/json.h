@@ -9,8 +9,8 @@
  *     amp_json_close(&json);                         ]
  *     amp_json_close(&json);                     }
  *
- * key is NULL within an array and for the outermost value. Text is UTF-8; bytes that are not become U+FFFD.
- * The output may be put into HTML and XML: "<" and "&" are escaped. */
+ * key is NULL within an array and for the outermost value. Text is UTF-8; invalid bytes become U+FFFD. The
+ * output can be embedded in HTML and XML, since "<" and "&" are escaped. */
 #pragma once
 
 #include "../files/safe_file.h"
@@ -27,7 +27,7 @@ amp_json amp_json_begin(FILE *stream);
 void amp_json_object(amp_json *, const char *key);
 void amp_json_array(amp_json *, const char *key);
 void amp_json_close(amp_json *);
-void amp_json_text(amp_json *, const char *key, const char *value); /* NULL: null */
+void amp_json_text(amp_json *, const char *key, const char *value); /* value NULL: writes null */
 void amp_json_number(amp_json *, const char *key, double value);    /* as many digits as a double needs */
 void amp_json_integer(amp_json *, const char *key, long long value);
 void amp_json_boolean(amp_json *, const char *key, int value);
@@ -36,24 +36,24 @@ void amp_json_boolean(amp_json *, const char *key, int value);
  * not UTF-8 become U+FFFD. */
 void amp_html_text(FILE *, const char *text);
 typedef void amp_output_writer(FILE *, const void *record);
-/* The same of the text that `write` writes. */
+/* Calls `write`, and writes its output into HTML or SVG as amp_html_text does. */
 void amp_html_written(FILE *, amp_output_writer *write, const void *record);
 
-/* Whether the file's name is "-", which means stdout. name may be NULL. */
+/* Whether the file name is "-", which means stdout. name may be NULL. */
 int amp_is_stdout(const char *name);
 
 /* A file that is written as a whole or not at all (files/safe_file.h). */
 typedef struct amp_output {
     FILE *stream;      /* NULL: there is no file to write */
-    const char *name;  /* the caller's */
+    const char *name;  /* belongs to the caller */
     amp_safe_file file;
 } amp_output;
 
 /* Opens the stream; name "-" is stdout, NULL means no file. AMP_IO_FAILED: the message has the file and the
  * reason, and amp_output_end need not be called. */
 amp_status amp_output_begin(const char *name, amp_output *, amp_error *);
-/* If status, the result of writing, is AMP_OK, replaces the file; else leaves the file as it was. Returns
- * status, or the failure to replace it. */
+/* status: the result of writing. If it is AMP_OK, replaces the file with what was written; else leaves the
+ * file as it was. Returns status, or the error if the file could not be replaced. */
 amp_status amp_output_end(amp_output *, amp_status status, amp_error *);
 
 /* Opens the file, writes the record with `write`, and ends the file. */

@@ -1,6 +1,6 @@
-/* Programs in turns: the parent, which starts the child programs and decides whose turn it is. At the end of
- * a step a child writes a line into its socket and waits for the parent's answer of one byte: 'g' (continue)
- * or 's' (stop). */
+/* The parent of programs in turns: it starts the child programs and decides whose turn it is. At the end of a
+ * step a child writes a line into its socket and waits for the parent's answer of one byte: 'g' (continue) or
+ * 's' (stop). */
 #define _GNU_SOURCE /* environ */
 #include "run_in_turns.h"
 
@@ -24,14 +24,14 @@
 enum { LINE_ROOM = 8192, NO_CHILD = -1, LEAST_STEPS = 4, CHILDS_SOCKET = 3 };
 
 typedef enum child_state {
-    BUSY,  /* it is in a step, or starting */
-    WAITS, /* it waits for the parent's answer */
+    BUSY,  /* makes a step, or is starting */
+    WAITS, /* for the parent's answer */
     GONE   /* ended */
 } child_state;
 
 typedef struct child {
     pid_t process;
-    int socket;               /* the parent's end: it reads the child's lines and writes the answers */
+    int socket;               /* the parent's end, for the child's lines and the answers to them */
     child_state state;
     int ready, told_to_stop;
     char text[LINE_ROOM];     /* the `length` bytes that were read after the last complete line */
@@ -41,8 +41,8 @@ typedef struct child {
 typedef struct schedule {
     amp_turns_program *programs;
     child *children;
-    int count, turn;          /* turn: the child that has it; NO_CHILD before all are ready */
-    double slice, turn_began; /* seconds: the length of a turn; the clock when this one began */
+    int count, turn;          /* turn: the child whose turn it is; NO_CHILD until all are ready */
+    double slice, turn_began; /* in seconds: the length of a turn; the time when this turn began */
     int steps;                /* steps that were begun in this turn */
     const amp_turns_watcher *watcher;
     int (*stop)(void);
@@ -102,7 +102,7 @@ static amp_status start(child *c, const amp_turns_program *program, amp_error *e
     size_t variables = 0;
     while (environ[variables]) variables++;
     char *argv[AMP_TURNS_WORDS + 1] = { self };
-    char *environment[variables + 2]; /* a copy, since other threads may read this program's */
+    char *environment[variables + 2]; /* a copy, since other threads may be reading this program's own */
     memcpy(argv + 1, program->argv, sizeof program->argv);
     snprintf(descriptors, sizeof descriptors, AMP_TURNS "=%d,%d", CHILDS_SOCKET, CHILDS_SOCKET);
     memcpy(environment, environ, variables * sizeof *environment);
@@ -151,7 +151,7 @@ static void give_turn(schedule *s)
     reply(s, s->turn, 'g');
 }
 
-/* Passes the complete lines that a child has written to the watcher, except "ready". After a line that begins
+/* Gives the watcher each complete line that a child has written, except "ready". After a line that begins
  * with a blank (amp_turns_send) the child continues; after any other (amp_turns_yield) it waits for an
  * answer. */
 static amp_status take_lines(schedule *s, int i, amp_error *error)
@@ -170,7 +170,7 @@ static amp_status take_lines(schedule *s, int i, amp_error *error)
     }
     c->length -= (size_t)(begin - c->text);
     memmove(c->text, begin, c->length);
-    if (c->length == LINE_ROOM) c->length = 0; /* too long for any child's line: drop it */
+    if (c->length == LINE_ROOM) c->length = 0; /* drop a line that is longer than any child's should be */
     return status;
 }
 
@@ -237,13 +237,13 @@ amp_status amp_turns_run(amp_turns_program *programs, int count, double slice, i
                    .children = amp_allocated(calloc((size_t)count + 1, sizeof *s.children)),
                    .slice = slice, .watcher = watcher, .stop = stop };
     struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
-    sigaction(SIGPIPE, &ignore, &before); /* reading its socket shows that a program died */
+    sigaction(SIGPIPE, &ignore, &before); /* a program's death is noticed when its socket is read */
     amp_status status = AMP_OK;
     while (s.count < count
            && (status = start(&s.children[s.count], &programs[s.count], error)) == AMP_OK) ++s.count;
     if (status == AMP_OK) status = run_until_all_end(&s, error);
     for (int i = 0; i < s.count; i++) {
-        if (s.children[i].state == GONE) continue; /* one that still runs: another could not be started */
+        if (s.children[i].state == GONE) continue; /* else it still runs: another could not be started */
         kill(s.children[i].process, SIGKILL);
         wait_for_end(&s.children[i]);
     }
@@ -272,10 +272,10 @@ void amp_turns_watch_signals(void)
 
 int amp_turns_interrupted(void) { return interrupted; }
 
-/* ---- after it ---- */
+/* ---- after the end of a program ---- */
 
-/* Whether the line cannot be the reason why a program ended: Darknet prints it all the time, or it is a
- * single word. */
+/* Whether the line cannot say why a program ended, because Darknet prints such lines all the time, or because
+ * it is a number or a single word. */
 static int is_usual_output(const char *line)
 {
     static const char *const usual[] = { "Loaded:", "Saving weights", "Loading weights", "Learning Rate",

@@ -1,4 +1,4 @@
-/* A record's fields are listed once, and are written as JSON, as columns of a table or as lines of CSV.
+/* A record's fields are listed once. They can then be written as JSON, as columns of a table or as CSV.
  *
  *     static const amp_field fields[] = {
  *         AMP_FIELD(amp_bench_side, dtype, .title = "dtype", .left = 1),
@@ -32,7 +32,7 @@ typedef struct amp_cell {
 enum { AMP_CELL_TEXT = 1000 };
 typedef void amp_cell_text(const amp_cell *, char text[AMP_CELL_TEXT]);
 
-/* Which numbers are known. The others, and inf and NaN always, are written as null. */
+/* Which of a field's numbers count as known. Unknown ones are written as null, and so are inf and NaN. */
 typedef enum amp_known { AMP_ANY, AMP_ABOVE_0, AMP_FROM_0 } amp_known;
 
 typedef struct amp_field {
@@ -46,8 +46,8 @@ typedef struct amp_field {
     int left;                       /* its column is aligned to the left */
     amp_cell_text *cell;            /* NULL: amp_plain_cell; not called for an unknown number */
     const char *none;               /* the text of a cell that would be empty */
-    const char *format;             /* a double's format, after dividing by `unit`; by default %.10g and 1 */
-    double unit;
+    const char *format;             /* printf's, for a number as a double in `unit`; by default %.10g */
+    double unit;                    /* what the number is divided by; 0: 1 */
 } amp_field;
 
 #define AMP_KIND_OF(record, member) _Generic(&((record *)0)->member, \
@@ -62,19 +62,21 @@ typedef struct amp_field {
 #define AMP_FLAG_AS(name, record, member) { .key = name, .at = offsetof(record, member), .kind = AMP_FLAG }
 #define AMP_NAME_AS(name, record, member, of, ...) \
     { .key = name, .at = offsetof(record, member), .kind = AMP_NAME, .names = of, __VA_ARGS__ }
-/* A record within the record; AMP_GROUP_AS: an object of fields that are the record's own. */
+/* AMP_RECORD_AS: a member that is a record itself, written as an object. AMP_GROUP_AS: an object that groups
+ * fields of the same record. */
 #define AMP_RECORD_AS(name, record, member, of, ...) \
     { .key = name, .at = offsetof(record, member), .kind = AMP_RECORD, .fields = of, __VA_ARGS__ }
 #define AMP_GROUP_AS(name, of) { .key = name, .kind = AMP_RECORD, .fields = of }
 
-/* Writes the fields into the open object; as an object; as an array of objects. */
+/* Write a record's fields into the object that is open; a record as an object; `count` records, each of
+ * `size` bytes, as an array of objects; and lines as an array of texts. */
 void amp_json_fields(amp_json *, const void *record, const amp_field *fields);
 void amp_json_record(amp_json *, const char *key, const void *record, const amp_field *fields);
 void amp_json_records(amp_json *, const char *key, const void *records, size_t size, int count,
                       const amp_field *fields);
 void amp_json_lines(amp_json *, const char *key, const amp_lines *);
 
-/* Prints the value, a number in the field's format. */
+/* Writes the value as text; a number in the field's format. */
 amp_cell_text amp_plain_cell;
 
 /* Prints a line of titles and a line per record. Columns are as wide as their longest text; a column without
@@ -82,10 +84,11 @@ amp_cell_text amp_plain_cell;
 void amp_table_print(FILE *, int indent, const amp_field *, const void *records, size_t size, int count,
                      const void *context);
 
-/* Prints a record's titled fields on lines of their own: the title, in `width` columns, and the value. */
+/* Prints each field of a record that has a title on a line: the title, padded to `width` columns, and the
+ * value. */
 void amp_sheet_print(FILE *, int width, const amp_field *, const void *record);
 
-/* Prints a line of CSV (RFC 4180): the record's values; if record is NULL, the keys. */
+/* Prints a line of CSV (RFC 4180) with the record's values. If record is NULL, the line has the keys. */
 void amp_csv_print(FILE *, const amp_field *, const void *record);
 
 /* Prints text that is wrapped at 110 columns, each further line indented by `indent`, and ends the line. */

@@ -1,5 +1,5 @@
-/* The hooks in the loops of `detector train` and `classifier train`: the host's (log, turns, stopping), and
- * -map. */
+/* The hooks in the loops of `detector train` and `classifier train`. They call the host's functions (log,
+ * turns, stopping) and those of -map. */
 #include "../host/fork.h"
 #include "../host/program/ranks.h"
 #include "../host/program/stopping.h"
@@ -11,7 +11,7 @@
 
 #include <unistd.h>
 
-/* 1: the last save failed. */
+/* Returns 1 if the last save failed. */
 static int end(struct network **nets)
 {
     amp_map_end();
@@ -24,14 +24,14 @@ static _Noreturn void leave(struct network **nets, int status, const char *line)
     if (*line && amp_ranks_leads()) fprintf(stderr, "%s\n", line);
     fflush(NULL);
     amp_ranks_leave();
-    _exit(failed ? 1 : status); /* not exit: the loader thread is still working */
+    _exit(failed ? 1 : status); /* not exit, because the loader thread is still working */
 }
 
 int darknet_amp_next_step(struct network **nets, int count, float *average_loss, int *loop_count,
                           const char *data_file, int train_images, const char *backup_folder,
                           const char *base)
 {
-    /* with -gpus all networks share one step, and the first has its numbers */
+    /* under AMP all networks of -gpus make one step together, and the first one has its loss and counters */
     if (amp_fork_state(nets[0])) count = 1;
     if (!amp_training_runs()) {
         amp_first_check(nets[0]);

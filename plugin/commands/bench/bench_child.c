@@ -5,7 +5,7 @@
  *     shape WIDTH HEIGHT CHANNELS BATCH ON_GPU
  *   * warm LOSS | skipped                        a step that is not measured
  *   * step FORWARD BACKWARD UPDATE               ms
- *     memory PEAK LOADED                         MB so far; of a training's loader, for one pass
+ *     memory PEAK LOADED                         MB: the peak so far; what a loader holds for one pass
  *     loading WAIT COMPUTE                       seconds of a step whose images are loaded: waiting, the rest
  *   * pass                                       with clocks around the layers; not with -detect
  *     layer INDEX TYPE HALF MISALIGNED FORWARD BACKWARD OPERATIONS BYTES
@@ -13,7 +13,7 @@
  *     operation LAYER NAME CALLS MS BYTES PRODUCTS HALF    of one pass and an update; LAYER -: of no layer
  *     done STEPS                                 how many were measured
  *
- * After a line with a star it waits for its turn. */
+ * After a line with a star the child waits for its next turn. */
 #include "bench.h"
 
 #include "../cfg_copy.h"
@@ -42,8 +42,8 @@ typedef struct child {
 
 /* ---- memory ---- */
 
-/* Free bytes of the GPU. Other programs of this benchmark share the GPU, but do nothing during our turn:
- * memory that is taken during it is ours. */
+/* Free bytes of the GPU. Other programs of this benchmark share the GPU, but do nothing during this program's
+ * turn, so the memory that is taken during a turn is this program's. */
 static double gpu_bytes_free(void)
 {
     return amp_fork_device() >= 0 ? (double)amp_host_available_memory().bytes : 0;
@@ -74,8 +74,9 @@ static void end_turn(child *c, const char *format, ...)
 
 /* ---- the network ---- */
 
-/* A low learning rate keeps a network with random weights from overflowing, and does not change the time. A
- * step of one pass (-batch) measures the update too: it does the same work after one pass as after many. */
+/* A low learning rate keeps a network with random weights from overflowing, and does not change the time. One
+ * pass per step (subdivisions 1) is enough to measure the update too, since the update does the same work
+ * after one pass as after many. */
 amp_status amp_bench_write_cfg(const amp_bench_request *r, int batch, int subdivisions, char *name,
                                amp_error *error)
 {
@@ -143,7 +144,7 @@ int amp_bench_is_enough(const amp_bench_request *r, long steps, double spent_ms)
 
 static int was_skipped(const child *c) { return c->amp && c->amp->step_skipped; }
 
-/* fp16 looks for its loss scale first: skipped steps are not counted. */
+/* Measures steps. fp16 looks for its loss scale first, so skipped steps are not counted. */
 static amp_status measure(child *c, amp_error *error)
 {
     double ms[AMP_BENCH_STEP], spent = 0;
@@ -170,8 +171,8 @@ static amp_status measure(child *c, amp_error *error)
     return AMP_OK;
 }
 
-/* Makes steps as `detector train` does, while the next images are loaded. All of them are one turn: during
- * other programs' turns, loading would continue and look faster than it is. */
+/* Makes steps as `detector train` does, while the next images are loaded. All these steps are made in one
+ * turn: during other programs' turns, loading would continue and look faster than it is. */
 static amp_status measure_loading(child *c, amp_error *error)
 {
     enum { STEPS = AMP_WAITS_LEFT_OUT + AMP_WAITS_COUNTED };
@@ -194,17 +195,17 @@ static amp_status measure_loading(child *c, amp_error *error)
 
 /* ---- clocks around the layers, which make a step slower ---- */
 
-/* AMP's engine shows each tensor to an observer when it has been made, so the time between two tensors is
- * that of the work between them. For stock's layers, the fork calls a function before and after each. */
+/* AMP's engine shows each tensor to an observer when it has been computed, so the time between two tensors is
+ * that of the work between them. In stock, the fork calls a function before and after each layer. */
 typedef struct clocks {
     int layers, passes, pass;
     double *forward, *backward; /* ms; [layer][pass] */
-    double last;                /* when the last tensor was shown, or the layer of stock began */
+    double last;                /* when the last tensor was shown, or in stock when the layer began */
     int open;          /* the layer whose backward has begun and has not shown a gradient yet; -1: none */
-    int is_forward;    /* in forward: a delta that is shown now was made by a loss */
+    int is_forward;    /* during forward; a delta that is shown then was computed by a loss */
 } clocks;
 
-/* The time since `last` was spent on this layer. */
+/* Adds the time since `last` to this layer's. */
 static void add(clocks *c, int layer)
 {
     double now = amp_bench_now_ms(), *times = c->is_forward ? c->forward : c->backward;
@@ -212,9 +213,9 @@ static void add(clocks *c, int layer)
     c->last = now;
 }
 
-/* A delta is shown when all its parts have been summed, before its layer's backward; gradients are shown
- * right after that. So the time before a delta belongs to the backward of the layer that was shown last, if
- * that has no parameters; else to the sum. */
+/* A delta is shown when all its parts have been summed, before its layer's backward. Gradients are shown
+ * right after the backward. So if the layer that was shown last has no parameters, the time before a delta
+ * belongs to that layer's backward. Otherwise it is the time of the sum, and belongs to the delta's layer. */
 static amp_status see(void *context, amp_backend *backend, const amp_seen *seen, amp_error *error)
 {
     clocks *c = context;
@@ -275,7 +276,7 @@ static void measure_layers(child *c)
     free(times);
 }
 
-/* The times of the backend's operations on a GPU, if the backend can measure them. */
+/* Measures and sends the times of the backend's operations on a GPU, if the backend can measure them. */
 static amp_status measure_operations(child *c, amp_error *error)
 {
     amp_backend *b = c->amp ? c->amp->engine->backend : NULL;
@@ -312,7 +313,8 @@ static amp_status measure_all(child *c, amp_error *error)
 amp_status amp_bench_child(const amp_bench_request *request, amp_error *error)
 {
     child c = { .request = request };
-    /* Before the network is made, so that its memory on the GPU is taken during a turn. */
+    /* The first turn begins before the network is made, so that its memory on the GPU is taken during a
+     * turn. */
     if (amp_turns_ready()) return AMP_OK;
     memory_turn_begins(&c);
     amp_status status = measure_all(&c, error);

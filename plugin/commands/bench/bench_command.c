@@ -21,7 +21,8 @@
 
 enum { MOST_PARTS = 2 };
 
-/* So a busy minute of the machine slows all dtypes alike. A turn is longer if one step takes longer. */
+/* Turns are short, so that a busy minute of the machine slows all dtypes alike. A turn is longer if one step
+ * takes longer. */
 static const double slice_seconds = .1;
 
 /* ---- the command line ---- */
@@ -82,11 +83,11 @@ static void note_machine(amp_bench *b)
     if (b->threads < 1) b->threads = b->processors;
 }
 
-/* ---- its programs ---- */
+/* ---- the child programs ---- */
 
 typedef struct run {
     amp_bench *b;
-    /* for each side that is not left out: its program, and the file for Darknet's output */
+    /* the sides that are not left out, the program of each, and the file for the program's output */
     amp_bench_side *sides[AMP_BENCH_SIDES];
     amp_turns_program programs[AMP_BENCH_SIDES];
     char outputs[AMP_BENCH_SIDES][AMP_MEMORY_FILE];
@@ -170,12 +171,12 @@ static amp_status measure(const amp_bench_request *request, int batch, amp_bench
     return amp_bench_summarize(b, error);
 }
 
-/* Predictions have two benchmarks: of one image and of a batch. */
+/* Predictions are measured twice: of one image and of a batch. */
 static amp_status bench(amp_bench_request *request, amp_bench b[MOST_PARTS], amp_error *error)
 {
     amp_output json;
     amp_cfg_facts facts;
-    /* so that an error names the user's line, and not one of the copy that the programs load */
+    /* checked here, so that an error names a line of the user's file, and not of the copy */
     AMP_TRY(amp_cfg_look(request->cfg, "fp32", CFG_FOR_ANYTHING, &facts, error));
     b->detect = request->detect;
     b->subdivisions = request->batch || request->detect ? 1 : facts.subdivisions;
@@ -196,14 +197,14 @@ amp_status amp_command_bench(int argc, char **argv, amp_error *error)
     amp_bench_request request = { 0 };
     amp_bench b[MOST_PARTS] = { 0 };
     amp_lines dtypes = { 0 };
-    /* from now on a rank that ends does not end the others: all end for the same reason */
+    /* from here on, a rank that ends does not end the other ranks, since all end for the same reason */
     amp_program_to_set()->ranks.over = 1;
     AMP_TRY(read_request(argc, argv, &request, error));
     if (amp_ranks()) {
         amp_bench_ranks(&request);
         return AMP_OK;
     }
-    /* this is one of the programs that it starts */
+    /* this is a child program of `amp bench` */
     if (amp_turns_taken()) return amp_bench_child(&request, error);
     b->cfg = request.cfg;
     note_machine(b);

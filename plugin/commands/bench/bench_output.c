@@ -1,4 +1,4 @@
-/* A benchmark on the terminal and as JSON. */
+/* Prints a benchmark on the terminal, and writes it as JSON. */
 #include "bench.h"
 
 #include "../../host/program/machine.h"
@@ -95,7 +95,7 @@ static const amp_field measured_fields[] = {
     SIDE("training_memory_mb", training_mb, .title = "training", .format = "%.0f"),
     RATIOS, { 0 } };
 
-/* The same for predictions. */
+/* The columns of a dtype whose predictions were measured. */
 static const amp_field predicted_fields[] = {
     SIDE(NULL, dtype, .title = "dtype", .left = 1),
     STEP_SPREAD("ms"), PHASE("ms", AMP_BENCH_STEP),
@@ -114,7 +114,7 @@ static void print_sides(const amp_bench *b, const amp_field *fields, FILE *out)
         if (b->sides[i].left_out) fprintf(out, "%s is left out: %s\n", b->sides[i].dtype, b->sides[i].note);
 }
 
-/* layers: whether they were timed. */
+/* layers: whether layers were timed. */
 static void write_sides(amp_json *j, const amp_bench *b, const amp_field *fields, int layers)
 {
     amp_json_array(j, "dtypes");
@@ -134,7 +134,7 @@ static void write_sides(amp_json *j, const amp_bench *b, const amp_field *fields
 
 /* ---- layers ---- */
 
-/* The rows of the table: the most expensive layers, and below them the rest of a step. */
+/* The rows of the table below those of the most expensive layers. */
 enum { OTHER_LAYERS, UPDATE, STEP, REST };
 
 static double rest_ms(const amp_bench *b, const amp_bench_side *s, int row)
@@ -174,8 +174,8 @@ static void print_layers(const amp_bench *b, FILE *out)
     if (any_half) fprintf(out, "* in half precision\n");
 }
 
-/* Prints where the time goes on a GPU: the backend's operations by kind of layer, without those below
- * 1/200 of the whole. */
+/* Prints where the time goes on a GPU: the backend's operations by kind of layer, without those that take
+ * less than 1/200 of the whole time. */
 static void print_operations(const amp_bench *b, FILE *out)
 {
     for (const amp_bench_side *s = b->sides; s < b->sides + b->count; s++) {
@@ -197,7 +197,7 @@ static void print_operations(const amp_bench *b, FILE *out)
 static void print_cfg(const amp_bench *b, FILE *out)
 {
     fprintf(out, "%s: ", b->cfg);
-    /* else the input is flat */
+    /* width 0: the input is not an image */
     if (b->width > 0) fprintf(out, "%d x %d x %d, ", b->width, b->height, b->channels);
 }
 

@@ -1,6 +1,6 @@
 /* `mpirun -np N darknet amp bench CFG`: how training steps scale. The table has a row for 1, 2, 4, ... and N
- * ranks. In each, that number of ranks trains the .cfg's batch together, on synthetic images, as `detector
- * train` would (comm/comm.h; no image is loaded), and the others sleep. One rank alone trains without MPI, as
+ * ranks. For each row, that number of ranks trains the .cfg's batch together as `detector train` would
+ * (comm/comm.h), but on synthetic images, and the other ranks sleep. One rank alone trains without MPI, as
  * always.
  *
  * Rows are measured one after the other, so other work on the machine may slow only one of them. */
@@ -17,14 +17,14 @@
 
 enum { MOST_ROWS = 32 };
 
-/* Times in ms of a whole step. waited: time spent waiting for sums of gradients and statistics; the mean of
- * the ranks' medians. */
+/* Times are in ms of a whole step. waited: the time that ranks wait for sums of gradients and statistics, as
+ * the mean of the ranks' medians. */
 typedef struct row {
     int ranks, passes, images; /* passes of a rank per step; images per pass. 0: the batch cannot be shared */
     int steps;
     amp_bench_spread step;
     double waited, images_per_second;
-    double efficiency;         /* the speed of N ranks, divided by N times that of one */
+    double efficiency;         /* percent: the speed of N ranks, divided by N times that of one */
 } row;
 
 typedef struct scaling {
@@ -58,7 +58,8 @@ static int is_enough(const amp_bench_request *r, int steps, double spent)
 
 static double waited_ms(void) { return amp_ranks() ? amp_ranks()->waited * 1e3 : 0; }
 
-/* fp16 looks for its loss scale first: skipped steps are not counted. All ranks skip the same steps. */
+/* Measures steps. fp16 looks for its loss scale first, so skipped steps are not counted. All ranks skip the
+ * same steps. */
 static void measure_steps(const amp_bench_request *r, struct network *net, row *row)
 {
     double *ms = amp_allocated(malloc(2 * AMP_BENCH_MOST_STEPS * sizeof *ms));
@@ -84,7 +85,7 @@ static void measure_steps(const amp_bench_request *r, struct network *net, row *
     free(ms);
 }
 
-/* Called by the ranks that train in this row. */
+/* Measures a row. Called by the ranks that train for it. */
 static void measure_row(scaling *s, row *row)
 {
     amp_error error;
@@ -101,7 +102,7 @@ static void measure_row(scaling *s, row *row)
     s->b.on_gpu = v.on_gpu;
     s->dtype = amp_dtype_name(amp_fork_state(net)->config->dtype);
     measure_steps(s->request, net, row);
-    if (v.on_gpu && row->ranks > 1) row->waited = -1; /* the GPU waits without the program noticing */
+    if (v.on_gpu && row->ranks > 1) row->waited = -1; /* unknown: the program does not notice a GPU's waits */
     row->images_per_second = 1e3 * s->b.batch / row->step.median;
     row->efficiency = 100 * s->rows[0].step.median / row->ranks / row->step.median;
     amp_fork_free_network(net);

@@ -140,11 +140,11 @@ double amp_bench_layers_ms(const amp_bench_side *s)
 
 /* ---- rounds of turns ---- */
 
-/* Logarithms of the steps' medians within the rounds in which all sides worked. */
+/* The rounds in which all sides worked. */
 typedef struct rounds {
     int count;
-    double *logs[AMP_BENCH_SIDES];
-    double *scratch;             /* room for the steps of the side that has the most */
+    double *logs[AMP_BENCH_SIDES]; /* for each round: the logarithm of the median of the side's steps */
+    double *scratch;             /* room for all steps of any side */
 } rounds;
 
 /* The median of the steps that were made in one round; 0 if there are none. Call it before the steps are
@@ -182,8 +182,8 @@ static double sum_of(const double *values, int count)
     return sum;
 }
 
-/* A layer with fewer operations per byte is memory-bound: a processor makes about ten operations in fp32 in
- * the time of reading a byte, and several times as many in half precision. */
+/* A layer with fewer operations per byte is memory-bound. In the time in which it reads a byte, a processor
+ * makes about ten operations in fp32, and several times as many in half precision. */
 static const double operations_per_byte = 32;
 
 static void measure_layers(amp_bench_side *s, int subdivisions)
@@ -220,7 +220,8 @@ static void measure_side(const amp_bench *b, amp_bench_side *s, const rounds *r)
     s->waiting = amp_waits_share(&s->loading);
 }
 
-/* Bounds that are too far apart mean nothing, and become NaN: two rounds may give 0.00 to 7,000. */
+/* Bounds that are too far apart mean nothing and become NaN. For example, two rounds may give 0.00 to
+ * 7,000. */
 static amp_bench_ratio bounded(double ratio, double least, double most, int rounds)
 {
     static const double widest = 4;
@@ -228,7 +229,7 @@ static amp_bench_ratio bounded(double ratio, double least, double most, int roun
     return (amp_bench_ratio){ ratio, least, most, rounds };
 }
 
-/* Both sides must have been measured. */
+/* Compares two sides, both of which must have been measured. */
 static amp_bench_ratio compare(const amp_bench *b, const amp_bench_side *reference, const amp_bench_side *s,
                                const rounds *r)
 {
@@ -244,7 +245,7 @@ static amp_bench_ratio compare(const amp_bench *b, const amp_bench_side *referen
 
 /* ---- layers ---- */
 
-/* Whether fewer than AMP_BENCH_TOP layers of this side take longer. */
+/* Whether fewer than AMP_BENCH_TOP layers of this side take longer than this layer. */
 static int is_top(const amp_bench_side *s, int layer)
 {
     int longer = 0;

@@ -5,10 +5,10 @@ const char *const amp_bench_reason_names[AMP_BENCH_REASONS] = {
     "no native half", "fixed costs", "update", "fp32 layers", "memory-bound", "misaligned" };
 
 static const double worth_from = 1.1;                     /* times the speed of the engine's own fp32 */
-static const double memory_below = .95, memory_mb = 8;    /* more than a program's peak varies between runs */
-static const double short_call_us = 50;                   /* calls that are shorter have fixed costs */
+static const double memory_below = .95, memory_mb = 8;    /* a program's peak varies less between runs */
+static const double short_call_us = 50;                   /* in shorter calls fixed costs dominate */
 static const double most_of = .5;                         /* from this share of the time on a reason holds */
-/* In shorter steps it is the turns that are measured, and the cold caches after them. */
+/* In shorter steps, what is measured are the changes of turns and the cold caches after them. */
 static const double short_step_ms = 1;
 enum { FEWEST_STEPS = 5 };
 
@@ -20,7 +20,7 @@ const char *amp_bench_number(char text[16], double value)
 
 static double step_ms(const amp_bench_side *s) { return s->spread[AMP_BENCH_STEP].typical; }
 
-/* Finds the reasons that hold, and lists them with their figures: "update 50 %, misaligned 81 %". */
+/* Sets the reasons that hold, and writes them with their figures: "update 50 %, misaligned 81 %". */
 static void find_reasons(const amp_bench_side *half, amp_bench_verdict *v)
 {
     const double share[AMP_BENCH_REASONS] = {
@@ -44,7 +44,7 @@ static int tells(const amp_bench_ratio *r) { return r->least <= r->most; }
 
 #define add(to, ...) amp_append(to, AMP_BENCH_TEXT, __VA_ARGS__)
 
-/* Adds what to do if there is no verdict; nothing if there is one. */
+/* If there can be no verdict, adds what the user should do to get one. */
 static void add_what_is_missing(char *w, const amp_bench_side *fp32, const amp_bench_side *half)
 {
     char ms[16];

@@ -45,7 +45,7 @@ static void set_seed_count(amp_comparison *c, int count)
     c->seed_count = count;
 }
 
-/* fp32 if it is among them, else stock, else the first. */
+/* Returns the index of the reference: fp32 if it is among the dtypes, else stock, else the first. */
 static int reference_of(const amp_comparison *c)
 {
     static const char *const preferred[] = { "fp32", "stock" };
@@ -54,7 +54,8 @@ static int reference_of(const amp_comparison *c)
     return 0;
 }
 
-/* DIR without slashes at its end; by default a folder in the current one that is named after the .cfg. */
+/* Returns -report's DIR without slashes at its end; by default a name made from the .cfg's, for a folder in
+ * the current one. */
 static char *folder_of(const char *given, const char *cfg)
 {
     const char *base = amp_file_name(cfg);
@@ -67,8 +68,8 @@ static char *folder_of(const char *given, const char *cfg)
     return folder;
 }
 
-/* fp32 and the half dtypes that the machine has. Stock Darknet takes many times as long, so it must be asked
- * for. */
+/* The default of -dtypes: fp32 and the half precisions that the machine has. Stock is not among them, because
+ * it takes many times as long. */
 static const char *usual_dtypes(const amp_machine *machine)
 {
     static const char *const lists[2][2] = { { "fp32", "fp32,fp16" }, { "fp32,bf16", "fp32,bf16,fp16" } };
@@ -131,7 +132,7 @@ static void free_compare(amp_compare *compare)
 
 /* ---- the input, checked before anything is made or trained ---- */
 
-/* Whether it is a detector or a classifier, by its last section. */
+/* Finds out whether the network is a detector or a classifier. section: its last one. */
 static amp_status find_kind(amp_comparison *c, const char *section, amp_error *error)
 {
     static const struct { const char *section; amp_compared_kind kind; } known[] = {
@@ -146,7 +147,7 @@ static amp_status find_kind(amp_comparison *c, const char *section, amp_error *e
                     "[region], and classifiers that end in [softmax], [cost] or [logistic]", c->cfg, section);
 }
 
-/* Checks what the trainings check too, before a folder is made. */
+/* Checks the .cfg as the trainings will do, but before a folder is made. */
 static amp_status look_at_cfg(amp_comparison *c, amp_error *error)
 {
     amp_cfg_facts facts;
@@ -164,8 +165,8 @@ static amp_status look_at_cfg(amp_comparison *c, amp_error *error)
                                            "with -iters", c->cfg);
 }
 
-/* Scans all labels: a short training would not read all of them, and a long one some of them only after
- * hours. */
+/* Scans all labels, because a short training would not read all of them, and a long one would read some of
+ * them only after hours. */
 static amp_status look_at_data(amp_comparison *c, amp_error *error)
 {
     amp_data_scan scan = { .data_file = c->data, .classifier = c->kind == AMP_COMPARED_CLASSIFIER,
@@ -178,8 +179,8 @@ static amp_status look_at_data(amp_comparison *c, amp_error *error)
     return AMP_OK;
 }
 
-/* Fills compare->result with kind, size, classes, numbers of images and the machine; with iterations from the
- * .cfg if they are 0. AMP_BAD_CONFIG: a training could not begin with this input. */
+/* Fills compare->result with kind, size, classes, numbers of images and the machine, and takes the iterations
+ * from the .cfg if they are 0. AMP_BAD_CONFIG: a training could not begin with this input. */
 static amp_status inspect(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
@@ -232,7 +233,8 @@ static amp_status train_seed(amp_compare *compare, int s, amp_error *error)
     return validate_seed(compare, s, error);
 }
 
-/* Trains all seeds; with -until, the seeds up to the next look, until the scores are settled. */
+/* Trains all seeds. With -until, trains the seeds up to the next look, and repeats that until the scores are
+ * settled. */
 static amp_status train_all(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;

@@ -1,5 +1,5 @@
-/* The report's folder: the settings of its comparison, a lock, so that only one program works in it, and the
- * files of each training.
+/* The report's folder. It has the settings of its comparison and the files of each training, and is locked so
+ * that only one program works in it.
  *
  *     DIR/comparison.txt     the settings; with other settings the folder is refused
  *     DIR/runs/DTYPE-seedS/  one training: copies of the .cfg and the .data file, with which it can be
@@ -61,8 +61,8 @@ static amp_status add_file(amp_lines *settings, const char *what, const char *fi
     return AMP_OK;
 }
 
-/* Lists the lines of comparison.txt. The machine and its number of threads are among them: if a training
- * continued on another machine, its speed and its weights would be those of neither. */
+/* Lists the lines of comparison.txt. They include the machine and its number of threads: if a training
+ * continued on another machine, its speed and its weights would be those of neither machine. */
 static amp_status list_settings(const amp_comparison *c, const amp_data_file *data, amp_lines *settings,
                                 amp_error *error)
 {
@@ -183,7 +183,7 @@ void amp_compare_undo(amp_compare *compare)
         name_in(compare, "comparison.txt", path);
         unlink(path);
     }
-    if (compare->made_folder) rmdir(compare->folder); /* fails if it has other files */
+    if (compare->made_folder) rmdir(compare->folder); /* fails, as it should, if it has other files */
 }
 
 /* ---- a training: names ---- */
@@ -200,7 +200,7 @@ static void name_it(char path[AMP_COMPARE_PATH], const char *format, ...)
 void amp_compare_files(const amp_compare *compare, const amp_run *run, amp_run_files *f)
 {
     const char *folder = f->folder, *base = compare->base;
-    /* train_detector, train_classifier */
+    /* the names that train_detector and train_classifier give to the final weights */
     const char *end = compare->result.kind == AMP_COMPARED_DETECTOR ? "_final" : "";
     name_it(f->folder, "%s/runs/%s-seed%u", compare->folder, run->dtype, run->seed);
     name_it(f->cfg, "%s/%s.cfg", folder, base);
@@ -214,7 +214,7 @@ void amp_compare_files(const amp_compare *compare, const amp_run *run, amp_run_f
     name_it(f->result, "%s/result.txt", folder);
 }
 
-/* ---- its steps ---- */
+/* ---- a training's steps ---- */
 
 void amp_run_add_row(amp_run *run, const amp_log_row *row)
 {
@@ -240,7 +240,7 @@ amp_status amp_run_read_steps(const amp_compare *compare, amp_run *run, amp_erro
     return status;
 }
 
-/* ---- its result ---- */
+/* ---- a training's result ---- */
 
 amp_status amp_run_keep(const amp_compare *compare, const amp_run *run, amp_error *error)
 {
@@ -284,7 +284,7 @@ static amp_status read_run(const amp_compare *compare, amp_run *run, amp_error *
     int there = !access(files.weights, R_OK);
     if (amp_run_is_trained(run) && !there) run->state = run->count ? AMP_RUN_TRAINING : AMP_RUN_WAITING;
     if (run->state == AMP_RUN_FAILED && there && amp_run_is_over(compare, run))
-        run->state = AMP_RUN_TRAINED; /* validation failed */
+        run->state = AMP_RUN_TRAINED; /* only its validation failed */
     return status;
 }
 
@@ -297,7 +297,7 @@ amp_status amp_runs_read(amp_compare *compare, int first_seed, amp_error *error)
     return AMP_OK;
 }
 
-/* ---- before it ---- */
+/* ---- before a training ---- */
 
 static amp_status copy_data(const char *from, const amp_run_files *files, amp_error *error)
 {

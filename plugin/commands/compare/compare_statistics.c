@@ -1,7 +1,7 @@
 /* The numbers of a comparison: medians within a run, means and differences over the seeds (docs/commands.md).
- * For speed only steps count that were made while all dtypes of the seed trained, in turns: when a dtype is
- * done, the others have the machine for themselves. The first tenth of a run never counts: caches are cold,
- * and fp16 looks for its loss scale. A run that failed is left out. */
+ * Speed is measured only on steps that were made while all dtypes of the seed trained in turns, because once
+ * a dtype is done, the others have the machine for themselves. The first tenth of a run never counts: caches
+ * are cold, and fp16 looks for its loss scale. A run that failed is left out. */
 #include "comparison.h"
 
 #include <math.h>
@@ -13,8 +13,8 @@ static int counts(const amp_run *run) { return run->state != AMP_RUN_FAILED && r
 
 typedef struct window { double begin, end; } window; /* seconds since 1970 */
 
-/* The time in which all dtypes that count were training: from the latest begin to the earliest end. If they
- * never trained at the same time, begin is not before end. */
+/* The time in which all runs of seed s that count were training: from the latest begin to the earliest end.
+ * If they never trained at the same time, the window's begin is not before its end. */
 static window window_of(const amp_comparison *c, int s)
 {
     window common = { -INFINITY, INFINITY };
@@ -28,7 +28,7 @@ static window window_of(const amp_comparison *c, int s)
     return common;
 }
 
-/* Takes medians over the run's steps that end within the window, without the first tenth of the run. */
+/* Takes medians over the steps that end within the window, without the first tenth of the run's steps. */
 static void measure_speed(amp_run *run, int images, window w)
 {
     double *with_loading = amp_allocated(malloc(2 * (run->count + 1) * sizeof *with_loading));
@@ -94,8 +94,8 @@ static double value_of(const amp_comparison *c, int d, int s, measure *of)
     return of(amp_comparison_run(c, d, s));
 }
 
-/* Whether a seed counts for quotients. It does not if a dtype that was measured in other seeds was not
- * measured in this one: the machine may have been busier then. */
+/* Whether a seed counts for quotients. It does not if a dtype was measured in other seeds but not in this
+ * one: the machine may have been busier during this seed. */
 static int is_measured_in_all(const amp_comparison *c, int seed, measure *of)
 {
     for (int d = 0; d < c->dtype_count; d++) {
@@ -106,7 +106,7 @@ static int is_measured_in_all(const amp_comparison *c, int seed, measure *of)
     return 1;
 }
 
-/* geometric: for values that are compared as quotients; they are above 0. */
+/* geometric: takes the geometric mean, for values that are compared as quotients; they are above 0. */
 static amp_mean mean_of(const amp_comparison *c, int d, measure *of, int geometric)
 {
     double sum = 0, least = NAN, most = NAN;
@@ -135,7 +135,7 @@ static amp_times times_of(const amp_comparison *c, int d, measure *of)
     return times;
 }
 
-/* values: room for all seeds. */
+/* values: a buffer for all seeds. */
 static amp_interval difference_of(const amp_comparison *c, int d, measure *of, double *values)
 {
     int count = 0;
@@ -152,7 +152,7 @@ static double chance_of(const amp_comparison *c)
     return c->kind == AMP_COMPARED_CLASSIFIER && c->classes > 0 ? 1.2 / c->classes : .01;
 }
 
-/* The two scores, and the verdict on each. values: room for all seeds. */
+/* Computes the means and differences of both scores, and judges them. values: a buffer for all seeds. */
 static void compare_scores(const amp_comparison *c, int d, amp_dtype_summary *s, double *values)
 {
     measure *const scores[2] = { score0, score1 };

@@ -1,7 +1,7 @@
-/* The programs that do the work, and how far they are, on stderr. Each training is `darknet detector train`
- * or `classifier train` with the options that a user would give by hand. The trainings run in turns, and
- * report each step as a row of their -log. `darknet amp valid` then measures each network in its own
- * dtype. */
+/* Runs the programs that train and validate, and shows their progress on stderr. Each training is `darknet
+ * detector train` or `classifier train` with the options that a user would give by hand. The trainings run in
+ * turns, and report each step as a row of their -log. `darknet amp valid` then measures each network in the
+ * dtype in which it was trained. */
 #define _DEFAULT_SOURCE /* winsize */
 #include "comparison.h"
 
@@ -11,8 +11,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* Seconds of a turn: long enough for many steps of a small network, and short compared with the minutes for
- * which other programs may keep the machine busy. */
+/* Seconds of a turn. This is long enough for many steps of a small network, and short compared with the
+ * minutes for which other programs may keep the machine busy. */
 static const double SLICE = 1;
 
 typedef struct program {
@@ -25,8 +25,8 @@ typedef struct program {
     struct progress *progress;  /* of all trainings */
 } program;
 
-/* ---- progress: on a terminal, a line for each training that is rewritten; elsewhere, a line for each every
- * ten seconds, so that a log stays readable ---- */
+/* ---- progress: a line for each training. On a terminal the lines are rewritten; elsewhere new ones are
+ * printed every ten seconds, so that a log stays readable ---- */
 
 enum { RECENT = 20, LINE_TEXT = 200 };
 static const double TERMINAL_SECONDS = .2, LOG_SECONDS = 10;
@@ -34,7 +34,7 @@ static const double TERMINAL_SECONDS = .2, LOG_SECONDS = 10;
 typedef struct progress {
     const program *trainings;
     int count, terminal, drawn;
-    double began, last; /* when it was drawn last */
+    double began, last; /* last: when the lines were drawn last */
     long steps;
 } progress;
 
@@ -47,7 +47,7 @@ static double recent_rate(const amp_run *run)
     return amp_median(values, n);
 }
 
-/* The remaining time by the wall clock, other trainings' turns included. */
+/* Estimates the remaining time by the wall clock, which includes other trainings' turns. */
 static void remaining(const progress *p, const program *training, long iterations_left, char text[32])
 {
     size_t made = training->run->count - training->rows_before;
@@ -106,7 +106,8 @@ static void count_step(progress *p)
 
 /* ---- training ---- */
 
-/* -clear: the training starts at step 0 from the given weights, even if they have a sidecar. */
+/* Prepares the files and the arguments of one training. With -clear it starts at step 0 from the given
+ * weights, even if they have a sidecar. */
 static amp_status prepare(amp_compare *compare, program *p, amp_run *run, amp_turns_program *started,
                           amp_error *error)
 {
@@ -182,7 +183,7 @@ amp_status amp_compare_train(amp_compare *compare, amp_run **runs, int count, am
     if (shown.steps) draw(&shown);
     for (int k = 0; k < count; k++) {
         amp_error later, *to = status == AMP_OK ? error : &later;
-        /* a later call resumes from the files on the disk */
+        /* the steps in the file count, because a later call resumes from the files */
         amp_status kept = amp_run_read_steps(compare, runs[k], to);
         if (kept == AMP_OK) kept = amp_run_keep(compare, runs[k], to);
         if (status == AMP_OK) status = kept;

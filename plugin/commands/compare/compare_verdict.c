@@ -16,10 +16,10 @@ amp_accuracy amp_compare_judge(const amp_interval *i, double allowed)
 }
 
 /* The usual estimate of a sample's size (Chow, Shao and Wang, Sample Size Calculations in Clinical Research,
- * 2nd edition (2008), 3.1). If the mean is `distance` away from the border, n seeds show it with a
- * probability of 80 % if distance is at least (t + z) deviation / sqrt(n), where z = 0.8416 is the 80 %
- * quantile of the normal distribution. t is Student's instead of the normal distribution's, because the
- * deviation is estimated too. */
+ * 2nd edition (2008), 3.1). If the true mean is `distance` away from the border, n seeds show on which side
+ * it is with a probability of 80 % if distance is at least (t + z) deviation / sqrt(n). z = 0.8416 is the
+ * 80 % quantile of the normal distribution. t is a quantile of Student's distribution instead of the normal
+ * one, because the deviation is estimated too. */
 int amp_compare_more_seeds(const amp_interval *i, double allowed, double alpha)
 {
     static const double normal_quantile = .8416;
@@ -57,7 +57,8 @@ static void advise_on_accuracy(amp_comparison *c, const amp_dtype_summary *s)
 
 /* ---- speed ---- */
 
-/* Of the steps that speed is measured by: how many the shortest training has, and how long all take. */
+/* The steps that a dtype's speed is measured on: how many the training with the fewest has, and how long
+ * those of all trainings take. */
 typedef struct measured { size_t fewest; double seconds; } measured;
 
 static measured measured_of(const amp_comparison *c, int d)
@@ -72,7 +73,7 @@ static measured measured_of(const amp_comparison *c, int d)
     return m;
 }
 
-/* Whether the word applies to every seed. */
+/* Returns the word that applies to every seed; UNDECIDED if none does. */
 static amp_speed speed_of(const amp_times *t)
 {
     return t->least >= AMP_WORTHWHILE_SPEEDUP ? AMP_SPEED_FASTER
@@ -109,7 +110,7 @@ static void judge_speed(amp_comparison *c, int d, const char *note)
 
 /* ---- all ---- */
 
-/* The first training of the dtype that failed. */
+/* Reports the first failed training of the dtype. */
 static void name_failure(amp_comparison *c, int d)
 {
     for (int k = 0; k < c->seed_count; k++) {

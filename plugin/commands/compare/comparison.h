@@ -35,16 +35,17 @@ typedef struct amp_run {
     amp_log_row *rows;       /* its steps, skipped ones included */
     size_t count, room;
     long skipped;            /* how many of them were skipped */
-    /* Medians over the speed_steps steps that speeds are measured by (see amp_compare_statistics). */
+    /* Medians over the speed_steps steps on which speed is measured (see amp_compare_statistics). */
     double images_per_second, compute_images_per_second; /* with loading and without */
     size_t speed_steps;
     double speed_seconds;    /* the time of these steps */
     double peak_memory_mb;
-    /* Once done. Detector: mAP@0.5 and mAP@0.5:0.95; classifier: top-1 and top-5 accuracy. 0..1. */
+    /* Set when the run is done, 0..1. Detector: mAP@0.5 and mAP@0.5:0.95; classifier: top-1 and top-5
+     * accuracy. */
     double score[2];
 } amp_run;
 
-/* Whether its training is complete; it may have been validated as well. */
+/* Whether the run's training is complete. The run may have been validated as well. */
 static inline int amp_run_is_trained(const amp_run *run)
 {
     return run->state == AMP_RUN_TRAINED || run->state == AMP_RUN_DONE;
@@ -53,43 +54,44 @@ static inline int amp_run_is_trained(const amp_run *run)
 /* A mean over seeds. spread: the largest minus the smallest value. count: the number of values, perhaps 0. */
 typedef struct amp_mean { double mean, spread; int count; } amp_mean;
 
-/* A value divided by that of the reference dtype: ratio for the means, least and most for single seeds. NaN
- * where one of the two was not measured. */
+/* A dtype's value divided by the reference's. ratio: of the means; least and most: of single seeds. NaN where
+ * one of the two values was not measured. */
 typedef struct amp_times { double ratio, least, most; } amp_times;
 
 /* Is a score as good as the reference's? */
 typedef enum amp_accuracy {
     AMP_ACCURACY_UNKNOWN,    /* no seed is done in both dtypes, or neither has learnt anything */
-    AMP_ACCURACY_UNDECIDED,  /* the interval allows both answers, or there is none with one seed */
+    AMP_ACCURACY_UNDECIDED,  /* the interval allows both answers, or there is only one seed and no interval */
     AMP_ACCURACY_AS_GOOD,    /* a loss of more than points_allowed is ruled out */
     AMP_ACCURACY_WORSE       /* a loss of more than points_allowed is shown */
 } amp_accuracy;
 
-/* NOT_WORTH_IT: neither slower nor AMP_WORTHWHILE_SPEEDUP times as fast. UNKNOWN: no step of both dtypes. */
+/* NOT_WORTH_IT: neither slower nor AMP_WORTHWHILE_SPEEDUP times as fast. UNKNOWN: of the dtype, or of the
+ * reference, no step was measured. */
 typedef enum amp_speed {
     AMP_SPEED_UNKNOWN, AMP_SPEED_UNDECIDED, AMP_SPEED_FASTER, AMP_SPEED_NOT_WORTH_IT, AMP_SPEED_SLOWER
 } amp_speed;
 
-/* One dtype, over all seeds that are done. Speeds and memory are compared as quotients, so their means are
- * geometric: the quotient of two geometric means is the geometric mean of the seeds' quotients. All other
- * means are arithmetic. */
+/* The results of a dtype over all seeds that are done. Speeds and memory are compared as quotients, so their
+ * means are geometric: the quotient of two geometric means is the geometric mean of the seeds' quotients. All
+ * other means are arithmetic. */
 typedef struct amp_dtype_summary {
     const char *dtype;
     amp_mean score[2], images_per_second, compute_images_per_second, peak_memory_mb, loss, skipped;
     amp_times speedup, compute_speedup, memory_ratio; /* above 1 is faster; below 1 is less memory */
-    /* of each score minus the reference's with the same seed, in points (0..100) */
+    /* for each score: the score minus the reference's with the same seed, in points (0..100) */
     amp_interval difference[2];
     amp_accuracy accuracy[2];    /* of each score */
     amp_accuracy both;           /* as good if both scores are, worse if one of them is worse */
     amp_speed speed;             /* set by amp_compare_verdict */
-    int more_seeds;              /* an estimate of how many would decide an undecided score; 0: not known */
+    int more_seeds;              /* an estimate of how many more seeds would decide; 0: not known */
     int failed;                  /* runs that failed */
 } amp_dtype_summary;
 
 typedef struct amp_comparison {
     amp_compared_kind kind;
     const char *title;       /* "bccd.cfg on bccd.data" */
-    const char *data, *cfg, *weights; /* as given; weights NULL: from random ones */
+    const char *data, *cfg, *weights; /* as given; weights NULL: trainings start from random weights */
     /* "AMD EPYC (2 threads of 2), AVX512_BF16; oneDNN 2.6": the processor, and the engine's description */
     const char *machine;
     const char *version;     /* of this program */
@@ -99,7 +101,7 @@ typedef struct amp_comparison {
     long train_images, valid_images;
     int dtype_count, seed_count;
     const char **dtypes;
-    /* index into dtypes that the others are compared with: fp32, else stock, else the first */
+    /* index of the dtype that the others are compared with: fp32, else stock, else the first */
     int reference;
     amp_run *runs;           /* [dtype_count][seed_count] */
     amp_dtype_summary *summaries; /* [dtype_count] */
@@ -107,9 +109,9 @@ typedef struct amp_comparison {
     int interrupted;
     double points_allowed;   /* a score that loses at most this many points counts as equally good */
     double alpha;            /* intervals of differences have a confidence of 1 - alpha */
-    /* Set by amp_compare_statistics. Speeds are measured by steps that were made while all dtypes of a seed
-     * were training, together_seconds in all. apart: in some seed there was no such time, and its speeds are
-     * those of all steps. */
+    /* Set by amp_compare_statistics. Speed is measured on the steps that were made while all dtypes of a seed
+     * were training; together_seconds is the sum of their times. apart: in some seed the dtypes never trained
+     * at the same time, so its speeds are those of all steps. */
     double together_seconds;
     int apart;
 } amp_comparison;
@@ -122,8 +124,8 @@ static inline amp_run *amp_comparison_run(const amp_comparison *c, int dtype, in
 /* The names of score[i]: "mAP@0.5", "mAP@0.5:0.95", or "top-1", "top-5". */
 const char *amp_score_name(const amp_comparison *, int i);
 
-/* An amp_comparison in the report's formats (commands/report): CSV has one line per run; the table, for the
- * terminal, what was measured of each dtype, the verdicts, and the advice. */
+/* Write an amp_comparison in the report's formats (commands/report). CSV has one line per run. The table is
+ * for the terminal, and shows what was measured of each dtype, the verdicts, and the advice. */
 amp_output_writer amp_report_html, amp_report_json, amp_report_csv, amp_report_table;
 
 /* ---- the comparison under way ---- */
@@ -138,22 +140,22 @@ typedef struct amp_compare {
     amp_machine hardware;
     char title[600], machine[700], date[32]; /* what result points at */
     char *base;                /* the .cfg's name without folder and ending, as in names of .weights files */
-    char *folder;              /* the report's, runs/ in it */
-    int sequential;        /* -sequential: dtypes one after the other, not in turns */
+    char *folder;              /* the report's folder, which contains runs/ */
+    int sequential;        /* -sequential: dtypes train one after the other, not in turns */
     int until;             /* -until: seeds are added until the scores are settled */
     int most_seeds;            /* how many seeds may be trained; result.seed_count: how many are so far */
     int lock;                  /* descriptor; -1: not taken */
-    int made_folder, made_runs; /* by this call */
-    long steps_seen;           /* in this call, of all runs */
+    int made_folder, made_runs; /* whether this call made the folder, and runs/ in it */
+    long steps_seen;           /* steps of all runs that were made during this call */
 } amp_compare;
 
 /* The names of one run's files. */
 typedef struct amp_run_files {
     char folder[AMP_COMPARE_PATH];
-    /* copies, with -iters and the run's backup folder */
+    /* copies of the .cfg, with -iters, and of the .data file, with the run's backup folder */
     char cfg[AMP_COMPARE_PATH], data[AMP_COMPARE_PATH];
     char backup[AMP_COMPARE_PATH];                                  /* folder of .weights files */
-    /* in that folder: NAME.backup, and the final weights */
+    /* in the backup folder: NAME.backup, and the final weights */
     char saved[AMP_COMPARE_PATH], weights[AMP_COMPARE_PATH];
     char steps[AMP_COMPARE_PATH], train_log[AMP_COMPARE_PATH], valid_log[AMP_COMPARE_PATH];
     char result[AMP_COMPARE_PATH];
@@ -162,31 +164,31 @@ typedef struct amp_run_files {
 /* ---- compare_files.c: the report's folder and the files of each training ---- */
 
 /* Makes and locks the report's folder, or opens the folder of an earlier call with the same settings.
- * AMP_BAD_CONFIG: it was made with other settings. AMP_IO_FAILED: it cannot be written, or another comparison
- * is using it. */
+ * AMP_BAD_CONFIG: the folder was made with other settings. AMP_IO_FAILED: it cannot be written, or another
+ * comparison is using it. */
 amp_status amp_compare_open(amp_compare *, amp_error *);
 /* Removes the folders that this call has made, if nothing was trained. */
 void amp_compare_undo(amp_compare *);
 /* The names of a run's files. */
 void amp_compare_files(const amp_compare *, const amp_run *, amp_run_files *);
 
-/* Reads from the files the state of all runs with seeds from first_seed on. */
+/* Reads the state of all runs from their files, beginning with index first_seed of the seeds. */
 amp_status amp_runs_read(amp_compare *, int first_seed, amp_error *);
 /* Makes the files that a run's program needs. *resumed: 1 if it will resume from its backup; 0 if it starts
  * from the beginning, and its old files are removed. */
 amp_status amp_run_prepare(const amp_compare *, amp_run *, int *resumed, amp_error *);
 /* Writes the run's state, scores or failure to its file, for a later call. */
 amp_status amp_run_keep(const amp_compare *, const amp_run *, amp_error *);
-/* Reads its steps from the log that its training wrote. It is no error if there are none. */
+/* Reads the run's steps from the log that its training wrote. A missing log is no error. */
 amp_status amp_run_read_steps(const amp_compare *, amp_run *, amp_error *);
-/* Whether it has made all of its iterations. */
+/* Whether the run has made all of its iterations. */
 int amp_run_is_over(const amp_compare *, const amp_run *);
 void amp_run_add_row(amp_run *, const amp_log_row *);
 
 /* ---- compare_train.c: the programs that train and validate ---- */
 
-/* Trains these runs in turns. A run that fails is marked as failed. AMP_BAD_CONFIG: one failed before any run
- * of this call had made a step, so the input is at fault. */
+/* Trains these runs in turns. A run that fails is marked as failed. AMP_BAD_CONFIG: a run failed before any
+ * run had made a step in this call, so the input is at fault. */
 amp_status amp_compare_train(amp_compare *, amp_run **runs, int count, amp_error *);
 /* Measures the scores of a trained run. */
 amp_status amp_compare_validate(amp_compare *, amp_run *, amp_error *);
@@ -200,14 +202,16 @@ void amp_compare_summarize(amp_comparison *c);
 
 /* ---- compare_verdict.c ---- */
 
-/* Defaults: the points of mAP, or of a classifier's accuracy, that a score may lose and still count as
- * equally good; the significance level; the smallest speed-up that is worth it. */
+/* Defaults. The points of mAP, or of a classifier's accuracy, that a score may lose and still count as
+ * equally good: */
 #define AMP_DETECTOR_POINTS 1.0
 #define AMP_CLASSIFIER_POINTS 0.5
+/* The significance level: */
 #define AMP_COMPARE_ALPHA .05
+/* The smallest speed-up that is worth it: */
 #define AMP_WORTHWHILE_SPEEDUP 1.1
 /* The least number of steps of each training, of seeds, and of seconds over all seeds for a verdict on speed:
- * with less, the machine's other work would decide. */
+ * with less, other work on the machine would decide the result. */
 #define AMP_SPEED_STEPS 10
 #define AMP_SPEED_SEEDS 2
 #define AMP_SPEED_SECONDS 30
@@ -215,8 +219,8 @@ void amp_compare_summarize(amp_comparison *c);
 /* Judges a score by the interval of its differences: is a loss of more than `allowed` points ruled out,
  * shown, or neither? */
 amp_accuracy amp_compare_judge(const amp_interval *, double allowed);
-/* How many more seeds would decide this with a probability of 80 %, if mean and spread stay the same. 0: not
- * known, or more than AMP_COMPARE_MOST_SEEDS in all. */
+/* How many more seeds would make amp_compare_judge decide with a probability of 80 %, if mean and spread stay
+ * the same. 0: not known, or more than AMP_COMPARE_MOST_SEEDS in all. */
 int amp_compare_more_seeds(const amp_interval *, double allowed, double alpha);
 /* Whether the accuracy of all dtypes is decided; needs the summaries. */
 int amp_compare_is_settled(const amp_comparison *);

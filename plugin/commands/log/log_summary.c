@@ -1,8 +1,8 @@
 /* Summarizes a training's log.
  *
- * Skipped steps have a loss but no gradient norm. Medians are of steps that were made; quarters are of rows.
- * docs/commands.md has the signs of a training that fails. A loss scale that finds its level at the start
- * falls too, so the first COLLAPSE_STEPS rows do not count. */
+ * Skipped steps have a loss but no gradient norm. Medians are over the steps that were made, but quarters are
+ * counted in rows. docs/commands.md lists the signs of a training that fails. The loss scale also falls while
+ * it finds its level at the start, so the first COLLAPSE_STEPS rows do not count. */
 #include "log.h"
 
 #include "../../host/program/failure.h"
@@ -55,8 +55,9 @@ static void keep_spike(amp_log_summary *s, amp_log_spike spike)
     s->spike[kept] = spike;
 }
 
-/* A step that the training found to be a spike, perhaps with another factor than rule's. Whether the norm or
- * the loss made it one is not in the log: the one that is further above its median is taken. */
+/* Returns the spike of a step that the training found to be one, perhaps with another factor than the rule's.
+ * The log does not say whether the norm or the loss was the spike. If neither is one by the rule here, the
+ * one that is further above its median is taken. */
 static amp_spike told_spike(const amp_spikes *rule, const amp_log_row *row, double norm, double loss)
 {
     amp_spike spike = amp_spikes_judge(rule, norm, loss);

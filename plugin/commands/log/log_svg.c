@@ -1,6 +1,6 @@
-/* Draws a training's steps: three panels, each with a logarithmic axis. A panel shows at most COLUMNS groups
- * of consecutive steps, one in each column: the median of a group as a line, its least and largest value as a
- * band. Values that are not above 0, or not finite, are left out. */
+/* Draws a training's steps in three panels, each with a logarithmic axis. A panel shows at most COLUMNS
+ * groups of consecutive steps, one in each column. A line shows the groups' medians, and a band their
+ * smallest and largest values. Values that are not above 0, or not finite, are left out. */
 #include "log.h"
 
 #include "../../host/program/failure.h"
@@ -28,7 +28,8 @@ typedef struct group { double least, median, most; } group;
 
 static int is_drawn(double value) { return isfinite(value) && value > 0; }
 
-/* Groups the values of a panel. Returns the number of groups. low and high: the axis, in powers of ten. */
+/* Groups the values of a panel. Returns the number of groups. *low, *high: the axis' ends, as exponents of
+ * ten; groups hold such exponents too. */
 static size_t group_rows(const panel *p, const amp_log_row *rows, size_t count, group groups[COLUMNS],
                          double *low, double *high)
 {
@@ -42,7 +43,7 @@ static size_t group_rows(const panel *p, const amp_log_row *rows, size_t count, 
             double value = p->value(&rows[i]);
             if (is_drawn(value)) values[n++] = log10(value);
         }
-        groups[g].median = amp_median(values, n); /* sorts */
+        groups[g].median = amp_median(values, n); /* also sorts them */
         groups[g].least = n ? values[0] : NAN;
         groups[g].most = n ? values[n - 1] : NAN;
         if (n) *low = fmin(*low, values[0]), *high = fmax(*high, values[n - 1]);
@@ -58,7 +59,8 @@ static double x_of(size_t g, size_t made)
     return LEFT + (made < 2 ? COLUMNS / 2. : (double)g * COLUMNS / (double)(made - 1));
 }
 
-/* Draws a point for each group that has a value, in order or backwards. */
+/* Draws a point for each group that has a value, in order or backwards. which: -1: the smallest value, 0: the
+ * median, 1: the largest value. */
 static void draw_points(FILE *out, const group *groups, size_t made, int which, int back, double bottom,
                         double low, double high)
 {

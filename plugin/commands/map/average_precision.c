@@ -11,11 +11,11 @@
 enum { ASKED = AMP_AP_THRESHOLDS, THRESHOLDS };
 
 typedef struct ranked { /* one detection while it is matched */
-    const amp_detected *detected; /* index in the caller's array, which decides between otherwise equal
+    const amp_detected *detected; /* in the caller's array, whose order decides between otherwise equal
                                      detections */
     uint16_t matched;             /* bit t: a true positive at threshold t */
     uint16_t ignored;             /* bit t: a difficult object at threshold t: neither true nor false */
-    double iou;                   /* IoU with its ground truth, of a true positive at threshold ASKED */
+    double iou;                   /* IoU with its ground truth, if it is a true positive at threshold ASKED */
 } ranked;
 
 static void set_thresholds(double asked, double thresholds[THRESHOLDS]) /* as numpy.linspace(.5, .95, 10) */
@@ -84,8 +84,8 @@ static void take(ranked *detection, const amp_truth *truth, uint16_t *taken, int
     if (t == ASKED && !truth->difficult) detection->iou = iou;
 }
 
-/* Whether COCO prefers `truth`, with overlap iou, to the best one so far: a difficult one only if there is no
- * other, and the later of equal ones. */
+/* Whether COCO prefers `truth`, with overlap iou, to the best one so far. It prefers truths that are not
+ * difficult, then a higher overlap, then the later one. */
 static int is_better(const amp_truth *truth, double iou, const amp_truth *best, double best_iou)
 {
     if (!best) return 1;
@@ -93,8 +93,8 @@ static int is_better(const amp_truth *truth, double iou, const amp_truth *best, 
     return iou >= best_iou;
 }
 
-/* Matches the next detection by descending score with the ground truths of its image and class, separately at
- * each threshold. COCO considers only truths that are free; VOC only the one with the highest overlap, the
+/* Matches a detection with the ground truths of its image and class, separately at each threshold. Call it by
+ * descending score. COCO considers only truths that are free; VOC only the one with the highest overlap, the
  * first of equal ones. taken[i]: bit t is set if truth i is taken at threshold t; 0 at the start. */
 static void match(ranked *detection, const amp_truth *const *truths, size_t truth_count, amp_ap_points points,
                   const double *thresholds, uint16_t *taken)
@@ -121,9 +121,9 @@ static void match(ranked *detection, const amp_truth *const *truths, size_t trut
 
 typedef struct curve_point { int hits; double precision; } curve_point;
 
-/* Makes the precision-recall curve of one class at one threshold. Its precision is the envelope: the highest
- * of this and all later points. detections: of the class, by descending score. Returns the number of points,
- * one for each detection that is true or false. */
+/* Makes the precision-recall curve of one class at one threshold. A point's precision is that of the
+ * envelope: the highest at this or any later point. detections: those of the class, by descending score.
+ * Returns the number of points, one for each detection that is not ignored. */
 static size_t make_curve(const ranked *detections, size_t count, int threshold, curve_point *curve)
 {
     size_t n = 0;
@@ -147,8 +147,9 @@ static double area_under_curve(const curve_point *curve, size_t count, int truth
     return area / truths; /* each hit adds 1 / truths to recall */
 }
 
-/* Whether recall reaches point p. COCO: p / 100 as numpy.linspace rounds it, because pycocotools compares
- * with that: 7 of 20 do not reach .35000000000000003. VOC: exactly p / 10. */
+/* Whether recall (hits of truths) reaches point p. For COCO the point is p / 100 as numpy.linspace rounds it,
+ * because pycocotools compares with the rounded number: 7 of 20 do not reach .35000000000000003. For VOC it
+ * is exactly p / 10. */
 static int reaches(int hits, int truths, int p, amp_ap_points points)
 {
     int last = (int)points - 1;
@@ -161,7 +162,7 @@ static double mean_at_points(const curve_point *curve, size_t count, int truths,
 {
     double sum = 0;
     size_t d = 0;
-    for (int p = 0; p < (int)points; p++) { /* the first detection that reaches it */
+    for (int p = 0; p < (int)points; p++) { /* finds the first point of the curve that reaches p */
         while (d < count && !reaches(curve[d].hits, truths, p, points)) ++d;
         if (d == count) break;
         sum += curve[d].precision;

@@ -13,12 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The least length of a turn: passing it on takes some microseconds, and an image of a small network not much
- * longer. */
+/* The least length of a turn. Passing the turn on takes some microseconds, and a small network does not need
+ * much longer for an image. */
 static const double TURN_SECONDS = .2;
 
-/* A training may begin with weights of only the first layers. A network that is measured needs all weights:
- * Darknet would draw the missing ones at random. */
+/* Loads the weights of all layers. A training may begin with the weights of only the first layers, but in a
+ * network that is measured none may be missing: Darknet would draw them at random. */
 static amp_status load_all_weights(struct network *net, const char *file, amp_error *error)
 {
     int held, layers = amp_fork_view(net).layers;
@@ -33,7 +33,7 @@ static amp_status load_all_weights(struct network *net, const char *file, amp_er
 amp_status amp_evaluation_open(const char *cfg, const char *weights, struct network **out, amp_error *error)
 {
     cfg_document *document;
-    AMP_TRY(amp_cfg_document(cfg, &document, error)); /* the parser would end the program */
+    AMP_TRY(amp_cfg_document(cfg, &document, error)); /* Darknet's parser would end the program instead */
     amp_document_give_back(document);
     *out = amp_fork_make_network(cfg, cfg, 1);
     amp_status status = load_all_weights(*out, weights, error);

@@ -1,4 +1,4 @@
-/* Runs a network on a list of images, one at a time. mAP and accuracy are measured with it. */
+/* Runs a network on a list of images, one at a time. This is how mAP and accuracy are measured. */
 #pragma once
 
 #include "../../host/data/text_lines.h"
@@ -7,7 +7,7 @@
 /* ---- image_loader.c: prefetches images in threads of its own, and returns them in order ---- */
 
 typedef struct amp_loaded_image {
-    float *fitted;      /* the network's input, in planes; NULL where the file is no image */
+    float *fitted;      /* the network's input, in planes; NULL if the image could not be read */
     int size[2];        /* width and height of the image in the file */
     char failure[512];  /* if fitted is NULL: the path, and what is wrong */
 } amp_loaded_image;
@@ -25,17 +25,17 @@ void amp_image_loader_stop(struct amp_image_loader *);
 
 /* Makes the network, with or without AMP, and loads its weights. AMP_BAD_CONFIG: a file that is missing or
  * empty, weights that are truncated or cannot be this network's (host/network/weights_check.h). A mistake
- * inside a .cfg ends the program. On success the caller frees it with amp_fork_free_network. */
+ * inside a .cfg ends the program. On success the caller frees the network with amp_fork_free_network. */
 amp_status amp_evaluation_open(const char *cfg, const char *weights, struct network **, amp_error *);
 
-/* AMP_BAD_CONFIG: the network does not take images' three channels. */
+/* AMP_BAD_CONFIG: Darknet does not load images with the network's number of channels. */
 amp_status amp_check_channels(const struct network *, amp_error *);
 
 typedef struct amp_evaluation {
     const amp_lines *images;
     amp_image_fit fit;
-    int is_a_share;          /* other ranks measure the other images, so it is not an error if none of
-                                these can be read */
+    int is_a_share;          /* other ranks measure other images, so it is not an error if no image of this
+                                list can be read */
     /* Called after the pass of image number i. */
     amp_status (*measure)(void *context, struct network *, int i, const amp_loaded_image *, amp_error *);
     void *context;
@@ -48,7 +48,7 @@ typedef struct amp_evaluated {
 } amp_evaluated;
 
 /* Runs the network, with a batch of 1, on every image of the list, and calls measure after each. An image
- * that cannot be read is named on stderr and left out. AMP_BAD_CONFIG: no image can be read, or the network
- * takes no images. AMP_IO_FAILED: this program takes turns with others (host/program/turns.h), and was asked
- * to stop. */
+ * that cannot be read is named on stderr and left out. AMP_BAD_CONFIG: no image can be read, or see
+ * amp_check_channels. AMP_IO_FAILED: this program takes turns with others (host/program/turns.h), and was
+ * asked to stop. */
 amp_status amp_evaluate(struct network *, const amp_evaluation *, amp_evaluated *, amp_error *);

@@ -1,4 +1,4 @@
-/* Starts a thread for each image that is read ahead. */
+/* Reads images ahead, each in a thread of its own. */
 #include "evaluation.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ typedef struct amp_image_loader {
     const amp_lines *paths;
     int w, h, channels;
     amp_image_fit fit;
-    size_t ahead;            /* how many threads there are at most */
+    size_t ahead;            /* the largest number of threads */
     slot slots[MOST_AHEAD];  /* image i is in slot i % ahead */
     size_t begun, given;     /* images whose threads were started; images that were returned */
 } amp_image_loader;

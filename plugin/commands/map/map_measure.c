@@ -1,4 +1,4 @@
-/* Measuring a detector. */
+/* Measures a detector: reads the labels, runs the network, and prints the result. */
 #include "map_measure.h"
 
 #include "../../host/data/label_file.h"
@@ -9,13 +9,13 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-static const float THINNEST = .001f; /* fill_truth_detection in data.c drops boxes that are narrower or
-                                        lower */
+static const float THINNEST = .001f; /* fill_truth_detection in data.c drops boxes with a smaller width or
+                                        height */
 
 /* ---- the .data file ---- */
 
-/* Reads the list `difficult`, which has a line for each line of `valid`: the labels of the image's difficult
- * objects lie where that line says. */
+/* Reads the list `difficult`. It has a line for each line of `valid`: a path, from which the label file with
+ * that image's difficult objects is found as from an image's path. */
 static amp_status read_difficult(const char *file, amp_detection_data *data, amp_error *error)
 {
     AMP_TRY(amp_lines_read(file, "the list of difficult objects (`difficult` in the .data file)",
@@ -75,8 +75,8 @@ static amp_status keep_truth(void *context, const char *file, unsigned long line
     return AMP_OK;
 }
 
-/* Reads the labels of one image from where Darknet's training reads them. A missing file means that there is
- * no object. */
+/* Reads the labels of one image from the place where Darknet's training reads them. A missing file means that
+ * the image has no object. */
 static amp_status read_truths(measuring *m, const char *image_path, int difficult, amp_error *error)
 {
     char path[AMP_LABEL_PATH];

@@ -1,6 +1,6 @@
 /* Measures a detector on a .data file's `valid` images: for `detector map`, `amp valid` and -map during
- * training. Images are processed as in `detector test`: letter-boxed, boxes above .005, non-maximum
- * suppression at .45. average_precision.c evaluates the detections. */
+ * training. Images are processed as in `detector test`: they are letter-boxed, boxes with a score above .005
+ * are kept, and non-maximum suppression is done at .45. average_precision.c evaluates the detections. */
 #pragma once
 
 #include "average_precision.h"
@@ -14,7 +14,8 @@ typedef struct amp_detection_data {
 } amp_detection_data;
 
 /* Reads the .data file, its lists and its `names`. AMP_BAD_CONFIG: a file missing, no image listed, or a
- * `difficult` list of another length. On failure too, *data is fit for amp_detection_data_free. */
+ * `difficult` list of another length. The caller frees *data with amp_detection_data_free, also after an
+ * error. */
 amp_status amp_detection_data_read(const char *data_file, amp_detection_data *data, amp_error *);
 void amp_detection_data_free(amp_detection_data *data);
 
@@ -42,5 +43,5 @@ void amp_map_result_free(amp_map_result *);
 /* Prints the result on stdout in the words of AlexeyAB's `detector map`. names may be shorter than the list
  * of classes. */
 void amp_map_print(const amp_map_result *, const amp_lines *names);
-/* Prints only its line with precision, recall and F1. */
+/* Prints only the line with precision, recall and F1. */
 void amp_map_print_precision(const amp_map_result *);

@@ -1,8 +1,8 @@
 /* `detector train ... -map [N]`: measures mAP on the .data file's `valid` images every N iterations, like
- * AlexeyAB's -map. The network in training is measured itself, one image at a time. Masters, statistics, loss
- * scale, counters and generators do not change, so a training with -map gives the same weights as one
- * without. Each measurement is a row of BACKUP/NAME_map.csv, from which a resumed training reads the best so
- * far; the weights with the best mAP are NAME_best.weights. */
+ * AlexeyAB's -map. What is measured, one image at a time, is the network in training, not a copy. Masters,
+ * statistics, loss scale, counters and random generators do not change, so a training with -map gives the
+ * same weights as one without. Each measurement is a row of BACKUP/NAME_map.csv, from which a resumed
+ * training reads the best mAP so far. The weights with the best mAP are in NAME_best.weights. */
 #include "../../host/program/clock.h"
 #include "../../host/program/exchange.h"
 #include "../../host/program/failure.h"
@@ -21,15 +21,15 @@ enum { LEAST_ITERATIONS = 100, NAME_BYTES = 4096, ROW_BYTES = 128 };
 /* One measurement. map: at the IoU of -iou_thresh. */
 typedef struct measured { long iteration; double map, map50_95; } measured;
 
-/* A static: a program runs one training loop, in its main thread. */
+/* One static object is enough: a program runs one training loop, in its main thread. */
 static struct {
     struct network *net; /* NULL: no -map */
     amp_detection_data data;
-    char header[64];    /* of the file: iteration,map50,map50_95 */
+    char header[64];    /* the file's first line: iteration,map50,map50_95 */
     long every, last;   /* last: the last iteration that amp_map_step saw */
     measured best;      /* iteration 0: none yet */
     long age;           /* how many measurements came after the best one */
-    measured now;       /* the measurement of the last step; iteration 0: it was not measured */
+    measured now;       /* the measurement at the last step; iteration 0: there was none */
     amp_log_file file;
     char best_file[NAME_BYTES];
 } map = { .file = { .descriptor = -1 } };
@@ -67,7 +67,7 @@ static size_t rows_to_keep(void *context) { return ((const rows_so_far *)context
 
 /* ---- when ---- */
 
-/* The next iteration after this one that is measured; 0: none. */
+/* The next iteration after this one at which mAP is measured; 0: none. */
 static long next_after(long iteration)
 {
     amp_view net = amp_fork_view(map.net);

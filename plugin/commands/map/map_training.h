@@ -7,9 +7,10 @@ struct network;
  * to BASE_best.weights, in the backup folder. */
 void amp_map_begin(struct network **nets, int count, const char *data_file, int train_images,
                    const char *backup_folder, const char *base);
-/* Called after each step; measures if this iteration is one for it. Called before the step's files are saved,
- * so that a training that resumes from them has no measurement to make up for. */
+/* Called after each step; measures if a measurement is due at this iteration. The call comes before the
+ * step's files are saved, so that a training that resumes from them does not have to make up for a
+ * measurement. */
 void amp_map_step(void);
-/* Whether -patience ends the training here; a line on stderr says so. */
+/* Whether -patience ends the training here. If so, prints a line on stderr. */
 int amp_map_stops(void);
 void amp_map_end(void);

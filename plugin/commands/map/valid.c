@@ -1,7 +1,6 @@
 /* `darknet amp valid DATA CFG WEIGHTS`: measures a network on the .data file's `valid` images. A detector
- * gets mean average precision, a classifier top-1 and top-K accuracy. `darknet detector map` measures a
- * detector; pjreddie's Darknet does not have this command, AlexeyAB's has it, and the output uses its
- * words. */
+ * gets mean average precision, a classifier top-1 and top-K accuracy. `darknet detector map` measures only
+ * detectors. AlexeyAB's Darknet has that command, with the same words in its output; pjreddie's does not. */
 #include "../command.h"
 
 #include "../../host/data/data_check.h"
@@ -17,7 +16,7 @@ typedef struct request {
     const char *data, *cfg, *weights, *json, *points;
     double confidence;
     long top;
-    int only_detectors; /* `detector map` */
+    int only_detectors; /* 1: the command is `detector map` */
 } request;
 
 static amp_status read_request(int argc, char **argv, request *r, amp_error *error)
@@ -45,12 +44,13 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
 
 /* ---- a classifier's accuracy ---- */
 
-/* Counted as stock's `classifier valid` counts it. An image's class is the first label that its path
- * contains; an image without a label in its path counts as wrong. The first K classes are Darknet's top_k,
- * also if probabilities are equal, as sums of half numbers often are. */
+/* A classifier's accuracy, counted as stock's `classifier valid` counts it. An image's class is the first
+ * label that its path contains; an image without a label in its path counts as wrong. The K most probable
+ * classes are those of Darknet's top_k, so ties are decided as in stock. They are frequent among sums of half
+ * precision numbers. */
 typedef struct accuracy {
-    amp_lines images, labels;  /* the `valid` list; the classes in order, as many as there are at least */
-    int k, classes;            /* of the .data file; by default 2, as in Darknet */
+    amp_lines images, labels;  /* the `valid` list; the labels of the classes in order, perhaps with more */
+    int k, classes;            /* classes: of the .data file; by default 2, as in Darknet */
     double top1, topk;         /* 0..1; while measuring: how many images have their class first, or among k */
     /* of one image: the k most probable classes, or all if there are fewer, in descending order */
     int *best;
@@ -99,8 +99,8 @@ static amp_status sum_up(accuracy *r, amp_error *error)
     return AMP_OK;
 }
 
-/* Feeds the images of a .data file's `valid` list as `classifier valid` does: the middle square, scaled to
- * the network's size. */
+/* Measures accuracy on the images of a .data file's `valid` list. They are fed as in `classifier valid`: the
+ * middle square of an image, scaled to the network's size. */
 static amp_status measure_accuracy(struct network *net, const char *data_file, accuracy *r, amp_error *error)
 {
     int outputs = amp_fork_view(net).outputs;
@@ -234,7 +234,7 @@ static amp_status measure(const request *r, FILE *json, amp_error *error)
 {
     struct network *net;
     amp_data_file data;
-    /* before the network is made, which takes a while */
+    /* read here to find a mistake before the network is made, which takes a while */
     amp_status status = amp_data_file_read(r->data, &data, error);
     amp_data_file_free(&data);
     if (status == AMP_OK) status = amp_evaluation_open(r->cfg, r->weights, &net, error);

@@ -1,4 +1,4 @@
-/* Derives what a user could change from the plan, as rows of a table. */
+/* Advice: what a user could change, derived from the plan, as rows of a table. */
 #include "plan_report.h"
 
 #include "../../host/program/failure.h"
@@ -28,8 +28,8 @@ static void advise(amp_plan_report *r, const char *kind, int layer, const char *
 
 /* ---- alignment ---- */
 
-/* Finds a loss that layer i's output reaches without a layer with weights in between: the loss's classes
- * decide the number of filters. Returns -1 if there is none. */
+/* Returns the first loss that layer i's output reaches without passing another layer with weights; -1 if
+ * there is none. The classes of such a loss determine the number of filters of layer i. */
 static int loss_behind(const amp_plan_report *r, int i)
 {
     char reached[r->count + 1];
@@ -80,8 +80,8 @@ static void advise_fp32(amp_plan_report *r, int i)
         advise(r, "no kernel", i, "channels other than %d -> %d a group", row->in, row->out);
 }
 
-/* Advises on layers that could run in half precision but run in fp32 because a layer that they read does:
- * after a shortcut kept in fp32, all shortcuts that add to it run in fp32. */
+/* Advises on layers that make other layers, which could run in half precision, follow them into fp32. For
+ * example, after a shortcut kept in fp32, all shortcuts that add to it run in fp32. */
 static void advise_islands(amp_plan_report *r)
 {
     for (int i = 0; i < r->count; i++) {

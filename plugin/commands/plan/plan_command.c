@@ -1,6 +1,6 @@
 /* `darknet amp plan CFG`: which layers run in half precision and why, what memory a training takes, and what
- * could be improved. The network is made with weights of 0, without training it and without reading weights
- * or images, and the engine's own plan of it is printed. */
+ * could be improved. The network is made with weights of 0: neither weights nor images are read, and nothing
+ * is trained. What is printed is the engine's own plan for this network. */
 #include "../command.h"
 
 #include "../arguments.h"

@@ -66,7 +66,7 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     amp_conv_facts facts;
     if (!amp_node_facts(node, backend, &facts)) return;
     row->computes = facts.computes;
-    /* pixels per channel of the input, if it is flattened */
+    /* how many inputs of the product a channel of the input has, if the input is flattened; else 1 */
     int flattened = p.groups * p.in / node->inputs[0]->shape.c;
     row->padded_in = (p.turned ? facts.padded_out : facts.padded_in) * flattened;
     row->padded_out = p.turned ? facts.padded_in : facts.padded_out;
@@ -179,8 +179,8 @@ static amp_status add_batch(amp_plan_report *r, int images, amp_error *error)
     return AMP_OK;
 }
 
-/* Lists passes of 1, 2, 4, ... images, up to the .cfg's batch or 64, whichever is more, as long as they fit
- * under AMP; and the .cfg's own pass, whether it fits or not. */
+/* Lists the passes of 1, 2, 4, ... images that fit under AMP, up to the larger of the .cfg's batch and 64.
+ * Also lists the .cfg's own pass, whether it fits or not. */
 static amp_status list_batches(amp_plan_report *r, amp_error *error)
 {
     int most = r->batch > 64 ? r->batch : 64;
@@ -193,7 +193,8 @@ static amp_status list_batches(amp_plan_report *r, amp_error *error)
     return AMP_OK;
 }
 
-/* The memory of a training with these settings. For the settings in force it is r->fits_amp. */
+/* Adds the row for a training with these settings. How many images fit with the settings in force is known
+ * already: r->fits_amp. */
 static amp_status add_checkpoint(amp_plan_report *r, const amp_recompute_settings *settings, int in_force,
                                  amp_error *error)
 {
@@ -247,7 +248,7 @@ static amp_status choose_dtype(amp_plan_report *r, const char *dtype, amp_error 
     return AMP_OK;
 }
 
-/* Makes it from the .cfg, or from a copy with another batch. */
+/* Makes the network from the .cfg, or from a copy with another batch and subdivisions. */
 static amp_status make_network(amp_plan_report *r, long batch, long subdivisions, amp_error *error)
 {
     amp_cfg_facts facts;

@@ -1,5 +1,5 @@
-/* `amp plan -ranks N`: how a step is shared, what the all-reduce of gradients costs, and what that leaves of
- * N times the speed. Calculated, not measured.
+/* `amp plan -ranks N`: how ranks share a step, what the all-reduce of gradients costs, and how close to N
+ * times the speed of one rank the training comes. All numbers are calculated, not measured.
  *
  * A ring all-reduce of V bytes of gradients makes each rank send and receive 2·V·(N-1)/N bytes, at the link's
  * rate at best. Backward is two thirds of a pass. Subdivisions add their gradients up, so only the last

@@ -4,7 +4,7 @@
 #include "../arguments.h"
 #include "../command.h"
 
-/* AMP_DIVERGED: AMP's fp32 differs from Darknet's; everything has been printed and written by then. */
+/* AMP_DIVERGED: AMP's fp32 differs from Darknet's. Everything has then been printed and written already. */
 static amp_status compare(amp_probe_comparison *c, const char *json, const char *page, amp_error *error)
 {
     char text[AMP_FAULT_TEXT];
@@ -23,7 +23,7 @@ static amp_status compare(amp_probe_comparison *c, const char *json, const char 
 amp_status amp_command_probe(int argc, char **argv, amp_error *error)
 {
     const char *json = NULL, *page = NULL;
-    int compares = 0; /* -compare, still accepted: it was an option before it became the whole command */
+    int compares = 0; /* -compare is still accepted: earlier versions compared only with this option */
     amp_probe_comparison c = { 0 };
     const amp_argument arguments[] = {
         { .name = "DATA", .text = &c.data, .about = "the .data file of the training" },

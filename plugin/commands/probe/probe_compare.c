@@ -1,5 +1,5 @@
-/* The passes of `darknet amp probe`. Stock's tensors are kept until AMP's fp32 is compared with them, and
- * fp32's until bf16 and fp16 are. */
+/* The passes of `darknet amp probe`. Stock's tensors are kept until AMP's fp32 has been compared with them,
+ * and fp32's until bf16 and fp16 have been. */
 #define _DEFAULT_SOURCE /* setenv */
 #include "probe_comparison.h"
 
@@ -58,8 +58,9 @@ static void excuse(amp_trace_flags *flags, const amp_network_desc *n, int i, int
         if (d->inputs[k] >= 0) flags[d->inputs[k]][AMP_TRACE_DELTA] = 1;
 }
 
-/* The effects of a fault in this network. A lost part of a delta is added again on the CPU
- * (amp_fork_watch_layers), and is lost only if a later layer reads the value too. */
+/* Returns the effects that a fault of layer i has in this network. AMP_LOSES_DELTA: a part of the input's
+ * delta is lost only if a later layer reads the same value too. On the CPU the lost part is added again
+ * (amp_fork_watch_layers). */
 static int effects_here(const amp_probe_comparison *c, const amp_network_desc *n, int i, int effects)
 {
     int value = n->layers[i].inputs[0], read = 0;
@@ -119,8 +120,8 @@ static int exceeds(const amp_trace *trace, int layer, int kind, float most)
     return 0;
 }
 
-/* Whether the inputs of batch norm may exceed `most`, judged by these statistics: none of N numbers with mean
- * m and variance v is further than sqrt(N v) from m. */
+/* Whether the inputs of the layer's batch norm may exceed `most`. Its statistics tell: none of N numbers with
+ * mean m and variance v is further than sqrt(N v) from m. */
 static int sums_exceed(const amp_layer_desc *d, const amp_trace *trace, int layer, float most)
 {
     const amp_trace_tensor *m = amp_trace_at(trace, layer, AMP_TRACE_MEANS);
@@ -131,9 +132,9 @@ static int sums_exceed(const amp_layer_desc *d, const amp_trace *trace, int laye
     return 0;
 }
 
-/* Sets the flags of layers that read or write outputs beyond `most`, or write deltas or gradients that are
- * inf or NaN; Darknet's code, compiled with -Ofast, may turn these into finite numbers. Returns the number of
- * such layers; *first: the first one. */
+/* Flags all results of layers that read or write outputs beyond `most`, and the backward's results of layers
+ * that write deltas or gradients that are inf or NaN. Darknet's code, compiled with -Ofast, may turn inf and
+ * NaN into finite numbers. Returns the number of these layers; *first: the first one. */
 static int note_beyond(const amp_network_desc *n, const amp_trace *trace, float most, amp_trace_flags *flags,
                        int *first)
 {
@@ -184,7 +185,7 @@ static amp_status pass_in_stock(amp_probe_comparison *c, amp_subject *s, amp_tra
     return AMP_OK;
 }
 
-/* Notes what is known about the network before its pass, and loads the images. */
+/* Notes what is known about the network even without a pass, and loads the images. */
 static amp_status look_at_stock(amp_probe_comparison *c, amp_subject *s, amp_error *error)
 {
     amp_view view = amp_fork_view(s->net);
@@ -219,8 +220,8 @@ static amp_status run_stock(amp_probe_comparison *c, amp_trace *trace, amp_error
 
 /* ---- AMP ---- */
 
-/* A pass in which each layer starts from the reference's numbers. conditions: measured with these numbers;
- * NULL: not needed. is_stock: the reference is Darknet's. */
+/* Runs a pass in which each layer starts from the reference's numbers. *conditions: the layers' conditions,
+ * measured with these numbers; NULL: not needed. is_stock: the reference is Darknet's. */
 static amp_status run_fed(amp_subject *s, const amp_trace *reference, int is_stock, amp_differences **found,
                           amp_conditions **conditions, amp_error *error)
 {
@@ -235,7 +236,7 @@ static amp_status run_fed(amp_subject *s, const amp_trace *reference, int is_sto
     return status;
 }
 
-/* A pass of the whole network; reference NULL: it is only recorded. */
+/* Runs a pass of the whole network. If reference is NULL, it is only recorded. */
 static amp_status run_whole(amp_probe_run *run, amp_trace_flags *excused, amp_subject *s,
                             const amp_trace *reference, amp_trace *record, amp_error *error)
 {
@@ -249,8 +250,8 @@ static amp_status run_whole(amp_probe_run *run, amp_trace_flags *excused, amp_su
     return amp_subject_time(s, &run->seconds, error);
 }
 
-/* Keeps at most three traces: the two that layers are fed with, and the results. stock is NULL if Darknet's
- * own code cannot run. */
+/* Keeps at most three traces at a time: the two that layers are fed with, and the results. stock is NULL if
+ * Darknet's own code cannot run the network. */
 static amp_status run_fp32(amp_probe_comparison *c, amp_subject *s, const amp_trace *stock, amp_trace *record,
                            amp_error *error)
 {
@@ -263,7 +264,7 @@ static amp_status run_fp32(amp_probe_comparison *c, amp_subject *s, const amp_tr
     return status;
 }
 
-/* The pass of the whole network finds the loss scale. */
+/* The pass of the whole network comes first, because it finds the loss scale. */
 static amp_status run_half(amp_probe_run *run, amp_subject *s, const amp_trace *fp32, amp_error *error)
 {
     AMP_TRY(run_whole(run, NULL, s, fp32, NULL, error));
@@ -325,7 +326,7 @@ amp_status amp_probe_compare(amp_probe_comparison *c, amp_error *error)
     AMP_TRY(copy_cfg(c, error));
     setenv("DARKNET_MATH", "fp32", 1); /* otherwise cuDNN uses TF32 for Darknet's own convolutions */
     if (!c->source.seed) c->source.seed = darknet_amp_seed();
-    /* AlexeyAB's yolo layer uses it as a seed */
+    /* AlexeyAB's yolo layer uses the program's seed */
     if (!darknet_amp_is_seeded()) amp_random_set_seed(c->source.seed);
     amp_status status = run_all(c, &stock, &fp32, error);
     amp_trace_free(&stock);

@@ -2,7 +2,7 @@
  * in AMP's fp32, bf16 and fp16, and compares them layer by layer: whether AMP's fp32 agrees with Darknet's,
  * which layers lose most in half precision, and how much keeping them in fp32 helps.
  *
- * subject.c runs passes, trace.c compares their tensors; probe_compare.c runs the passes that are needed. */
+ * subject.c runs a pass, trace.c compares its tensors, and probe_compare.c decides which passes are run. */
 #pragma once
 
 #include "../../host/program/machine.h"
@@ -10,14 +10,14 @@
 #include "../table.h"
 #include "subject.h"
 
-/* A trial with layers kept in fp32: the first `count` of amp_probe_run.order. */
+/* A trial in which the first `count` layers of amp_probe_run.order are kept in fp32. */
 typedef struct amp_keep_trial {
     int count;
     double cosine, error;    /* of the whole gradient, compared with fp32's */
     double seconds;          /* of a pass */
 } amp_keep_trial;
 
-/* The largest error of a gradient that needs no advice. */
+/* A gradient with at most this error needs no advice. */
 #define AMP_PROBE_LITTLE .01
 
 enum { AMP_KEEP_TRIALS = 4 }; /* of 1, 2, 4 and 8 layers */
@@ -29,12 +29,12 @@ typedef double amp_conditions[AMP_TRACE_KINDS];
 
 /* A dtype's passes. fp32 is compared with stock, bf16 and fp16 with fp32. */
 typedef struct amp_probe_run {
-    int ran;                 /* if not, the machine's note on the dtype says why */
-    float scale, fed_scale;  /* of the pass of the whole network, and of the fed pass */
+    int ran;                 /* 0: the machine's note on the dtype says why it did not run */
+    float scale, fed_scale;  /* loss scales: of the pass of the whole network, and of the fed pass */
     double loss;
-    amp_differences *whole;  /* of each layer in the pass of the whole network */
-    amp_differences *added;  /* ... by the layer itself, in the fed pass */
-    double cosine, error;    /* of the whole gradient of all weights, biases and scales */
+    amp_differences *whole;  /* each layer's differences in the pass of the whole network */
+    amp_differences *added;  /* the differences that each layer adds itself, from the fed pass */
+    double cosine, error;    /* of the whole gradient: of all weights, biases and scales */
     double seconds;          /* of a pass */
     int *order, order_count; /* layers that compute in half precision, the largest added error first */
     amp_keep_trial trials[AMP_KEEP_TRIALS];
@@ -50,23 +50,25 @@ enum { AMP_PROBE_DTYPES = AMP_BF16 + 1 };
 typedef struct amp_probe_comparison {
     const char *data;        /* NULL: random images and labels */
     const char *cfg;
-    amp_subject_source source; /* its images and labels are set by amp_probe_compare */
+    amp_subject_source source; /* amp_probe_compare sets its images and labels */
     long images;             /* per pass; 0: as in the .cfg */
-    int tries_nothing;
-    char copy[AMP_MEMORY_FILE]; /* of the .cfg, with one pass per batch */
+    int tries_nothing;       /* 1: no trials with layers kept in fp32 */
+    char copy[AMP_MEMORY_FILE]; /* a copy of the .cfg with one pass per batch */
     int width, height, on_gpu;
     double stock_loss;
     amp_machine machine;
     amp_network_desc network;
-    amp_trace_flags *excused; /* per layer: Darknet's own code is known to compute it wrongly, or as NaN */
-    amp_trace_flags *undefined; /* per layer: AMP's fp32 computes NaN */
-    amp_trace_flags *beyond;    /* per layer: AMP's fp32 reads or writes numbers that fp16 cannot hold */
-    int first_beyond;           /* the first layer that writes some; -1: none */
+    /* These flag tensors of each layer: */
+    amp_trace_flags *excused;   /* Darknet's own code is known to compute it wrongly, or as NaN */
+    amp_trace_flags *undefined; /* AMP's fp32 computes NaN */
+    amp_trace_flags *beyond;    /* AMP's fp32 reads or writes numbers that fp16 cannot hold */
+    int first_beyond;           /* the first layer with numbers that fp16 cannot hold; -1: none */
     amp_lines stock_faults;  /* a sentence for each fault of Darknet's own code (amp_fork_stock_fault) */
     int stock_runs;          /* 0: Darknet's own code cannot run this network, so AMP's fp32 is not compared,
                                 and half precision only with fp32 */
-    /* Per layer: the relative change of its result per relative change of its input, in the L2 norm. For
-     * fp32, measured with the numbers of Darknet's own pass; for half precision, with those of AMP's fp32. */
+    /* The condition of each layer: the relative change of its result per relative change of its input (L2
+     * norms). For fp32 it is measured with the numbers of Darknet's own pass; for half precision, with those
+     * of AMP's fp32. */
     amp_conditions *conditions, *conditions_of_half;
     amp_probe_run runs[AMP_PROBE_DTYPES];
     amp_lines advice;        /* what the user should do */
@@ -78,8 +80,8 @@ static inline int amp_probe_is_wrong(const amp_probe_comparison *c)
     return c->runs[AMP_FP32].fault_count > 0;
 }
 
-/* Runs all passes and makes the verdict. data, cfg and weights must be existing files. AMP_BAD_CONFIG: one is
- * not valid. */
+/* Runs all passes and makes the verdict. data, cfg and weights must be existing files. AMP_BAD_CONFIG: one of
+ * them is not valid. */
 amp_status amp_probe_compare(amp_probe_comparison *, amp_error *);
 void amp_probe_comparison_free(amp_probe_comparison *);
 
@@ -89,32 +91,33 @@ void amp_probe_comparison_free(amp_probe_comparison *);
  * results without a nudge. The caller frees *out. */
 amp_status amp_probe_find_conditions(amp_subject *, const amp_trace *reference, const amp_trace *own,
                                      amp_conditions **out, amp_error *);
-/* Raises the conditions of weights' gradients for errors in the means that batch norm's backward computes.
- * reference and own as above. */
+/* Raises the conditions of weights' gradients to cover errors in the means that batch norm's backward
+ * computes. reference and own: as above. */
 amp_status amp_probe_add_mean_conditions(const amp_subject *, const amp_trace *reference,
                                          const amp_trace *own, amp_conditions *, amp_error *);
 
 /* ---- probe_keep.c: layers in fp32 ---- */
 
-/* Sums up the differences of all layers' gradients. excused: flags of those to leave out, or NULL. */
+/* Sums up the differences of all layers' gradients. excused: flags of gradients to leave out, or NULL. */
 amp_difference amp_probe_gradient(amp_differences *, int layers, amp_trace_flags *excused);
-/* Fills order, trials and best of a run with known differences. fp32: the trace that it is compared with. */
+/* Fills order, trials and best of a dtype's run, whose differences must be known. fp32: the trace that the
+ * trials are compared with. */
 amp_status amp_probe_try_keeping(amp_probe_comparison *, amp_dtype, const amp_trace *fp32, amp_error *);
 
 /* ---- probe_verdict.c: what the differences mean ---- */
 
-/* A larger number in fp32 may become inf in fp16: fp16's maximum, less the error that rounding explains. */
+/* fp16's maximum, less the error that rounding explains. A larger number in fp32 may become inf in fp16. */
 #define AMP_PROBE_FP16_MOST (65504 * (1 - 32 * 0x1p-12))
 /* Finds the faults of a dtype after its run. */
 void amp_probe_find_faults(amp_probe_comparison *, amp_dtype);
-/* "layer 3 [convolutional], output: off by 0.1, where rounding explains 1.5e-05"; for a delta, the layers
- * that compute it. */
+/* "layer 3 [convolutional], output: off by 0.1, where rounding explains 1.5e-05". For a delta, the layers
+ * that compute it are named. */
 enum { AMP_FAULT_TEXT = 800 };
 const char *amp_probe_fault_text(const amp_probe_comparison *, const amp_probe_fault *,
                                  char text[AMP_FAULT_TEXT]);
-/* The verdict on a dtype. NONE: nothing could be compared. SAME: rounding explains all errors. RANGE: it
- * does, but fp16 cannot hold the numbers. OFF: some tensor's error is larger. WRONG: AMP's fp32 is off by
- * more than a hundredth, or is inf or NaN. */
+/* The verdict on a dtype. NONE: nothing could be compared. SAME: rounding explains all errors. RANGE: as
+ * SAME, but fp16 cannot hold some numbers. OFF: the error of some tensor is larger than rounding explains.
+ * WRONG: AMP's fp32 is off by more than a hundredth, or is inf or NaN. */
 typedef enum amp_probe_word {
     AMP_PROBE_NONE, AMP_PROBE_SAME, AMP_PROBE_RANGE, AMP_PROBE_OFF, AMP_PROBE_WRONG } amp_probe_word;
 extern const char *const amp_probe_words[];
@@ -122,17 +125,19 @@ amp_probe_word amp_probe_word_of(const amp_probe_comparison *, amp_dtype);
 void amp_probe_advise(amp_probe_comparison *);
 /* "output", "delta", "weight gradient", ... */
 extern const char *const amp_trace_names[AMP_TRACE_KINDS];
-/* kinked: the error in a gradient or a delta that is explained by outputs moved across an activation's kink.
- * is_chosen_of: whether a layer picks its outputs from these numbers (amp_layer_ops.chooses). */
+/* Returns the error in a gradient or a delta that is explained by outputs that rounding moved across an
+ * activation's kink. */
 double amp_probe_kinked(const amp_network_desc *, const amp_differences *added, int layer, amp_trace_kind);
+/* Whether some layer picks its outputs from those of layer `value` (amp_layer_ops.chooses). */
 int amp_probe_is_chosen_of(const amp_network_desc *, int value);
-/* The largest added error of a layer that rounding explains. */
+/* The largest error added by a layer that rounding explains. */
 double amp_probe_limit(const amp_probe_comparison *, amp_dtype, int layer, amp_trace_kind);
 
-/* Of an amp_probe_comparison: the verdict as a table, with Darknet's own faults and the advice. */
+/* Prints an amp_probe_comparison's verdict as a table, with the faults of Darknet's own code and the
+ * advice. */
 amp_output_writer amp_probe_print_verdict;
 
 /* ---- probe_figures.c, probe_page.c ---- */
 
-/* An amp_probe_comparison as text, as JSON, as HTML. */
+/* Write an amp_probe_comparison as text, as JSON and as HTML. */
 amp_output_writer amp_probe_print_comparison, amp_probe_write_comparison, amp_probe_write_page;

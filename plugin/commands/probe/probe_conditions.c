@@ -19,8 +19,8 @@
 
 /* ---- nudges ---- */
 
-/* Adds the changes of a pass with a nudge to the conditions. Deltas and gradients change with the outputs
- * too; changes because a number crossed a kink, or because another pixel was chosen, do not count. A change
+/* Raises the conditions to those that a pass with a nudge shows. Nudged outputs change deltas and gradients
+ * too. Changes because a number crossed a kink, or because another pixel was chosen, do not count. A change
  * without a nudge means that the layer is wrong, not ill-conditioned: it gets no condition. */
 static void take_conditions(const amp_network_desc *n, amp_subject_nudge nudge, const amp_differences *found,
                             amp_conditions *conditions)
@@ -58,15 +58,16 @@ amp_status amp_probe_find_conditions(amp_subject *s, const amp_trace *reference,
 
 /* ---- means ---- */
 
-/* A limit allows 2n units roundoff for a gradient (probe_verdict.c), and n/2 for a mean: their ratio. */
+/* The limits (probe_verdict.c) allow an error of 2n units of roundoff for a gradient and n/2 for a mean. This
+ * is n/2 divided by 2n. */
 #define PART_OF_A_MEAN .25
 
-/* The factor by which a relative error of the two means in batch norm's backward grows in the weights'
- * gradient (L2 norms). For channel f with n numbers, scale s and standard
- * deviation v these means are s/v b/n and s/v g/n, where b and g are the gradients of its bias and its
- * scale; the second is multiplied by the normalized output. So the gradient of each weight moves by s/v (b
- * + g) times the mean of the inputs that the weight is multiplied by, for which the root mean square of
- * all inputs x is used. b and g are AMP's own: some of Darknet's CPU code computes no b. */
+/* Returns the factor by which a relative error of the two means in batch norm's backward grows in the
+ * weights' gradient (L2 norms). For channel f with n numbers, scale s and standard deviation v, these means
+ * are s/v b/n and s/v g/n, where b and g are the gradients of the channel's bias and scale. The second mean
+ * is multiplied by the normalized output. So the gradient of each weight moves by s/v (b + g) times the mean
+ * of the inputs that the weight is multiplied by. The root mean square of all inputs x is used for that mean.
+ * b and g are those that AMP computed, because some of Darknet's CPU code computes no b. */
 static double mean_condition(const amp_layer_desc *d, const float *scales, const amp_trace *reference,
                              const amp_trace *own, int layer, const amp_trace_tensor *x)
 {

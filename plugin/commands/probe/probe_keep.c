@@ -1,14 +1,15 @@
-/* Tries how much keeping layers in fp32 helps: the 1, 2, 4 and 8 layers that add most to the error get amp=0,
- * and the whole gradient is compared with fp32's again. */
+/* Tries how much it helps to keep layers in fp32. The 1, 2, 4 and 8 layers that add most to the error get
+ * amp=0, and the whole gradient is compared with fp32's again. */
 #include "probe_comparison.h"
 
 #include <math.h>
 
 #include "../../host/program/failure.h"
 
-/* A trial is recommended if at most this fraction of the gradient's error remains... */
+/* A trial is recommended only if the best trial leaves at most this fraction of the gradient's error. */
 #define WORTHWHILE .5
-/* ... and if no larger trial reduces that to less than this fraction of it, or if little error is left. */
+/* Then the smallest trial is recommended whose error is at most AMP_PROBE_LITTLE, or is not reduced to less
+ * than this fraction by the best trial. */
 #define AS_GOOD .8
 
 amp_difference amp_probe_gradient(amp_differences *d, int layers, amp_trace_flags *excused)
@@ -35,8 +36,8 @@ static double added_at(const amp_probe_run *r, int layer, amp_trace_kind kind)
     return isnan(error) ? 0 : error * error;
 }
 
-/* The error that a layer adds to its outputs, and in backward to its inputs' deltas and its weights'
- * gradients. */
+/* Returns the sum of the squared errors that a layer adds to its output, its weights' gradient and its
+ * inputs' deltas. */
 static double added_by(const amp_probe_comparison *c, const amp_probe_run *r, int i)
 {
     const amp_layer_desc *d = &c->network.layers[i];
@@ -46,8 +47,8 @@ static double added_by(const amp_probe_comparison *c, const amp_probe_run *r, in
     return sum;
 }
 
-/* Sorts the layers whose matrix products run in half precision by their added error; equal ones stay in
- * order. */
+/* Sorts the layers whose matrix products run in half precision by the error that they add, largest first.
+ * Layers with equal errors stay in order. */
 static void order_layers(const amp_probe_comparison *c, amp_probe_run *r)
 {
     r->order = amp_allocated(calloc((size_t)c->network.count + 1, sizeof *r->order));
@@ -106,7 +107,7 @@ amp_status amp_probe_try_keeping(amp_probe_comparison *c, amp_dtype dtype, const
 {
     amp_probe_run *r = &c->runs[dtype];
     order_layers(c, r);
-    /* If fp32 itself is wrong, the error of half precision relative to it does not matter. */
+    /* If fp32 itself is wrong, how much half precision differs from it does not matter. */
     if (c->tries_nothing || amp_probe_is_wrong(c)) return AMP_OK;
     for (int count = 1; r->trial_count < AMP_KEEP_TRIALS && count <= r->order_count; count *= 2)
         AMP_TRY(try_first(c, dtype, count, fp32, error));

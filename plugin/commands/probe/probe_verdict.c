@@ -1,6 +1,6 @@
-/* What a comparison means: a word and figures for each dtype. It is about the error that each layer adds.
+/* The verdict on a comparison: a word and figures for each dtype. It judges the error that each layer adds.
  *
- * The error that rounding explains, in units roundoff (u = 2^-24):
+ * The limits are the errors that rounding explains. In fp32, in units of roundoff (u = 2^-24):
  *  - A layer without long sums differs by up to 40 u (docs/results); the limit is 256.
  *  - A sum of k products in fp32 is off by at most 8 sqrt(k) u times the sum of their absolute values, except
  *    with a probability below 1e-13 k (Higham and Mary, "A new approach to probabilistic rounding error
@@ -16,16 +16,17 @@
  *    of terms that were moved by rounding (Higham, "Accuracy and stability of numerical algorithms", 3.1).
  *  - If rounding moves an output across the kink of leaky or relu, its delta gets the other slope
  *    (amp_probe_kinked). Darknet computes the slopes of logistic, tanh and similar activations from their
- *    outputs, AMP from their inputs: near a limit of the activation, Darknet's slopes are off by the rounding
- *    of 1 - y.
+ *    outputs y, and AMP computes them from the inputs. Near a limit of the activation, Darknet's slopes are
+ *    off by the rounding of 1 - y.
  *
- * Half precision: the limit for outputs and statistics is 32 times the rounding of one number (2^-9 in bf16,
- * 2^-12 in fp16), of which up to 8 were measured. For deltas and gradients, in both dtypes, it is 128 times
- * bf16's. Batch norm's backward subtracts the mean from a delta, which cancels digits (37 roundings, on a
- * double of a GPU, which stores the delta in 16 bits). In fp16 deltas may also underflow. These limits are
- * multiplied by the layer's condition too. An inf is not a fault if the numbers are too large for fp16, or if
- * a lower loss scale removes it. A max pool's deltas are not judged: after rounding, neighbours may be equal,
- * so that another one is chosen and gets the delta. */
+ * In half precision, the limit for outputs and statistics is 32 times the rounding of one number (2^-9 in
+ * bf16, 2^-12 in fp16); errors of up to 8 times were measured. For deltas and gradients of both dtypes it is
+ * 128 times bf16's rounding, because batch norm's backward subtracts the mean from a delta, which cancels
+ * digits. Errors of 37 times were measured there with a GPU's stand-in that stores deltas in 16 bits. In fp16
+ * deltas may also underflow. These limits are multiplied by the layer's condition too. An inf is not a fault
+ * if the numbers are too large for fp16, or if a lower loss scale removes it. The deltas that a max pool
+ * passes on are not judged: after rounding, neighbours may be equal, so that another one is chosen and gets
+ * the delta. */
 #include "probe_comparison.h"
 
 #include <math.h>
@@ -47,8 +48,8 @@ const char *const amp_trace_names[AMP_TRACE_KINDS] = {
 
 typedef double length_of(const amp_probe_comparison *, int layer);
 
-/* For a layer's own results, own's length; for a delta, the longest in the layers that compute a part of
- * it. */
+/* Returns own's length for a layer. For a delta, returns the longest of that and of_reader's lengths for the
+ * layers that compute a part of the delta. */
 static double longest(const amp_probe_comparison *c, int layer, amp_trace_kind kind, length_of *own,
                       length_of *of_reader)
 {
@@ -64,7 +65,7 @@ static double of_a_channel(const amp_probe_comparison *c, int layer)
     amp_shape in = d->input_count && d->inputs[0] >= 0 ? c->network.layers[d->inputs[0]].output
                                                        : c->network.image;
     double numbers = (double)d->output.n * d->output.h * d->output.w;
-    /* one thread adds these on a GPU too */
+    /* pixels in an average pool's window, which one thread adds on a GPU too */
     double pooled = (double)in.h * in.w / ((double)d->output.h * d->output.w);
     return fmax(c->on_gpu ? numbers / PART_OF_A_GPU_THREAD : numbers, pooled);
 }
@@ -76,8 +77,8 @@ static double weights_of(const amp_layer_desc *d)
     return weights;
 }
 
-/* The number of products in the sum of an output, and of a delta: weights divided by the number of
- * channels. */
+/* The number of products that are summed for an output, and for a delta: the weights divided by the number of
+ * output or input channels. */
 static double to_output(const amp_probe_comparison *c, int layer)
 {
     const amp_layer_desc *d = &c->network.layers[layer];
@@ -92,8 +93,8 @@ static double to_delta(const amp_probe_comparison *c, int layer)
 
 /* ---- limits ---- */
 
-/* The relative error of a layer's delta if fp16's smallest numbers, which are 2^-24 / loss scale apart, round
- * it. */
+/* The relative error of a layer's delta if all its numbers are rounded like fp16's smallest numbers, which
+ * are 2^-24 / loss scale apart. */
 static double underflow(const amp_probe_comparison *c, int layer)
 {
     const amp_probe_run *r = &c->runs[AMP_FP16];
@@ -107,9 +108,8 @@ static int is_gradient(amp_trace_kind kind)
     return kind == AMP_TRACE_WEIGHTS || kind == AMP_TRACE_BIASES || kind == AMP_TRACE_SCALES;
 }
 
-/* The relative error of a gradient, or of a delta, from numbers that rounding moved across an activation's
- * kink: their deltas' part of all deltas, times KINK, because batch norm, which subtracts the mean, amplifies
- * it a few times. */
+/* The error is the part that the deltas of moved numbers have in all deltas. It is multiplied by KINK,
+ * because batch norm subtracts the mean from deltas, which amplifies the error a few times. */
 double amp_probe_kinked(const amp_network_desc *n, const amp_differences *added, int layer,
                         amp_trace_kind kind)
 {
@@ -138,7 +138,7 @@ double amp_probe_limit(const amp_probe_comparison *c, amp_dtype dtype, int layer
                 + (dtype == AMP_FP16 ? 128 * longest(c, layer, kind, underflow, underflow) : 0);
     else limit = 32 * (dtype == AMP_BF16 ? BF16_ROUNDING : FP16_ROUNDING);
     const amp_conditions *of = dtype == AMP_FP32 ? c->conditions : c->conditions_of_half;
-    return limit * (of ? fmax(1, of[layer][kind]) : 1); /* none: stock does not run */
+    return limit * (of ? fmax(1, of[layer][kind]) : 1); /* NULL: Darknet's own code cannot run */
 }
 
 /* Whether this tensor cannot be judged. */
@@ -177,7 +177,7 @@ void amp_probe_find_faults(amp_probe_comparison *c, amp_dtype dtype)
 
 enum { TEXT = 600 };
 
-/* "layer 3 [convolutional], output"; for a delta, the layers that compute it. */
+/* "layer 3 [convolutional], output". For a delta, the layers that compute it are named. */
 static const char *place_of(const amp_probe_comparison *c, const amp_probe_fault *f, char text[TEXT])
 {
     const char *separator = "";
@@ -224,7 +224,8 @@ amp_probe_word amp_probe_word_of(const amp_probe_comparison *c, amp_dtype dtype)
          : r->fault_count ? AMP_PROBE_OFF : beyond ? AMP_PROBE_RANGE : AMP_PROBE_SAME;
 }
 
-/* A row of the table: a dtype, or another tensor of the same dtype that is beyond its limit. */
+/* A row of the table. It has a dtype and its worst tensor, or a further tensor of the same dtype that is
+ * beyond its limit. */
 typedef struct row {
     const char *dtype, *word;
     char loss[16], error[16], scale[16], keep[16], off[16], limit[16], tensor[TEXT];

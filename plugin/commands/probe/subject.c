@@ -1,5 +1,5 @@
-/* Runs passes and shows their tensors layer by layer. AMP's engine shows each tensor to an observer when it
- * is computed. In stock Darknet the fork calls a function before and after each layer
+/* Runs passes and looks at their tensors layer by layer. AMP's engine shows each tensor to an observer when
+ * it has been computed. In stock Darknet the fork calls a function before and after each layer
  * (amp_fork_watch_layers). */
 #include "subject.h"
 
@@ -19,24 +19,25 @@
 #define LEAST_SCALE 0x1p-64f
 enum { LEAST_PASSES = 3, MOST_PASSES = 20 };
 #define SECONDS_OF_PASSES .2
-/* The factor of the images in the pass before a fed pass. It leaves other numbers in memory than the fed pass
- * will write there, which shows whether a layer reads too early. (If the images were only darker, batch norm
- * would compute the same results.) */
+/* The factor of the images in the pass before a fed pass. That pass leaves other numbers in memory than the
+ * fed pass will write there, which shows whether a layer reads too early. If the images were only darker,
+ * batch norm would compute the same results. */
 #define OTHER_IMAGES -1.f
 
 /* A pass under way. */
 typedef struct looker {
     amp_subject *s;
     const amp_subject_pass *asked;
-    amp_trace whole;         /* gradients, complete after backward, and statistics */
-    /* per layer, what has been shown: an output is shown twice. For weights: how many of its gradients */
+    amp_trace whole;         /* the gradients, which are complete only after backward, and the statistics */
+    /* for each layer and kind, how often its tensor was shown: an output is shown twice. For
+     * AMP_TRACE_WEIGHTS: how many of the layer's gradients were shown */
     amp_trace_flags *seen;
     int is_forward;          /* stock: whether the watched layers run forward */
-    float *numbers;          /* of one tensor, NCHW */
-    unsigned char *bytes;    /* ... in the backend's layout */
-    size_t room;             /* in both, in floats */
-    int overflowed;          /* a gradient, or a delta (which dropout may hide), is inf or NaN... */
-    int hopeless;            /* ... and so is an output, which does not depend on the loss scale */
+    float *numbers;          /* those of one tensor, in NCHW */
+    unsigned char *bytes;    /* the same tensor in the backend's layout */
+    size_t room;             /* of both, in floats */
+    int overflowed;          /* a gradient is inf or NaN, or a delta (dropout may hide it from gradients) */
+    int hopeless;            /* an output is inf or NaN; no other loss scale changes that */
     amp_status status;       /* of stock's watcher, which cannot return a status */
     amp_error error;
 } looker;
@@ -80,8 +81,9 @@ static amp_status take_gradient(looker *l, int layer, int param, const float *ar
 
 /* ---- a convolution whose logistic is computed by the yolo layer after it ----
  *
- * Under AMP its output is x, in stock it is p = 1 / (1 + exp(-x)): p is compared. The delta of the yolo layer
- * and of the convolution is d/dp in stock and d/dx under AMP: d/dx = p (1 - p) d/dp is compared. */
+ * The convolution's output is x under AMP, and p = 1 / (1 + exp(-x)) in stock; p is compared. The deltas of
+ * the yolo layer and of the convolution are d/dx under AMP, and d/dp in stock; d/dx = p (1 - p) d/dp is
+ * compared. */
 
 static int gives_logits(const amp_layer_desc *d) { return d->yolo && d->yolo->before_logistic; }
 
@@ -99,7 +101,7 @@ static float nudged(float number, size_t at)
     return number * (amp_random_mix(at * AMP_RANDOM_STEP) & 1 ? 1 + AMP_NUDGE : 1 - AMP_NUDGE);
 }
 
-/* Replaces the tensor's numbers by the reference's. alike: how many consecutive numbers get the same nudge;
+/* Replaces the tensor's numbers by those of `with`. alike: how many consecutive numbers get the same nudge;
  * 0: no nudge. */
 static amp_status feed(looker *l, amp_backend *b, const amp_tensor *t, const amp_trace_tensor *with,
                        size_t alike, float factor, amp_error *error)
@@ -111,7 +113,8 @@ static amp_status feed(looker *l, amp_backend *b, const amp_tensor *t, const amp
     return b->upload(b, t->data, l->bytes, amp_tensor_bytes(t), error);
 }
 
-/* The slope as Darknet computes it from the output y; NaN if Darknet keeps the input for that. */
+/* The activation's slope as Darknet computes it from the output y; NaN if Darknet keeps the input and
+ * computes the slope from that. */
 static double slope_at(amp_activation a, double y)
 {
     switch (a) {
@@ -124,9 +127,9 @@ static double slope_at(amp_activation a, double y)
     }
 }
 
-/* amp_difference.flipped of a layer with the output `numbers`. If AMP computes the slope from the input,
- * Darknet's slope has the rounding error of its output, which is large relative to the slope near an
- * activation's limit. */
+/* Returns amp_difference.flipped of a layer with the output `numbers`; output and delta are the reference's.
+ * If AMP computes the slope from the input, Darknet's slope has the rounding error of its output. That error
+ * is large relative to the slope near an activation's limit. */
 static double flipped(const amp_layer_desc *d, const float *numbers, const amp_trace_tensor *output,
                       const amp_trace_tensor *delta)
 {
@@ -172,8 +175,8 @@ static amp_status see_tensor(looker *l, amp_backend *b, const amp_seen *seen, am
     return feed(l, b, t, amp_trace_at(reference, seen->layer, kind), alike, scale, error);
 }
 
-/* A loss layer whose output another layer reads: AMP shows only its own part of its input's delta, while
- * stock has one delta that includes the other layer's part. */
+/* Whether the layer is a loss whose output another layer reads. For such a layer AMP shows only the loss' own
+ * part of the delta, while stock has one delta that includes the other layer's part. */
 static int mixes_deltas(const amp_network_desc *n, int layer)
 {
     int reads = 0;
@@ -226,8 +229,8 @@ static amp_status take_delta(looker *l, int layer, const amp_layer_arrays *a, am
     return AMP_OK;
 }
 
-/* Replaces wrong outputs of Darknet's own code, so that the layers after them see numbers as in a
- * training. */
+/* Replaces a wrong output of Darknet's own code by that of `corrects`, so that the layers after it read
+ * numbers like those of a training. */
 static amp_status correct(looker *l, int layer, const amp_layer_arrays *a, amp_error *error)
 {
     if (!l->asked->corrects || !l->asked->wrong[layer][AMP_TRACE_OUTPUT] || !a->output) return AMP_OK;
@@ -236,8 +239,8 @@ static amp_status correct(looker *l, int layer, const amp_layer_arrays *a, amp_e
     return l->s->backend->upload(l->s->backend, a->output, with->numbers, a->count * sizeof(float), error);
 }
 
-/* Takes the output after forward, the delta before backward, when all its parts have been added, and the
- * gradients after backward. */
+/* Takes the output after forward, and the gradients after backward. Takes the delta before backward, since
+ * all its parts have been added by then. */
 static amp_status take_layer(looker *l, int layer, int begins, amp_error *error)
 {
     amp_layer_arrays a = amp_fork_layer_arrays(l->s->net, layer);
@@ -274,8 +277,8 @@ static amp_status clear_statistics(looker *l, amp_error *error)
     return AMP_OK;
 }
 
-/* Rolling statistics come in pairs: means, then variances. Recurrent states, which have no rolling factor, do
- * not count. */
+/* Takes the batch's statistics. The rolling ones come in pairs: means, then variances. Recurrent states,
+ * which have no rolling factor, are left out. */
 static amp_status take_statistics(looker *l, int layer, amp_error *error)
 {
     const amp_layer_desc *d = &l->s->network.layers[layer];
@@ -293,7 +296,8 @@ static amp_status take_statistics(looker *l, int layer, amp_error *error)
 
 /* ---- a pass ---- */
 
-/* Sets the images, multiplied by factor (0: nudged), and the labels; nothing before they are loaded. */
+/* Sets the network's images, multiplied by factor (0: nudged instead), and its labels. Sets neither before
+ * they are loaded. */
 static void put_input(amp_subject *s, float factor)
 {
     const amp_subject_source *input = s->source;
@@ -301,7 +305,7 @@ static void put_input(amp_subject *s, float factor)
         s->images[i] = factor != 0 ? factor * input->images[i] : nudged(input->images[i], i);
     if (input->labels && s->labels) memcpy(s->labels, input->labels, input->label_count * sizeof *s->labels);
     amp_fork_set_counters(s->net, s->counters);
-    srand(s->source->seed + 1); /* dropout */
+    srand(s->source->seed + 1); /* for dropout */
 }
 
 /* Discards what Darknet's layers print to stdout; returns the argument of restore_stdout. */
@@ -406,7 +410,7 @@ static amp_status run_once(amp_subject *s, const amp_subject_pass *asked, int *o
     return status;
 }
 
-/* A pass that nobody looks at. */
+/* Runs a pass without looking at its tensors. */
 static amp_status run_unseen(amp_subject *s, float factor, amp_error *error)
 {
     int is_forward;
@@ -445,9 +449,9 @@ amp_status amp_subject_time(amp_subject *s, double *seconds, amp_error *error)
     return AMP_OK;
 }
 
-/* ---- making it ---- */
+/* ---- making a subject ---- */
 
-/* Ignores the weights' sidecar, and puts `seen` at the beginning of a step. */
+/* Makes the network and loads its weights, without their sidecar. Puts `seen` at the beginning of a step. */
 static struct network *load(const char *cfg, const char *dtype, const amp_subject_source *from)
 {
     const char *requested = amp_this_program()->dtype;
@@ -486,9 +490,9 @@ static amp_status set_up(amp_subject *s, amp_error *error)
     return set_scale(s, amp->config->dtype == AMP_FP32 ? 1 : s->engine->scaler.scale, error);
 }
 
-/* With `stirs`, draws biases and scales. Otherwise moves each parameter by up to half of its value: in stock
- * directly, since Darknet's own update skips some layers; under AMP through the momentum that the next update
- * uses. All subjects with the same network and seed get the same numbers. */
+/* With `stirs`, draws biases and scales. Otherwise moves each parameter by up to half of its value. In stock
+ * the parameters are changed directly, since Darknet's own update skips some layers; under AMP the momentum
+ * is set, which the next update uses. All subjects with the same network and seed get the same numbers. */
 static amp_status draw(amp_subject *s, int stirs, amp_error *error)
 {
     uint64_t state = stirs ? s->source->seed : ~(uint64_t)s->source->seed;

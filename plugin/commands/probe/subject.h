@@ -1,19 +1,22 @@
-/* A network that runs passes to be compared: stock Darknet's, or one under AMP in some dtype. All start from
- * the same weights, and each pass has the same images and the same random numbers. */
+/* A subject is a network that runs passes to be compared: stock Darknet's, or one under AMP in some dtype.
+ * All start from the same weights, and each pass has the same images and the same random numbers. */
 #pragma once
 
 #include "../../host/fork_commands.h"
 #include "trace.h"
 
-/* What all subjects of a comparison start from, and have in each pass. Owned by the caller. */
+/* What all subjects of a comparison have in common: the weights they start from, and the input of each pass.
+ * Owned by the caller. */
 typedef struct amp_subject_source {
     const char *weights;         /* NULL: random ones with this seed */
     unsigned seed;
-    /* stirs: draws biases (from -.2 to .2) and scales (from .5 to 1.5): in random weights all are 0 and 1,
-     * which would hide errors. steps: a pass, and an update by momentum alone, which moves all parameters by
-     * the same amounts in all subjects with the same network and seed. The passes after it show errors of the
-     * update, and copies of weights that were not renewed. The learning rate must not be 0. */
-    int stirs, steps;
+    /* Draws biases (from -.2 to .2) and scales (from .5 to 1.5). In random weights all of them are 0 and 1,
+     * which would hide errors. */
+    int stirs,
+    /* Makes a step before the passes: a pass, and an update by momentum alone, which moves all parameters by
+     * the same amounts in all subjects with the same network and seed. The passes after this step show errors
+     * of the update, and copies of weights that were not renewed. The learning rate must not be 0. */
+        steps;
     float *images, *labels;      /* of one pass; NULL until they are loaded */
     size_t image_count, label_count; /* in floats */
 } amp_subject_source;
@@ -32,22 +35,26 @@ typedef struct amp_subject {
 /* The smallest loss scale of a training, unless the .cfg sets another. */
 #define AMP_LEAST_SCALE 0x1p-14f
 
-/* Which fed numbers are multiplied by 1 + AMP_NUDGE or 1 - AMP_NUDGE: outputs and the image; deltas; or
- * deltas with the same factor for all pixels of one image's channel. AMP_NUDGE is so large that rounding
- * hides little of the effect, and so small that little else changes. */
+/* Which fed numbers are multiplied by 1 + AMP_NUDGE or 1 - AMP_NUDGE, at random. AMP_NUDGE is large enough
+ * that rounding hides little of the effect, and small enough that little else changes. */
 typedef enum amp_subject_nudge {
-    AMP_NUDGE_NOTHING, AMP_NUDGE_OUTPUTS, AMP_NUDGE_DELTAS, AMP_NUDGE_CHANNELS } amp_subject_nudge;
+    AMP_NUDGE_NOTHING,
+    AMP_NUDGE_OUTPUTS,  /* outputs and the image */
+    AMP_NUDGE_DELTAS,
+    AMP_NUDGE_CHANNELS  /* deltas, with the same factor for all pixels of one image's channel */
+} amp_subject_nudge;
 #define AMP_NUDGE 0x1p-19f
 
 /* What to do with the tensors of a pass; each member may be NULL. */
 typedef struct amp_subject_pass {
-    const amp_trace *reference;  /* each tensor is compared with it */
-    amp_differences **found;     /* ... with these results, for each layer; the caller frees them */
-    int feeds;                   /* then each output and delta is replaced by the reference's, so that `found`
-                                    holds the error that each layer adds itself. AMP only */
-    amp_subject_nudge nudge;     /* ... and nudged */
-    const amp_trace *not_nudged; /* compared with this instead of the reference: a record of the pass without
-                                    a nudge, to measure each layer's condition */
+    const amp_trace *reference;  /* each tensor is compared with the reference's */
+    amp_differences **found;     /* gets the differences of each layer; the caller frees them */
+    int feeds;                   /* after its comparison, each output and delta is replaced by the
+                                    reference's, so that `found` holds the error that each layer adds itself.
+                                    AMP only */
+    amp_subject_nudge nudge;     /* changes the numbers that replace them */
+    const amp_trace *not_nudged; /* a record of the pass without a nudge, with which tensors are compared
+                                    instead of the reference, to measure each layer's condition */
     amp_trace *record;           /* gets a copy of all tensors */
     const amp_trace *corrects;   /* stock only: replaces the outputs that `wrong` flags */
     const amp_trace_flags *wrong;
@@ -60,12 +67,13 @@ amp_status amp_subject_open(amp_subject *, const char *cfg, const char *dtype, c
                             amp_error *);
 void amp_subject_close(amp_subject *);
 
-/* A forward and a backward. If gradients or deltas of an fp16 pass overflow, and no output does, the pass is
- * repeated with half the loss scale, as a training's next step would be; the subject keeps that scale. This
- * continues below AMP_LEAST_SCALE: an inf that no scale removes is a fault. Before a fed pass, a pass on the
- * negated images runs, so that a layer that reads too early finds other numbers. */
+/* Runs a forward and a backward. If gradients or deltas of an fp16 pass overflow, and no output does, the
+ * pass is repeated with half the loss scale, as a training's next step would be; the subject keeps that
+ * scale. The scale may fall below AMP_LEAST_SCALE, because only an inf that no scale removes is a fault.
+ * Before a fed pass, a pass on the negated images runs, so that a layer that reads a tensor too early finds
+ * other numbers. */
 amp_status amp_subject_run(amp_subject *, const amp_subject_pass *, amp_error *);
 
-/* Seconds per pass of an AMP network without recording: processor time of all threads, or on a GPU wall time.
- * The median of the passes that fit into a fifth of a second, from 3 to 20. */
+/* Measures the seconds of an AMP network's pass without recording: processor time of all threads, or on a GPU
+ * wall time. Takes the median of the passes that fit into a fifth of a second, from 3 to 20. */
 amp_status amp_subject_time(amp_subject *, double *seconds, amp_error *);

@@ -44,8 +44,9 @@ double amp_trace_mean_square(const amp_trace_tensor *t)
     return t->count ? sum / (double)t->count : 0;
 }
 
-/* amp_difference.floor of a tensor of `count` numbers: for biases and scales, the size that as many numbers
- * of the weights' gradient have; for means, the square root of the sum of the variances; else 0. */
+/* Returns amp_difference.floor of a tensor of `count` numbers. For gradients of biases and scales it is the
+ * L2 norm that as many numbers of the weights' gradient have; for means, the square root of the sum of the
+ * variances; for other tensors 0. */
 static double floor_of(const amp_trace *reference, int layer, amp_trace_kind kind, size_t count)
 {
     double sum = 0;
@@ -57,7 +58,7 @@ static double floor_of(const amp_trace *reference, int layer, amp_trace_kind kin
     return sqrt(sum);
 }
 
-/* fp16 rounds numbers up to 2^-25 to 0 (2^-25 is a tie, which goes to even). */
+/* fp16 rounds numbers of at most 2^-25 to 0 (2^-25 itself is a tie, which is rounded to even). */
 static void take_sizes(const amp_trace_tensor *y, double scale, amp_difference *d)
 {
     size_t numbers = 0, flushed = 0;

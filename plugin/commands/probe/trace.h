@@ -27,11 +27,11 @@ typedef struct amp_difference {
     int compared;          /* both exist and have the same size */
     double xx, yy, xy, dd; /* d = x - y; NaN where x or y holds inf or NaN */
     double floor;          /* lower bound for the size of y: see amp_difference_error */
-    double flipped;        /* of an output: the relative error of its deltas because the activation's slope
-                              differs, for example if x and y are on different sides of leaky's kink, or if
-                              rounding changed the slope */
-    double largest;        /* the largest |y|, multiplied by the pass's loss scale for deltas and gradients */
-    double flushed;        /* the fraction of the nonzero y, scaled likewise, that fp16 would flush to 0 */
+    double flipped;        /* of an output: the relative error of its deltas that is caused by a different
+                              activation slope, for example if x and y are on different sides of leaky's kink,
+                              or if rounding changed the slope */
+    double largest;        /* the largest |y|, multiplied by `scale` of amp_trace_compare */
+    double flushed;        /* the fraction of the nonzero y, also multiplied by it, that fp16 rounds to 0 */
 } amp_difference;
 
 /* One layer's differences, and flags, by kind. */
@@ -47,20 +47,20 @@ void amp_trace_append(amp_trace *, int layer, amp_trace_kind, const float *numbe
 
 double amp_trace_mean_square(const amp_trace_tensor *); /* 0 without numbers */
 
-/* Compares a tensor with its reference; `reference` is the whole trace, from which the floor is computed. For
- * gradients of biases and scales the floor is the size of the layer's weights' gradient, since a bias before
- * batch norm has a gradient of 0 except for rounding; for means, the square root of their variances, for the
- * same reason. */
+/* Compares a tensor with its reference. `reference` is the whole trace, from which the floor is computed too.
+ * For gradients of biases and scales the floor is the size of the layer's weights' gradient, since a bias
+ * before batch norm has a gradient of 0 except for rounding. For means it is the square root of their
+ * variances, for the same reason. scale: the pass's loss scale for deltas, else 1. */
 void amp_trace_compare(const amp_trace *reference, int layer, amp_trace_kind, const float *numbers,
                        size_t count, double scale, amp_difference *out);
 
-/* error: the relative L2 error |x - y| / max(|y|, floor): inf if x or y is not finite, 1 if only y is 0, 0 if
- * both are, NaN if nothing was compared. cosine: of the angle between x and y; NaN if nothing was compared or
- * one is 0. */
+/* error: the relative L2 error |x - y| / max(|y|, floor). It is inf if x or y is not finite, 1 if only y is
+ * 0, 0 if both are 0, and NaN if nothing was compared. cosine: that of the angle between x and y; NaN if
+ * nothing was compared, or if x or y is 0. */
 double amp_difference_error(const amp_difference *);
 double amp_difference_cosine(const amp_difference *);
 
-/* Converts between a backend's tensor (any dtype and layout) and NCHW, multiplied by factor: from `from` into
- * the tensor, or, if `from` is NULL, from the tensor to `to`. `memory`: the tensor's bytes in the program's
- * memory. */
+/* Converts between a backend's tensor (any dtype and layout) and fp32 numbers in NCHW, and multiplies by
+ * factor. Writes the numbers `from` into the tensor; if `from` is NULL, writes the tensor's numbers to `to`.
+ * `memory`: the tensor's bytes in the program's memory. */
 void amp_trace_convert(const amp_tensor *, void *memory, float factor, const float *from, float *to);

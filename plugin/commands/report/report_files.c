@@ -1,4 +1,5 @@
-/* The report as JSON, as CSV, and for the terminal. What was not measured is null, empty, or a dash. */
+/* Writes the report as JSON, as CSV, and as a table for the terminal. A value that was not measured is null
+ * in JSON, empty in CSV, and a dash in the table. */
 #include "../compare/comparison.h"
 #include "../table.h"
 
@@ -89,7 +90,7 @@ static const amp_field times_fields[] = {
 static const char *const accuracy_names[] = { NULL, "cannot tell", "as good", "worse" };
 static const char *const speed_names[] = { NULL, "cannot tell", "faster", "not worth it", "slower" };
 
-/* Differences of a score to the reference's, in points, and the verdict on them. */
+/* How much a score differs from the reference's, in points, and the verdict on that. */
 #define DIFFERENCE(k) { SUMMARY("mean", difference[k].mean), SUMMARY("standard_error", difference[k].error), \
     SUMMARY("least", difference[k].least), SUMMARY("most", difference[k].most), \
     SUMMARY("seeds", difference[k].count), \
@@ -148,7 +149,7 @@ void amp_report_table(FILE *stream, const void *comparison)
     for (size_t i = 0; i < c->advice.count; i++) fprintf(stream, "%s\n", c->advice.line[i]);
 }
 
-/* ---- a run's steps, thinned to what a chart can show: a million become as few as some thousand ---- */
+/* ---- a run's steps, thinned to what a chart can show: of a million, at most some thousand are kept ---- */
 
 enum { LOSS_POINTS = 100, SCALE_COLUMNS = 2000 };
 
@@ -160,15 +161,16 @@ static size_t most_steps(const amp_comparison *c)
     return most;
 }
 
-/* The number of steps in one of `parts`: the same for all runs, so that they can be compared. */
+/* The number of steps in a part if the longest run is cut into `parts` parts. Parts are of this length in all
+ * runs, so that the runs can be compared. */
 static size_t per_part(const amp_comparison *c, size_t parts)
 {
     size_t steps = most_steps(c);
     return steps ? (steps + parts - 1) / parts : 1;
 }
 
-/* Writes the median loss of every `each` steps. Losses that are inf or NaN are left out; if all are, it is
- * null. room: for `each` numbers. */
+/* Writes the median loss of every `each` steps. Losses that are inf or NaN are left out; if all of them are,
+ * the median is null. room: a buffer for `each` numbers. */
 static void write_losses(amp_json *json, const amp_run *run, size_t steps, size_t each, double *room)
 {
     amp_json_array(json, "loss");
@@ -193,7 +195,7 @@ static int differs(double a, double b)
     return isfinite(a) != isfinite(b) || (isfinite(a) && (a < b || a > b));
 }
 
-/* Writes the loss scale wherever it changes, or, with `steps`, the steps where it changes. Of every `each`
+/* Writes each new value of the loss scale, or, with `steps`, the step at which it changed. Of every `each`
  * steps only the first, the smallest, the largest and the last scale are written, which are all that a chart
  * can show. */
 static void write_scales(amp_json *json, const char *key, const amp_run *run, size_t each, int steps)
@@ -222,7 +224,7 @@ static void write_scales(amp_json *json, const char *key, const amp_run *run, si
 
 static void write_skipped(amp_json *json, const amp_run *run, size_t each)
 {
-    size_t drawn = 0; /* steps up to here have a mark */
+    size_t drawn = 0; /* steps before this one are covered by a mark */
     amp_json_array(json, "skipped_at");
     for (size_t i = 0; i < run->count; i++) {
         if (!amp_log_is_skipped(&run->rows[i]) || i < drawn) continue;
@@ -247,7 +249,8 @@ const char *const amp_training_state_names[] = { "waiting", "training", "trained
 static const amp_field run_fields[2][12] = { [AMP_COMPARED_DETECTOR] = RUN_FIELDS("map_50", "map_50_95"),
                                              [AMP_COMPARED_CLASSIFIER] = RUN_FIELDS("top_1", "top_5") };
 
-/* A copy without scores if the run was not validated, and without the failure of an earlier attempt. */
+/* Returns a copy of the run to show: without scores if the run was not validated, and without the failure of
+ * an earlier attempt. */
 static amp_run shown(const amp_run *run)
 {
     amp_run copy = *run;

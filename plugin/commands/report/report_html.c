@@ -1,5 +1,5 @@
-/* The report as one HTML page that needs no other file: report.html, which is part of the program, with the
- * comparison's JSON and its table filled in. */
+/* Writes the report as one HTML page that needs no other file. The page is report.html, which is part of the
+ * program, with the comparison's JSON and its table filled in. */
 #include "../compare/comparison.h"
 
 #include <string.h>

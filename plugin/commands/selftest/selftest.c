@@ -16,8 +16,9 @@ enum { SEED = 1 };
 
 typedef struct builtin {
     const char *name;     /* what the network has, for the user; NULL ends the list */
-    const char *section;  /* the network is left out if Darknet does not know this section; NULL: all do */
-    const char *layers;   /* a .cfg, with blanks instead of line ends; each line is a section */
+    const char *section;  /* the network is left out if Darknet does not know this section; NULL: every
+                             Darknet knows all its sections */
+    const char *layers;   /* a .cfg, with blanks instead of line ends */
 } builtin;
 
 #define NET "[net] batch=2 subdivisions=1 channels=3 learning_rate=0.001 max_batches=10 "
@@ -99,11 +100,11 @@ enum { WRONG_TEXT = AMP_FAULT_TEXT + 32 };
 
 /* The faults found in all comparisons. */
 typedef struct findings {
-    char text[WRONG_TEXT]; /* the first: "fp32, layer 3 [convolutional], ..."; empty if there is none */
-    int plainly;           /* AMP_PROBE_WRONG */
+    char text[WRONG_TEXT]; /* the first fault: "fp32, layer 3 [convolutional], ..."; empty if there is none */
+    int plainly;           /* the verdict on some network was AMP_PROBE_WRONG */
 } findings;
 
-/* Adds the faults of one comparison. Returns how many it has. */
+/* Adds the faults of one comparison to *found. Returns the number of these faults. */
 static int take_findings(const amp_probe_comparison *c, findings *found)
 {
     static const amp_dtype order[] = { AMP_FP32, AMP_BF16, AMP_FP16 };
@@ -122,7 +123,7 @@ static int take_findings(const amp_probe_comparison *c, findings *found)
 
 static amp_status test(const char *name, const char *cfg, long images, findings *found, amp_error *error)
 {
-    /* A user's .cfg may clip gradients, which Darknet does not do, so it makes no step. */
+    /* A user's .cfg (images above 0) makes no step: it may clip gradients, which Darknet does not do. */
     amp_probe_comparison c = { .cfg = cfg, .images = images, .tries_nothing = 1,
                                .source = { .seed = SEED, .stirs = 1, .steps = !images } };
     amp_status status = amp_probe_compare(&c, error);
@@ -148,8 +149,8 @@ static amp_status test_all(findings *found, amp_error *error)
     return AMP_OK;
 }
 
-/* Tests the first GPU, whose line has been printed, and each further one. If -i names another GPU than the
- * first, only that one. */
+/* Tests the first GPU, whose description has been printed already, and then each further one. If -i names
+ * another GPU than the first, tests only that one. */
 static amp_status test_all_gpus(findings *found, amp_error *error)
 {
     int first = amp_fork_device() == 0;
