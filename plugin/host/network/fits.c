@@ -315,8 +315,8 @@ static void print_choice(const amp_fitting *c, int images, int given, const char
                     amp_mib(c->needs));
     if (c->subdivisions != given)
         fprintf(stderr, "amp: -fit: subdivisions=%d in [net] instead of %d: a pass, and so each batch "
-                        "norm, then has %d images instead of %d\n", c->subdivisions, given, images / c->subdivisions,
-                images / given);
+                        "norm, then has %d images instead of %d\n", c->subdivisions, given,
+                images / c->subdivisions, images / given);
     if (c->again > 0)
         fprintf(stderr, "amp: -fit: checkpoint=auto in [amp]: %.1f %% of a forward's arithmetic is repeated, "
                         "with the same results\n", 100 * c->again);

@@ -78,8 +78,9 @@ void amp_ranks_take_gpu(void)
     const amp_comm *comm = amp_ranks();
     if (!comm || amp_fork_take_gpu(comm->local_rank)) return;
     darknet_amp_refuse("ranks: rank %d is number %d on its machine (counted from 0), but the machine "
-                       "has no GPU with that number; start no more ranks on a machine than it has GPUs (mpirun --map-by "
-                       "ppr:GPUS:node), or choose each rank's GPU with -i", comm->rank, comm->local_rank);
+                       "has no GPU with that number; start no more ranks on a machine than it has GPUs "
+                       "(mpirun --map-by ppr:GPUS:node), or choose each rank's GPU with -i", comm->rank,
+                       comm->local_rank);
 }
 
 /* ---- parts, for measuring ---- */
