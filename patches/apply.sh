@@ -3,7 +3,8 @@
 #
 # usage: patches/apply.sh <Darknet tree> <destination>
 #
-# In the copy, Darknet's own Makefile builds Darknet AMP: `make AMP=1` (and GPU=1 CUDNN=1, ... as always).
+# In the copy, Darknet's own Makefile builds Darknet AMP: `make AMP=1` (and GPU=1 CUDNN=1, ... as always);
+# hank-ai's has no Makefile, and is built with CMake and -DDARKNET_AMP=ON. The last line says how.
 #
 # Three options are for the CMake build, which does not need a copy of the plugin:
 #   --sources-only   leave out the plugin and what only users of the tree need (cfg/, data/, ...)
@@ -14,7 +15,7 @@
 # It needs Coccinelle, and names each change that it cannot place, with what to add by hand.
 set -eu
 
-usage() { sed -n '2,14p' "$0" | sed 's/^# \{0,1\}//'; }
+usage() { sed -n '2,15p' "$0" | sed 's/^# \{0,1\}//'; }
 say() { echo "darknet-amp: $*" >&2; }
 
 patches=$(cd "$(dirname "$0")" && pwd)
@@ -114,6 +115,12 @@ if [ -e "$2" ] && [ -n "$(ls -A "$2")" ] && [ ! -e "$2/$mark" ]; then
     say "$2 exists and was not made by apply.sh; name a new destination"
     exit 1
 fi
+for other in pjreddie alexeyab hank_ai; do
+    [ $other = $fork ] || [ ! -d "$2/amp/host/$other" ] || {
+        say "$2 is a copy of another Darknet; name a new destination"
+        exit 1
+    }
+done
 # Prints what the user does next; CMake's build continues by itself.
 tell_next() { # tell_next <the copy> <its Darknet> <what was done>
     [ $sources_only = no ] || return 0

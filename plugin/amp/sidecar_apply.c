@@ -89,8 +89,8 @@ static amp_status compare_statistics(const amp_sidecar *c, const amp_parameters 
 
 /* ---- the scaler ---- */
 
-/* The scaler `now` with the .cfg's settings, continued from the saved state as far as they allow. Adds to
- * note what they changed. */
+/* Returns the scaler `now`, which has the .cfg's settings, continued from the saved state as far as these
+ * settings allow. What they changed is appended to `note`. */
 static amp_scaler resumed_scaler(const amp_scaler *now, const amp_scaler *saved, char note[NOTE])
 {
     amp_scaler s = *now;

@@ -33,7 +33,8 @@
 
 #include "sidecar.h"
 
-/* Like PNG's signature, it shows that the file is not text, and a transfer in text mode damages it. */
+/* As with PNG's signature, its bytes show that the file is not text, and a transfer in text mode changes
+ * them, so that the reader notices it. */
 #define AMP_SIDECAR_MAGIC "\x89" "AMP\r\n\x1a\n"
 
 /* The end of every message that rejects a sidecar. */

@@ -312,8 +312,8 @@ typedef struct amp_yolo_result {
     double box_cost;  /* the part of the cost that is due to x, y, w and h */
     double labels;    /* number of pairs of a label and one of its boxes in this head; the next six fields are
                          sums over these pairs */
-    double iou, object, category, above_50, above_75; /* IoU, objectness, the class's number, IoU > .5, IoU
-                                                         > .75 */
+    double iou, object, category, above_50, above_75; /* IoU; objectness; the score of the label's class;
+                                                         how many have IoU > .5, and > .75 */
     double giou;
     double any_object; /* objectness, summed over all boxes */
 } amp_yolo_result;

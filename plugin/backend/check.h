@@ -107,8 +107,8 @@ static inline amp_status amp_check_channels(const amp_tensor *src, int src_first
         return amp_refuse_pair(AMP_BACKEND_FAILED, "channel copy", src, dst, error);
     if (channels < 0 || src_first < 0 || dst_first < 0 || src_first > src->shape.c - channels ||
         dst_first > dst->shape.c - channels)
-        return amp_fail(error, AMP_BACKEND_FAILED, "channel copy: %d channels from channel %d of %d to "
-                                                   "channel %d of %d",
+        return amp_fail(error, AMP_BACKEND_FAILED,
+                        "channel copy: out of range: %d channels from channel %d of %d to channel %d of %d",
                         channels, src_first, src->shape.c, dst_first, dst->shape.c);
     return AMP_OK;
 }

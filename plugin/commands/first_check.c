@@ -76,7 +76,7 @@ void amp_first_check(struct network *net)
         fprintf(stderr, "amp: warning: AMP's pass differs from Darknet's own by more than rounding explains: "
                 "%s; please send %s\n", line, note);
     else if (status || line[0])
-        fprintf(stderr, "amp: the pass could not be compared: %s\n",
+        fprintf(stderr, "amp: AMP's pass could not be compared with Darknet's own: %s\n",
                 line[0] ? line : "it did not finish in time, or Darknet's own code ended");
     if (rename(report, note) != 0) unlink(report);
 }

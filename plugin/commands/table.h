@@ -46,7 +46,7 @@ typedef struct amp_field {
     int left;                       /* its column is aligned to the left */
     amp_cell_text *cell;            /* NULL: amp_plain_cell; not called for an unknown number */
     const char *none;               /* the text of a cell that would be empty */
-    const char *format;             /* printf's, for a number as a double in `unit`; by default %.10g */
+    const char *format;             /* of printf, for the number divided by `unit`, a double; NULL: %.10g */
     double unit;                    /* what the number is divided by; 0: 1 */
 } amp_field;
 

@@ -126,9 +126,9 @@ int darknet_amp_next_step(struct network **nets, int count, float *average_loss,
                           const char *data_file, int train_images, const char *backup_folder,
                           const char *base);
 /* Called by get_next_batch to copy `count` rows, each with an image of `floats` floats, into a network's
- * input. A step's first call ends the time that counts as waiting for images. Returns 1, only in these loops
- * and with AMP, if the rows are copied; they may also have been freed and set to NULL. 0: the caller copies
- * them, as in stock Darknet. */
+ * input. A step's first call ends the time that counts as waiting for images. Returns 1 if it has copied
+ * the rows, which it does only in the loops of this section and with AMP; it may also have freed them and
+ * set them to NULL. Returns 0 if the caller must copy them, as in stock Darknet. */
 int darknet_amp_fill(float *input, float **rows, int count, int floats);
 
 /* Called when the loop takes the loaded batch. If a loader thread has met a fatal error (with AMP), saves

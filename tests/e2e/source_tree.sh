@@ -49,6 +49,9 @@ ls here/data/*.names here/LICENSE* > log || fail "a copy without Darknet's data 
 diff -r here elsewhere/there || fail 'the copy depends on the folder that it is made in'
 (cd elsewhere && "$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" ../here) 2> log || fail 'a second call'
 holds log 'already up to date'
+mv here/amp/host/pjreddie here/amp/host/alexeyab
+! "$SOURCE_DIR/patches/apply.sh" "$DARKNET_TREE" here 2> log || fail "another Darknet's copy is overwritten"
+holds log 'here is a copy of another Darknet'
 
 # A machine without patch, but with git, also inside a repository: the same copy.
 if command -v git > /dev/null; then

@@ -10,7 +10,7 @@ struct amp_conv {
     amp_conv_desc desc;
     amp_shape y;
     int inner_product;
-    int activates;                   /* leaky takes a separate pass: the best kernel cannot apply it */
+    int activates;                   /* leaky is applied in a separate pass: the best kernel cannot */
     amp_dtype compute;               /* dtype of the primitives: desc.dtype, or fp32 if desc.dtype is
                                         only a storage format */
     int slice, adding_slice;         /* images per run; both are divisors of the batch */

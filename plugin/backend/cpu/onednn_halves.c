@@ -30,12 +30,12 @@ static const char *isa_name(void)
     return "no vector instructions known";
 }
 
-/* Why products in this half would be slower than in fp32, even if the library supports them; NULL: they are
- * faster. Measured on a Xeon with AMX hidden (docs/results/steps.md): vdpbf16ps does half as many
- * multiplications per second as fp32's instruction, and a convolution takes 1.7 times as long as in fp32. The
- * library's fp16 without AMX takes 1.8 times as long (3.7.2 and 3.13). A half that is only a storage format,
- * converted outside the library, takes 1.1 times as long. On AMD's CPUs bf16 is 1.5 to 2.2 times as fast as
- * fp32. */
+/* Why products in this half would be slower than in fp32, even if the library supports them; NULL: they
+ * are faster. Measured on a Xeon with AMX hidden (docs/results/steps.md): vdpbf16ps does half as many
+ * multiplications per second as fp32's instruction, and a convolution takes 1.7 times as long as in fp32.
+ * In oneDNN 3.7.2 and 3.13, fp16 without AMX takes 1.8 times as long as fp32. A half that is only a
+ * storage format, converted outside the library, takes 1.1 times as long. On AMD's CPUs bf16 is 1.5 to 2.2
+ * times as fast as fp32. */
 static const char *slower(amp_dtype half)
 {
     if (half == AMP_FP16) {

@@ -43,8 +43,8 @@ size_t amp_weights_scratch(const amp_weights_layout *layout, size_t places)
     return (size_t)omp_get_max_threads() * tile_floats(places, is_fp32(layout)) * sizeof(float);
 }
 
-/* pairs[q][column] ← filters first + 2q and first + 2q + 1, columns from channel·places on; zeros for missing
- * filters and channels. */
+/* pairs[q][column] ← the filters (first + 2q) and (first + 2q + 1), columns from channel·places on; zeros for
+ * missing filters and channels. */
 static void pair_rows(const float *masters, const shape *s, size_t first, size_t channel, size_t count,
                       const float *zeros, float *pairs)
 {

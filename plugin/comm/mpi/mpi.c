@@ -34,7 +34,7 @@ typedef struct sum {
     float *values;
     size_t count;
     amp_dtype wire;
-    int limits; /* the number of time limits it may take */
+    int limits; /* it may take this many times the time limit */
     char phase[AMP_PHASE];
 } sum;
 

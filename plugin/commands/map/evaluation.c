@@ -13,8 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The least length of a turn. Passing the turn on takes some microseconds, and a small network does not need
- * much longer for an image. */
+/* A program that takes turns with others (host/program/turns.h) keeps its turn for at least this long.
+ * Passing the turn on takes some microseconds; a small network needs hardly longer for an image, so it
+ * would be costly to pass it on after each. */
 static const double TURN_SECONDS = .2;
 
 /* Loads the weights of all layers. A training may begin with the weights of only the first layers, but in a

@@ -80,7 +80,7 @@ static void advise_fp32(amp_plan_report *r, int i)
         advise(r, "no kernel", i, "channels other than %d -> %d a group", row->in, row->out);
 }
 
-/* Advises on layers that make other layers, which could run in half precision, follow them into fp32. For
+/* Advises on fp32 layers that force others into fp32 as well, although those could run in half precision. For
  * example, after a shortcut kept in fp32, all shortcuts that add to it run in fp32. */
 static void advise_islands(amp_plan_report *r)
 {

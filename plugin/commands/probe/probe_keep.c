@@ -8,8 +8,8 @@
 
 /* A trial is recommended only if the best trial leaves at most this fraction of the gradient's error. */
 #define WORTHWHILE .5
-/* Then the smallest trial is recommended whose error is at most AMP_PROBE_LITTLE, or is not reduced to less
- * than this fraction by the best trial. */
+/* If so, the smallest trial that is good enough is recommended: its error is at most AMP_PROBE_LITTLE, or the
+ * best trial's error is at least this fraction of it. */
 #define AS_GOOD .8
 
 amp_difference amp_probe_gradient(amp_differences *d, int layers, amp_trace_flags *excused)

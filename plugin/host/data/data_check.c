@@ -168,7 +168,8 @@ amp_status amp_check_labels(const amp_data_file *data, int classes, amp_lines *l
                             length <= 300 ? (int)length - 1 : 300, labels->line[i]);
         if (!length)
             return amp_fail(error, AMP_BAD_CONFIG,
-                            "%.300s:%d: a blank line, which is a label that every path holds", file, i + 1);
+                            "%.300s:%d: this line is blank, and a blank label is found in every path; "
+                            "remove it", file, i + 1);
     }
     return AMP_OK;
 }

@@ -125,13 +125,14 @@ static amp_status fail_missing(const char *file, amp_error *error)
     int named_so = is_text(file);
     if (!named_so && strstr(file, ".txt"))
         return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read this label file: %s; Darknet replaces "
-                        "the first .jpg or .png of an image's path by .txt: rename the image, or its folder, "
-                        "so that it is the only one", file, strerror(ENOENT));
-    return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read this label file: %s; %s%s", file,
+                        "only the first .jpg or .png in an image's path by .txt: rename the image or its "
+                        "folder so that its path has only one", file, strerror(ENOENT));
+    return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read this label file: %s; %s%s%s", file,
                     strerror(ENOENT),
                     named_so ? "an image without objects needs an empty one; this Darknet looks for "
                              : "Darknet finds labels of images that are named ",
-                    named_so ? amp_fork_label_place : amp_fork_label_images);
+                    named_so ? amp_fork_label_place : amp_fork_label_images,
+                    named_so ? ": copy yours there" : "");
 }
 
 /* Reads a line. Returns 1; -1: no line is left; 0: the line is too long or not text, and was not read to its

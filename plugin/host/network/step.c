@@ -107,14 +107,14 @@ static const char *what_to_try(const struct darknet_amp *amp, const amp_anomaly 
     const amp_config *config = amp->config;
     if (overflows_fp16(amp, bad)) {
         snprintf(text, ADVICE, "dtype=bf16, or amp=0 in layer %d, since fp16 holds no output above 65504; a "
-                 "lower learning_rate, more burn_in, the labels", bad->layer);
+                 "lower learning_rate, more burn_in, correct labels", bad->layer);
         return text;
     }
     if (bad->layer < 0 && !strcmp(bad->tensor, "labels")) return "correct the label files";
     if (bad->is_gradient && config->wire == AMP_FP16 && amp_engine_ranks(amp->engine) > 1)
         return "wire=bf16, since wire=fp16 cannot carry sums of gradients above 65504; a lower learning_rate";
-    return config->dtype == AMP_FP16 ? "a lower learning_rate, more burn_in, dtype=bf16, the labels"
-                                     : "a lower learning_rate, more burn_in, the labels";
+    return config->dtype == AMP_FP16 ? "a lower learning_rate, more burn_in, dtype=bf16, correct labels"
+                                     : "a lower learning_rate, more burn_in, correct labels";
 }
 
 /* The loss scale has reached min_scale and gradients still overflow: prints the layer and what to do. */

@@ -114,9 +114,9 @@ static int is_asked_again(const struct darknet_amp *amp, const struct network *n
         && amp->resume->phase != AMP_STOPPING;
 }
 
-/* A training continues without the file. If there is nothing to continue, the program ends here. The loops of
- * detector and classifier are an exception, because they may save more than once at their end:
- * amp_resume_loop_ended checks their last save. */
+/* After a failed save a training continues without the file; any other command ends here. A training whose
+ * steps are all done ends here too, except in the loops of detector and classifier: they may save more than
+ * once at their end, and amp_resume_loop_ended checks their last save. */
 static void print_failed_save(struct darknet_amp *amp, const struct network *net, const amp_error *error)
 {
     struct amp_resume *resume = amp->resume;
@@ -218,8 +218,8 @@ static amp_status put_alone(amp_safe_file *weights, amp_error *error)
     char *sidecar = amp_sidecar_name(weights->target);
     if (unlink(sidecar) != 0 && errno != ENOENT)
         status = amp_fail(error, AMP_IO_FAILED,
-                          "cannot remove %.500s, which belongs to what was there before: %s; remove it",
-                          sidecar, strerror(errno));
+                          "cannot remove %.500s, the sidecar of the file that was just replaced: %s; remove "
+                          "it", sidecar, strerror(errno));
     free(sidecar);
     return status;
 }
