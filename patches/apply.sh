@@ -116,7 +116,7 @@ if [ -e "$2" ] && [ -n "$(ls -A "$2")" ] && [ ! -e "$2/$mark" ]; then
     exit 1
 fi
 for other in pjreddie alexeyab hank_ai; do
-    [ $other = $fork ] || [ ! -d "$2/amp/host/$other" ] || {
+    [ $sources_only = yes ] || [ $other = $fork ] || [ ! -d "$2/amp/host/$other" ] || {
         say "$2 is a copy of another Darknet; name a new destination"
         exit 1
     }
