@@ -37,8 +37,8 @@ TEST(without_a_seed_it_is_the_c_library)
     int expected = rand();
     srand(5);
     assert_int_equal(drawn(1, 0).draws[0], expected);
-    unsigned char state[AMP_HOST_RANDOM_BYTES];
-    assert_false(amp_random_save(state));
+    unsigned char none[AMP_HOST_RANDOM_BYTES];
+    assert_false(amp_random_save(none));
 }
 
 TEST(a_part_of_a_job_is_a_stream)
