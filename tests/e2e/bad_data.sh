@@ -207,7 +207,7 @@ goes_on 0 'label file'
 fresh detector 'images with .jpg within their names'
 for i in 1 2 3 4 5 6 7 8; do mv case/images/$i.jpg case/images/$i.jpg_e09.jpg; done
 sed -i 's/jpg/jpg_e09.jpg/' case/train.txt
-refused "${no_label/.txt/.txt_e09.jpg}; Darknet replaces only the first .jpg or .png in an image's path by .txt: "
+refused "${no_label/.txt/.txt_e09.jpg}; Darknet replaces only the first .jpg or .png in an image's path by "
 fresh detector 'images without objects'
 for i in 1 2 3 4 5 6 7; do : > case/labels/$i.txt; done
 goes_on 0 'left out'

@@ -652,7 +652,7 @@ TEST(what_a_training_does_not_survive_is_an_error)
         { "labels/4.square.txt", "0 .5 .5 inf .2\n", 0, 1,
           "labels/4.square.txt:1: label '0 .5 .5 inf .2' holds inf or NaN" },
         { "my.names", "round\n", 1, 0, "my.names: holds 1 labels, but my.data has classes = 2" },
-        { "my.names", "round\n\n", 1, 0, "my.names:2: a blank line" },
+        { "my.names", "round\n\n", 1, 0, "my.names:2: this line is blank" },
         { "my.names", "cat\ndog\n", 1, 0, "train.txt: none of the 3 paths of this list holds exactly" },
         { "train.txt", "images/7.round.square.jpg\n", 1, 0,
           "train.txt: none of the 1 paths of this list holds exactly one of the 2 labels, which tell Darknet "
