@@ -411,8 +411,8 @@ TEST(what_goes_wrong_in_one_replica_ends_all_with_one_line)
         for (char *line = strtok(said, "\n"); line; line = strtok(NULL, "\n")) {
             found += !strncmp(line, says, strlen(says));
             /* beside those that tell of skips, and how halves are computed on this processor */
-            lines += (!strncmp(line, "amp: ", 5) && !strstr(line, " on ") && !strstr(line, "skipped the step") &&
-                      !strstr(line, ": stored in ")) ||
+            lines += (!strncmp(line, "amp: ", 5) && !strstr(line, " on ") &&
+                      !strstr(line, "skipped the step") && !strstr(line, ": stored in ")) ||
                      strstr(line, "got no answer from another");
         }
         if (found != 1 || lines != 1) fail_msg("%s: %d lines, %d of them as expected", name, lines, found);
