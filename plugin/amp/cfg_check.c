@@ -219,7 +219,7 @@ static const char *parse_number(const cfg_key *key, const char *text, double *nu
     return fabs(*number) <= 3.4028234663852886e38 ? NULL : "out of fp32's range";
 }
 
-/* Cuts off a comment after a number: Darknet reads "64#images" as 64. Returns 0 if there is none. */
+/* Cuts off a comment after a number: Darknet reads "64#images" as 64. Returns 0 if it finds no comment. */
 static int cut_comment(char *text)
 {
     size_t number = strspn(text, "+-.0123456789eE");

@@ -193,7 +193,7 @@ typedef struct parse {
     const char *file;
     enum { IN_NOTHING, IN_NET, IN_AMP, IN_LAYER } kind;
     char section[48];      /* name of the current section, for errors */
-    unsigned long net_line, amp_line; /* of the sections [net] and [amp]; 0: there is none */
+    unsigned long net_line, amp_line; /* of the sections [net] and [amp]; 0: no section */
     unsigned long layer_line[KEYS]; /* lines of the current layer's keys; 0: not given */
     setting set[KEYS];
     amp_layer_keys *layers;
@@ -373,7 +373,7 @@ static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound,
 }
 
 /* Keys of AMP under [net] have no effect without amp=1. This is not an error, since a .cfg for another
- * Darknet may have such a key (loss_scale). But a note tells the user that AMP is off. */
+ * Darknet may have a key of this name (loss_scale). But a note tells the user that AMP is off. */
 static void note_idle_key(const parse *p, amp_config *config)
 {
     int key = 0;

@@ -86,7 +86,7 @@ amp_engine *amp_engine_create(const amp_engine_settings *, amp_backend *backend,
                               const amp_network_desc *network);
 void amp_engine_free(amp_engine *);
 
-/* Returns the plan for this key, and builds it if there is none. The key must have the host's current shape.
+/* Returns the plan for this key, and builds it on first use. The key must have the host's current shape.
  * Call this before a forward with the key. The next call may free the plan. */
 amp_status amp_engine_plan_for(amp_engine *, const amp_plan_key *, const amp_plan **out, amp_error *);
 /* Makes an outline: a plan of the same network, in any dtype, that cannot run. The backend creates no objects
@@ -132,8 +132,8 @@ void amp_engine_reject_step(amp_engine *, const amp_anomaly *why);
 amp_call amp_engine_call(amp_engine *, const amp_plan_key *);
 /* Records inf or NaN in a watched step, unless some was found before. */
 void amp_engine_note_first(amp_engine *, const amp_anomaly *bad);
-/* The plan for this key, or NULL if there is none yet. A plan that folds batch norm into weights that have
- * changed since does not count. */
+/* The plan for this key, or NULL if it has not been built. A plan that folds batch norm into weights that
+ * have changed since does not count. */
 amp_plan *amp_engine_find_plan(const amp_engine *, const amp_plan_key *);
 /* Makes a plan the active one and provides the memory for its arrays. */
 amp_status amp_engine_activate(amp_engine *, amp_plan *, amp_error *);

@@ -173,8 +173,8 @@ static amp_status forward_layers(amp_engine *engine, amp_plan *plan, float *imag
 
 typedef amp_status pass_layers(amp_engine *, amp_plan *, float *, amp_error *);
 
-/* Replays the recording *pass and sets *repeated to 1; or, if there is none yet, runs the pass with `layers`
- * and records it. */
+/* Replays the recording *pass and sets *repeated to 1. Without a recording, runs the pass with `layers` and
+ * records it. */
 static amp_status record(amp_engine *engine, amp_plan *plan, pass_layers *layers, float *image,
                          amp_recorded_pass **pass, int *repeated, amp_error *error)
 {

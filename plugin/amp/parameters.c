@@ -4,7 +4,7 @@
 #include <float.h>
 #include <math.h>
 
-/* The index of the parameter with this master, or the next free index if there is none yet. Layers that share
+/* The index of the parameter with this master, or the next free index for a new master. Layers that share
  * a master share its gradient and its update. */
 static int param_of(const amp_parameters *p, const float *master)
 {

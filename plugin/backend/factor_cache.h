@@ -15,7 +15,7 @@ typedef struct amp_factor_copy {
     void *copy;
 } amp_factor_copy;
 
-/* *out: the entry for these elements, whose copy has `bytes` bytes; created with version 0 if there is none.
+/* *out: the entry for these elements, whose copy has `bytes` bytes; created with version 0 if it is missing.
  * The caller fills the copy and sets its version. */
 static inline amp_status amp_factor_copy_find(amp_factor_copy **list, amp_backend *backend,
                                               const float *from, size_t count, amp_dtype dtype, size_t bytes,

@@ -24,7 +24,7 @@ static void open_standard_streams(void)
     if (file >= 0) close(file);
 }
 
-/* Whether the command trains or measures. In such a command, spinning OpenMP threads would take processor
+/* Whether the command trains or measures. There, spinning OpenMP threads would take processor
  * time from the threads that load images. */
 static int is_long(const char *const *words, int count)
 {

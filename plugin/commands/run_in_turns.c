@@ -274,8 +274,8 @@ int amp_turns_interrupted(void) { return interrupted; }
 
 /* ---- after the end of a program ---- */
 
-/* Whether the line cannot say why a program ended, because Darknet prints such lines all the time, or because
- * it is a number or a single word. */
+/* Whether the line cannot say why a program ended, because Darknet prints lines like it all the time, or
+ * because it is a number or a single word. */
 static int is_usual_output(const char *line)
 {
     static const char *const usual[] = { "Loaded:", "Saving weights", "Loading weights", "Learning Rate",

@@ -130,7 +130,7 @@ extern const char amp_fork_names[];
 
 /* Whether Darknet itself has `detector map`, and -map for a network without AMP. */
 int amp_fork_knows_map(void);
-/* The option that keeps Darknet's commands from opening windows; NULL: there is none. */
+/* The option that keeps Darknet's commands from opening windows; NULL: this Darknet has no option for it. */
 extern const char *const amp_fork_dont_show;
 
 /* For a network without AMP whose last forward gave inf or NaN. If one of its layers is known to turn finite
@@ -202,7 +202,7 @@ size_t amp_fork_weights_bytes(const struct network *, int layer);
  * section; -1: none. */
 int amp_fork_one_sided_layer(const struct network *);
 /* Returns the first layer with a negative rolling variance, which shows that the weights are another
- * network's; *value is that variance. -1: there is none, or the arrays are on a GPU. */
+ * network's; *value is that variance. -1: no layer has one, or the arrays are on a GPU. */
 int amp_fork_negative_variance(const struct network *, float *value);
 
 /* Size of the buffer in which Darknet's commands build the path of a file to save. */

@@ -126,7 +126,7 @@ enum {
     AMP_UNDEFINED = 128        /* AMP's results are meaningless too */
 };
 typedef struct amp_stock_fault { int effects; const char *what; } amp_stock_fault;
-/* NULL: there is no such row. */
+/* NULL: the table has no more rows. */
 const amp_stock_fault *amp_fork_stock_fault(int row);
 /* Whether the layer has the fault on the device where it runs. */
 int amp_fork_has_stock_fault(const struct network *, int layer, int row);

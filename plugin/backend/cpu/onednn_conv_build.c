@@ -157,7 +157,7 @@ static void avoid_backward_weights(const amp_conv *conv, amp_problem *problem)
 }
 
 /* If the image is narrower than the stride, the gradient of the weights in half is garbage, with any
- * instruction set. So such a convolution trains in fp32. */
+ * instruction set. Therefore the convolution trains in fp32. */
 static int half_is_wrong(const amp_conv_desc *d) { return d->training && d->x.w < amp_conv_stride_x(d); }
 
 /* ---- building ---- */

@@ -28,7 +28,7 @@ typedef struct amp_weights_layout {
     size_t filter_stride, channel_stride, place_stride;
 } amp_weights_layout;
 
-/* The layout of a memory descriptor; order is AMP_WEIGHTS_UNKNOWN if the layout is none of the above. */
+/* The layout of a memory descriptor; order is AMP_WEIGHTS_UNKNOWN for any other layout. */
 amp_weights_layout amp_weights_layout_of(amp_const_md md);
 
 /* Recognizes the layout of gradients of weights: fp32 in blocks of n channels by n filters, [i % n][o % n] at

@@ -103,7 +103,7 @@ amp_status amp_conv_plans_get(amp_conv_plans *plans, const amp_conv_problem *pro
                               amp_error *error);
 
 /* Call this when the plan's current candidate has failed to run; *why is the error. The next candidate that
- * can be built becomes the current one. If there is none, current.plan is NULL afterwards, the call fails,
+ * can be built becomes the current one. If all are used up, current.plan is NULL afterwards, the call fails,
  * and *error says why the last candidate failed. */
 amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const amp_error *why,
                                amp_error *error);

@@ -6,7 +6,7 @@
 
 #include "state.h"
 
-/* Creates the cuBLAS handle if there is none. Must be called before amp_cuda_product. */
+/* Creates the cuBLAS handle on the first call. Must be called before amp_cuda_product. */
 amp_status amp_cuda_gemm_start(amp_backend *, amp_error *);
 void amp_cuda_gemm_stop(amp_backend *);
 /* The library's version, e.g. "cuBLAS 13.0.2"; needs no handle. */

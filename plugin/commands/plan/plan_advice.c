@@ -29,7 +29,7 @@ static void advise(amp_plan_report *r, const char *kind, int layer, const char *
 /* ---- alignment ---- */
 
 /* Returns the first loss that layer i's output reaches without passing another layer with weights; -1 if
- * there is none. The classes of such a loss determine the number of filters of layer i. */
+ * it reaches no loss. The loss' classes determine the number of filters of layer i. */
 static int loss_behind(const amp_plan_report *r, int i)
 {
     char reached[r->count + 1];

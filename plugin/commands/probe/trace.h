@@ -15,7 +15,7 @@ typedef enum amp_trace_kind {
     AMP_TRACE_MEANS, AMP_TRACE_VARIANCES, AMP_TRACE_KINDS
 } amp_trace_kind;
 
-typedef struct amp_trace_tensor { float *numbers; size_t count; } amp_trace_tensor; /* NULL: there is none */
+typedef struct amp_trace_tensor { float *numbers; size_t count; } amp_trace_tensor; /* NULL: no tensor */
 
 typedef struct amp_trace {
     int layers;

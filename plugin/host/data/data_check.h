@@ -43,7 +43,7 @@ typedef amp_status amp_mistake_note(void *context, const amp_error *mistake);
 /* Calls note for each mistake. If note is NULL, fails with the first mistake. */
 amp_status amp_check_data(amp_training_data *, amp_mistake_note *note, void *context, amp_error *error);
 /* Called after amp_check_data; for a detector only. Reads labels until it finds a box that training would
- * use. AMP_BAD_CONFIG: there is none. */
+ * use. AMP_BAD_CONFIG: it finds no box. */
 amp_status amp_check_boxes(const amp_training_data *, amp_error *error);
 void amp_training_data_free(amp_training_data *);
 

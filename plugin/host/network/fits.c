@@ -177,8 +177,8 @@ amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
     if (amp->config->checkpoint == AMP_CHECKPOINT_AUTO) {
         asked a;
         amp_needs needs;
-        /* A network that may only predict gets no training plan, because such a plan would allocate gradients
-         * and would prevent batch norm from being folded from then on. */
+        /* A network that may only predict gets no training plan, because that would allocate gradients
+         * and prevent batch norm from being folded from then on. */
         status = make_plan(net, !amp_this_program()->trains, &a, error);
         if (status == AMP_OK) status = measure(&a, &needs, error);
         if (status == AMP_OK) settings.budget = arena_budget(&needs, memory ? memory : a.there);

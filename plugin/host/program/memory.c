@@ -10,7 +10,7 @@
 #include "ranks.h"
 
 /* The number after `key` on the first line that begins with it. If key is NULL: the first number in the file.
- * 0: there is none. */
+ * 0: no number was found. */
 static size_t number_in(const char *file, const char *key)
 {
     char line[256];

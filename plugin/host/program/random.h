@@ -31,7 +31,7 @@ void amp_random_skip(size_t count);
 void amp_random_branch(size_t skipped);
 
 /* Save and restore the main thread's generator, which after -seed is the C library's rand() with a state
- * buffer of ours. save returns 0 if there is no such buffer. restore returns 0 and changes nothing if the
+ * buffer of ours. save returns 0 without -seed. restore returns 0 and changes nothing if the
  * bytes are not a valid state, or if the C library does not support this. */
 enum { AMP_HOST_RANDOM_BYTES = 128 };
 int amp_random_save(unsigned char state[AMP_HOST_RANDOM_BYTES]);
