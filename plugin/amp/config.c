@@ -300,7 +300,8 @@ static amp_status read_option(parse *p, const cfg_item *item, amp_error *error)
     if (p->kind == IN_NOTHING) {
         int marked = item->line == 1 && cfg_begins_with_mark(item->text);
         return cfg_fail(error, place_of(p, item),
-                        marked ? "the file begins with a byte order mark" : "comes before the first section",
+                        marked ? "the file begins with a byte order mark"
+                        : "comes before the first section: is this a .cfg file?",
                         marked ? "UTF-8 without one" : "[net] first, then its keys");
     }
     if (p->kind == IN_AMP && key == KEYS) return refuse_key(p, item, error);

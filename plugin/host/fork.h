@@ -189,6 +189,10 @@ size_t amp_fork_buffer_bytes(const struct network *, int layer, int batch, const
  * (a training without AMP): the size of im2col's largest matrix. */
 size_t amp_fork_workspace(const struct network *, int stock);
 
+/* Bytes of the picture that Darknet keeps, during a detector's training, for its chart and for each class's
+ * own chart; 0: none worth counting. */
+extern const size_t amp_fork_chart_bytes;
+
 /* ---- files ---- */
 
 /* Darknet's own functions: load and save weights, and change the network's input size. */

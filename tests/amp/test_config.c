@@ -376,8 +376,10 @@ TEST(broken_files_are_refused_where_they_break)
         { NET, ":1: [net]: no layer follows" NET_FIRST },
         { NET "[amp]\n", ":1: [net]: no layer follows" NET_FIRST },
         /* before the first section, and without a section */
-        { "batch=1\n" NET LAYER, ":1: batch = 1: comes before the first section" NET_FIRST_THEN_KEYS },
-        { "\n#\namp=1\n", ":3: amp = 1: comes before the first section" NET_FIRST_THEN_KEYS },
+        { "batch=1\n" NET LAYER, ":1: batch = 1: comes before the first section: is this a .cfg file?"
+          NET_FIRST_THEN_KEYS },
+        { "\n#\namp=1\n", ":3: amp = 1: comes before the first section: is this a .cfg file?"
+          NET_FIRST_THEN_KEYS },
         { "\xef\xbb\xbf[net]\n" LAYER,
           ":1: \xef\xbb\xbf[net]: the file begins with a byte order mark; allowed: UTF-8 without one" },
         { "", ": holds no section" NET_FIRST },

@@ -21,6 +21,7 @@ const amp_fork_option amp_fork_options[] = {
     { "-dontdraw_bbox", 0, 1, 0 }, { "-json_port", 1, 1, 0 }, { "-json_file_output", 1, 1, 0 },
     { "-mAP_epochs", 1, 1, 0 }, { 0 } };
 
+const size_t amp_fork_chart_bytes = 0;
 const char amp_fork_names[] = "";
 const char amp_fork_label_place[] =
     "labels beside their image (in labels/ for images in JPEGImages/, COCO's images/train2017/ and similar "

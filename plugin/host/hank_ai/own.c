@@ -17,6 +17,7 @@ const amp_fork_option amp_fork_options[] = {
 /* Always 0: hank-ai's reads images with OpenCV, which finds the size only when it decodes the image. */
 int amp_own_image_size(const char *path, int *w, int *h) { return 0; }
 
+const size_t amp_fork_chart_bytes = 1000 * 940 * 3;
 const char amp_fork_names[] = "unknown.names";
 const char amp_fork_label_place[] = "labels beside their image";
 const char amp_fork_label_images[] = "any ending, which becomes .txt";

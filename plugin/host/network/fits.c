@@ -84,7 +84,7 @@ static amp_status measure(asked *a, amp_needs *needs, amp_error *error)
     amp_available_memory memory = amp_host_available_memory();
     wait_for_others();
     size_t has = memory.resident ? memory.resident : needs->parameters + needs->pass.input;
-    if (!memory.resident && (!a->roughly || *has_planned)) has += needs->program - a->training.pictures;
+    if (!memory.resident && (!a->roughly || *has_planned)) has += needs->program;
     a->there = memory.all ? memory.bytes + has : 0;
     a->what = memory.what;
     *has_planned |= !a->roughly;

@@ -116,6 +116,13 @@ static size_t workspace_of(const struct network *net, const amp_plan *plan, cons
     return most + amp_fork_workspace(net, 0);
 }
 
+/* Of several ranks only the first draws charts, but they are counted for each. */
+static size_t chart_bytes(struct network *net)
+{
+    int classes = amp_fork_box_classes(net);
+    return classes < 0 ? 0 : ((size_t)classes + 1) * amp_fork_chart_bytes;
+}
+
 amp_status amp_host_needs(const amp_training *t, int pass, amp_needs *out, amp_error *error)
 {
     amp_view v = amp_fork_view(t->net);
@@ -126,7 +133,8 @@ amp_status amp_host_needs(const amp_training *t, int pass, amp_needs *out, amp_e
     *out = (amp_needs){ .parameters = parameter_bytes(engine),
                         .workspace = workspace_of(t->net, t->plan, backend),
                         .loaded = (size_t)((double)amp_host_loaded_bytes(t->net, images) * area),
-                        .program = (v.on_gpu ? 0 : amp_host_program_bytes()) + t->pictures, .area = area };
+                        .program = v.on_gpu ? 0 : amp_host_program_bytes(),
+                        .loop = v.on_gpu ? 0 : t->pictures + chart_bytes(t->net), .area = area };
     for (int i = 0; i < t->plan->count; i++)
         out->copies += amp_node_copies(&t->plan->nodes[i], backend, t->dtype);
     AMP_TRY(amp_host_footprint(t->net, pass * amp_time_steps(&v), t->dtype, &out->pass, error));

@@ -40,7 +40,7 @@ typedef struct amp_training {
                              which are only estimated if the plan is an outline */
     amp_dtype dtype;
     int images;           /* that this program loads for a step; if a pass has more, that number counts */
-    size_t pictures;      /* bytes of the images that are being decoded at the same time */
+    size_t pictures;      /* bytes of the images that are being decoded at the same time; see amp_needs.loop */
 } amp_training;
 
 typedef struct amp_needs {
@@ -50,7 +50,8 @@ typedef struct amp_needs {
     size_t copies;      /* copies of weights in the dtype of the arithmetic */
     size_t workspace;   /* one for all convolutions, and one for Darknet's own layers */
     size_t loaded;      /* images and labels of two batches; grows with the input size too */
-    size_t program;     /* the program, its libraries, their own memory, and images being decoded */
+    size_t program;     /* the program, its libraries, and their own memory; 0 on a GPU */
+    size_t loop;        /* what the training's loop adds: images being decoded, Darknet's charts (not on a GPU) */
     double area;        /* pixels of the largest input divided by those of the current input. `pass` and
                            `loaded` are for the largest input */
 } amp_needs;
@@ -63,7 +64,8 @@ size_t amp_host_stock_needs(const amp_training *, int pass);
 
 static inline size_t amp_needs_sum(const amp_needs *n)
 {
-    return amp_footprint_sum(&n->pass) + n->parameters + n->copies + n->workspace + n->loaded + n->program;
+    return amp_footprint_sum(&n->pass) + n->parameters + n->copies + n->workspace + n->loaded + n->program
+         + n->loop;
 }
 
 /* Bytes of the copies of a layer's weights if the layer computes in dtype. There are copies in fp32 too, in
