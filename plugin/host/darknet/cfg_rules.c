@@ -218,8 +218,8 @@ void cfg_rule_maxpool(cfg_walk *walk)
              walk->in->w, walk->in->h);
 }
 
-/* An avgpool's output has the same size for every size of its input, so resize_network does not resize the
- * layers after it. */
+/* The size of an avgpool's output does not depend on the size of its input, so resize_network does not resize
+ * the layers after it. */
 void cfg_rule_avgpool(cfg_walk *walk)
 {
     set_image(walk, 1, 1, walk->in->c);
@@ -460,7 +460,8 @@ static void recurrent_image(cfg_walk *walk, double w, double h, double hidden, d
         + with_norm(walk, 2 * hidden + output);
 }
 
-/* Darknet's parser swaps width and height of a crnn, so they are swapped in its output too. */
+/* Darknet's parser swaps the width and height of a crnn's input, so this rule swaps them in the output
+ * too. */
 void cfg_rule_crnn(cfg_walk *walk)
 {
     double hidden = number(walk, "hidden_filters"), area = walk->in->w * walk->in->h;

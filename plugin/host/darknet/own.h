@@ -92,7 +92,7 @@ const char *amp_own_unfit(const layer *l);
 
 /* ---- a network (fork.c, hooks.c) ---- */
 
-/* Sets fields that AMP reads and that Darknet leaves at 0 or does not resize. */
+/* Sets fields that AMP reads, and that Darknet leaves at 0 or does not update in a resize. */
 void amp_own_complete(network *net);
 /* The largest size to which the training's loop resizes a network with random=1. */
 void amp_own_largest_size(const network *net, int *w, int *h);

@@ -3,7 +3,7 @@
  * faults for users. */
 #include "room.h"
 
-/* ---- a dropout runs in place on the output of the layer before it, whose backward reads it ---- */
+/* ---- a dropout changes the output of the layer before it, and that layer's backward reads it ---- */
 
 /* Whether the activation's gradient depends on the output's value, and not only on its sign. (The gradient of
  * mish is computed from the input.) */
