@@ -2,7 +2,7 @@
 #pragma once
 
 #ifdef GPU
-#include "dark_cuda.h" /* declares what other forks' darknet.h does */
+#include "dark_cuda.h" /* declares what is in darknet.h in other forks */
 #endif
 
 #include "../family/types.h"
@@ -11,7 +11,7 @@
 #define AMP_NET(net) (*(net))
 #define AMP_RUN(function, l, state) (function)(l, state)
 
-/* Whether a yolo layer that is trained with an IoU loss also reports its cost from IoU. */
+/* Whether a yolo layer that is trained with an IoU loss also computes the cost that it reports from IoU. */
 #define AMP_OWN_COSTS_BY_IOU(l) ((l)->show_details)
 /* Whether Darknet prints a line about a yolo layer in each pass. */
 #define AMP_OWN_TELLS_OF_YOLO 1

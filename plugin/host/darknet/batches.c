@@ -1,5 +1,6 @@
-/* Loads batches with Darknet's own loaders, set up as train_detector and train_classifier do. First
- * checks for what would make those two crash on a NULL pointer or end the program with status 0. */
+/* Loads batches with Darknet's own loaders, with the arguments that train_detector and train_classifier use.
+ * Before loading, rejects files with which these two functions would crash on a NULL pointer or end the
+ * program with status 0. */
 #include "../data/data_check.h"
 #include "../program/failure.h"
 #include "data.h"
@@ -16,8 +17,8 @@ struct amp_batches {
     int inputs, truths;
 };
 
-/* The numbers of loader threads that the commands start. Each thread draws from its own generator, so another
- * number of threads would load other images. */
+/* Numbers of loader threads in Darknet's own training commands. Each thread has its own random generator, so
+ * a different number of threads would load different images. */
 enum { DETECTOR_THREADS = 64, CLASSIFIER_THREADS = 32 };
 
 static void prepare_detector(load_args *args, network *net, const layer *last)
@@ -43,7 +44,7 @@ static amp_status read_hierarchy(const char *file, network *net, amp_error *erro
 static amp_status prepare_classifier(amp_batches *b, const amp_data_file *file, network *net,
                                      amp_error *error)
 {
-    int classes = file->classes ? file->classes : 2; /* as in train_classifier */
+    int classes = file->classes ? file->classes : 2; /* the default in train_classifier */
     AMP_TRY(read_hierarchy(file->tree, net, error));
     amp_own_classifier_args(net, &b->args);
     b->args.type = file->tag ? TAG_DATA : CLASSIFICATION_DATA;

@@ -1,5 +1,5 @@
-/* Keeps the fp32 buffers of Darknet that Darknet's code reads or writes under AMP, and frees the others.
- * Also has the engine's callbacks, which run Darknet's own layers. */
+/* Manages Darknet's fp32 layer buffers under AMP: keeps those that Darknet's code still reads or writes, and
+ * frees the others. Also implements the engine's callbacks (amp_host), which run Darknet's own layers. */
 #include "room.h"
 
 #include "utils.h"
@@ -12,7 +12,7 @@ void amp_host_note_buffers(struct darknet_amp *amp, network *net)
     for (int i = 0; i < net->n; i++) {
         layer *l = &net->layers[i];
         size_t made = elements(net, l);
-        if (amp_own_borrows_buffers(l) && amp->engine) continue; /* AMP's: not resized by Darknet */
+        if (amp_own_borrows_buffers(l) && amp->engine) continue; /* AMP owns these buffers */
         amp->memory->buffers[i] = (amp_host_buffers){ *amp_host_output_of(l, on_gpu) ? made : 0,
                                                       *amp_host_delta_of(l, on_gpu) ? made : 0,
                                                       l->output ? made : 0 };
@@ -35,7 +35,8 @@ void amp_host_trim(const network *net, layer *l)
     l->workspace_size = 0;
 }
 
-/* In Darknet a dropout uses the buffers of the layer before it; under AMP it has its own. */
+/* Sets a dropout's output and delta to NULL. In Darknet they are the buffers of the layer before it; under
+ * AMP a dropout gets its own. */
 static void forget_borrowed_buffers(struct darknet_amp *amp, network *net, int i)
 {
     int on_gpu = amp_host_on_gpu(net);
@@ -99,8 +100,8 @@ static amp_status fit(float **buffer, size_t *capacity, size_t wanted, int neede
 }
 
 /* Allocates the fp32 output and delta of a layer that AMP computes, or frees them if they are not needed. On
- * a GPU the output gets a copy in CPU memory too, because Darknet's code may read or overwrite it there: as
- * the network's output, or as the input of a loss that Darknet computes on the CPU. */
+ * a GPU it also allocates a copy of the output in CPU memory, because Darknet's code may read or overwrite
+ * that copy: as the network's output, or as the input of a loss that Darknet computes on the CPU. */
 static amp_status fit_native(const network *net, int i, int needs_output, int needs_delta,
                              amp_host_buffers *have, amp_error *error)
 {
@@ -146,10 +147,10 @@ static void describe(void *context, int batch, amp_network_desc *out)
     amp->net->batch = as_made;
 }
 
-/* Sets the sequences and time steps of a pass in a recurrent layer and the layers inside it. Darknet's
- * set_batch_network leaves the batch of these inner layers unchanged, and sets the recurrent layer's to the
- * number of images. A pass of as many images as the network was made for has the .cfg's time steps. Any other
- * pass is a prediction, in which each image is a sequence of one step. */
+/* Sets the number of sequences (batch) and of time steps for one pass through a recurrent layer and the
+ * layers inside it. Darknet's set_batch_network sets only the recurrent layer's batch, to the number of
+ * images. A pass with as many images as the network was made for has the .cfg's time steps. Any other pass is
+ * a prediction, in which each image is a sequence of one step. */
 static amp_status fit_sequences(const struct darknet_amp *amp, int i, layer *l, amp_error *error)
 {
     amp_own_part parts[AMP_OWN_MOST_PARTS];
@@ -260,7 +261,7 @@ amp_host amp_fork_callbacks(struct darknet_amp *amp)
                        .random_uniform = random_uniform };
 }
 
-/* ---- memory for the code that replaces a fork's own layers (the fork's gaps.h) ---- */
+/* ---- memory for a fork's gaps.c (declared in own.h) ---- */
 
 float *amp_gap_scratch(size_t count)
 {

@@ -1,7 +1,7 @@
-/* The rules of cfg_rules.h, one for each kind of section. A rule computes the shape of a layer as Darknet's
- * parser and make functions do, and checks keys against each other, against earlier layers and against files.
- * It rejects what would make Darknet divide by 0, fail an assertion, or index outside an array. A key that a
- * fork does not have reads as 0. */
+/* The rules of cfg_rules.h, one for each kind of section. A rule computes the shape of a layer in the same
+ * way as Darknet's parser and make_*_layer functions. It also checks keys against each other, against earlier
+ * layers and against files. It rejects what would make Darknet divide by 0, fail an assertion, or index
+ * outside an array. A key that a fork does not have reads as 0. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,8 @@ enum { ISEG_OBJECTS = 90 };
 
 /* ---- helpers ---- */
 
-/* Reports an error of a key, or of the section if `key` is NULL, without a list of allowed values. */
+/* Reports an error in `key`, or in the section if `key` is NULL, with printf arguments. Unlike cfg_walk_fail,
+ * it takes no list of allowed values. */
 #define fail(walk, key, ...) cfg_walk_fail(walk, key, NULL, __VA_ARGS__)
 
 static double number(const cfg_walk *walk, const char *key) { return cfg_walk_number(walk, key); }
@@ -106,8 +107,8 @@ static int has_activation(const cfg_walk *walk, const char *name)
 }
 
 /* Checks a convolution that Darknet's own code runs under AMP (native_tables.c). With 1x1 windows that code
- * uses the input directly, without im2col, so it ignores padding and stride. It also lacks relu6's
- * gradient. */
+ * uses the input directly, without im2col, so it ignores padding and stride. It also does not compute the
+ * gradient of relu6. */
 static void check_own(cfg_walk *walk, double pad, double stride_x, double stride_y)
 {
     const char *key = number(walk, "xnor") ? "xnor" : number(walk, "binary") ? "binary"
@@ -152,8 +153,8 @@ void cfg_rule_convolutional(cfg_walk *walk)
     if (size > w || size > h)
         fail(walk, "size", "larger than the padded image of %.0fx%.0f", w, h);
     set_image(walk, trunc((w - size) / stride_x) + 1, trunc((h - size) / stride_y) + 1, n);
-    /* Darknet allocates the output of undilated windows, but im2col fills the output of dilated windows. It
-     * also multiplies the padding by the dilation. */
+    /* Darknet allocates an output of the size for undilated windows, but im2col writes one of the size for
+     * dilated windows. im2col also multiplies the padding by the dilation. */
     double more = (dilation - 1) * (2 * pad + 1 - size);
     if (trunc((w + more - size) / stride_x) + 1 != walk->out->w
         || trunc((h + more - size) / stride_y) + 1 != walk->out->h)
@@ -175,8 +176,8 @@ void cfg_rule_deconvolutional(cfg_walk *walk)
     add_weights(walk, walk->in->c * n * size * size, n);
 }
 
-/* Darknet computes the output's size with one formula, and its im2col with another. Rejects layers for which
- * the two sizes differ. */
+/* Rejects layers for which Darknet computes two different output sizes: make_local_layer and im2col use
+ * different formulas. */
 void cfg_rule_local(cfg_walk *walk)
 {
     double n = number(walk, "filters"), size = number(walk, "size"), stride = number(walk, "stride");
@@ -192,8 +193,8 @@ void cfg_rule_local(cfg_walk *walk)
 }
 
 /* Rejects windows that lie entirely outside the image: they have no maximum, and Darknet writes their
- * gradient before the start of the array. Also rejects a size above 64 that is more than twice the image's:
- * for each output Darknet visits all size*size positions, even those outside the image. */
+ * gradient before the start of the array. Also rejects a size above 64 that is more than twice the image's
+ * larger side: for each output Darknet visits all size*size positions, even those outside the image. */
 void cfg_rule_maxpool(cfg_walk *walk)
 {
     double stride = number(walk, "stride");
@@ -217,8 +218,8 @@ void cfg_rule_maxpool(cfg_walk *walk)
              walk->in->w, walk->in->h);
 }
 
-/* An avgpool's output has the same size for every size of its input, so resize_network does not resize the
- * layers after it. */
+/* The size of an avgpool's output does not depend on the size of its input, so resize_network does not resize
+ * the layers after it. */
 void cfg_rule_avgpool(cfg_walk *walk)
 {
     set_image(walk, 1, 1, walk->in->c);
@@ -236,7 +237,7 @@ void cfg_rule_normalization(cfg_walk *walk)
 void cfg_rule_crop(cfg_walk *walk)
 {
     double w = number(walk, "crop_width"), h = number(walk, "crop_height");
-    if (walk->resized) { /* resize_crop_layer scales both sides by the crop's share of the height */
+    if (walk->resized) { /* resize_crop_layer scales both sides by crop_height / unresized height */
         double own = walk->index ? walk->own[walk->index - 1].h : walk->own_net.h;
         w = trunc((float)h / own * walk->in->w);
         h = trunc((float)h / own * walk->in->h);
@@ -278,7 +279,7 @@ void cfg_rule_upsample(cfg_walk *walk)
 
 /* ---- layers that read several layers ---- */
 
-/* With groups= and group_id=, keeps one group of the channels of each layer that a route reads. */
+/* With groups= and group_id=, a route takes only one group of channels from each layer that it reads. */
 static void keep_group(cfg_walk *walk)
 {
     double groups = fmax(number(walk, "groups"), 1), id = number(walk, "group_id");
@@ -299,7 +300,7 @@ void cfg_rule_route(cfg_walk *walk)
     cfg_shape *out = walk->out;
     for (int i = 0; i < count; i++) {
         const cfg_shape *part = &walk->layers[(int)cfg_walk_at(walk, "layers", i)];
-        if (!part->outputs) { /* an error in that layer was reported already */
+        if (!part->outputs) { /* an error in that layer was reported before */
             *out = (cfg_shape){ 0 };
             return;
         }
@@ -321,8 +322,8 @@ void cfg_rule_route(cfg_walk *walk)
     keep_group(walk);
 }
 
-/* A shortcut adds images whose width and height differ by the same factor. Channels that only one image has
- * are not added. */
+/* A shortcut can add images of different sizes if their widths and heights differ by the same factor.
+ * Channels that only one of the images has are not added. */
 static void check_joined(cfg_walk *walk, int index)
 {
     const cfg_shape *in = walk->in, *from = &walk->layers[index];
@@ -345,7 +346,7 @@ void cfg_rule_shortcut(cfg_walk *walk)
         check_joined(walk, (int)cfg_walk_at(walk, "from", i));
 }
 
-/* For forks that add only images of the same width and height. */
+/* The rule of forks whose shortcut adds only images of the same width and height. */
 void cfg_rule_shortcut_of_one_size(cfg_walk *walk)
 {
     const cfg_shape *in = walk->in;
@@ -360,14 +361,14 @@ void cfg_rule_shortcut_of_one_size(cfg_walk *walk)
             fail(walk, "from", "layer %d outputs %.0fx%.0f, but the layer before this one %.0fx%.0f; both "
                                "must have the same size", index, from->w, from->h, in->w, in->h);
     }
-    /* Darknet's own shortcut outputs 0 with relu6. It does not keep the input that hard_mish's gradient
-     * needs. */
+    /* With relu6, Darknet's own shortcut outputs 0. With hard_mish, it does not keep the input that the
+     * gradient needs. */
     if (is_own && (has_activation(walk, "relu6") || has_activation(walk, "hard_mish")))
         fail(walk, "activation", "cannot be trained in Darknet's own shortcut, which adds with weights or "
                                  "adds layers of different shapes; use another one, or run with -amp off");
 }
 
-/* A scale_channels multiplies each channel of layer `from` (with scale_wh=1, each pixel) by one number. */
+/* A scale_channels multiplies each channel of layer `from` by one number (with scale_wh=1: each pixel). */
 void cfg_rule_scale_channels(cfg_walk *walk)
 {
     int index = (int)number(walk, "from"), places = number(walk, "scale_wh") != 0;
@@ -399,7 +400,8 @@ void cfg_rule_connected(cfg_walk *walk)
     add_weights(walk, walk->in->outputs * output, output);
 }
 
-/* An image can be resized. A vector cannot, because its new length is unknown. */
+/* A layer whose input is a vector instead of an image cannot be resized, because the vector's new length is
+ * unknown. */
 void cfg_rule_activation(cfg_walk *walk) { walk->out->one_size = !walk->in->w; }
 
 void cfg_rule_dropout(cfg_walk *walk)
@@ -410,10 +412,10 @@ void cfg_rule_dropout(cfg_walk *walk)
     cfg_rule_activation(walk);
 }
 
-/* In a recurrent layer Darknet's own code runs batch norm, one time step at a time. If a step has one number
- * per channel, its variance is 0 / 0. This is only a warning, because not every GPU gives NaN. Nothing
- * is reported without a training's data, because a .cfg that generates text, such as Darknet's rnn.cfg, has
- * one image per pass. */
+/* Warns if batch norm would normalize a single number. In a recurrent layer Darknet's own code normalizes
+ * each time step separately. If a step has one number per channel, its variance is 0 / 0. This is a warning,
+ * not an error, because some GPUs do not give NaN. Without a training's data nothing is reported, because a
+ * .cfg that generates text, such as Darknet's rnn.cfg, has one image per pass. */
 static void check_norm_of_step(cfg_walk *walk, double pixels)
 {
     if (walk->use != CFG_FOR_ANYTHING && walk->use != CFG_TRAINS_BOXES && number(walk, "batch_normalize")
@@ -458,7 +460,8 @@ static void recurrent_image(cfg_walk *walk, double w, double h, double hidden, d
         + with_norm(walk, 2 * hidden + output);
 }
 
-/* Darknet's parser swaps width and height of a crnn, so they are swapped in its output too. */
+/* Darknet's parser swaps the width and height of a crnn's input, so this rule swaps them in the output
+ * too. */
 void cfg_rule_crnn(cfg_walk *walk)
 {
     double hidden = number(walk, "hidden_filters"), area = walk->in->w * walk->in->h;
@@ -491,7 +494,7 @@ void cfg_rule_history(cfg_walk *walk)
     set_image(walk, walk->in->w, walk->in->h, walk->in->c * number(walk, "history_size"));
 }
 
-/* AlexeyAB's parser treats layer 0 as no layer, and crashes. */
+/* AlexeyAB's parser takes yolo_layer=0 to mean that there is no such layer, and crashes. */
 void cfg_rule_contrastive(cfg_walk *walk)
 {
     if (number(walk, "yolo_layer") == 0) fail(walk, "yolo_layer", "layer 0 cannot be the [yolo] layer");
@@ -571,7 +574,7 @@ static void set_boxes(cfg_walk *walk, double boxes, double anchors, double coord
     walk->out->classes = classes;
     walk->out->boxes = number(walk, "max");
     walk->out->random = number(walk, "random");
-    if (walk->resized) { /* resize_yolo_layer and similar ones do not set out_w and out_h */
+    if (walk->resized) { /* resize_yolo_layer and similar functions do not set out_w and out_h */
         walk->out->w = walk->out->h = walk->out->c = 0;
         walk->out->no_image = "Darknet does not resize the image that it outputs; set random=0";
     }
@@ -624,8 +627,8 @@ void cfg_rule_detection(cfg_walk *walk)
 
 /* ---- the whole network ---- */
 
-/* The loader makes as many numbers of truth per image as the last layer needs. A loss must not read more than
- * that or, after a layer with truth=1, more than that layer outputs. */
+/* Rejects a loss that reads more truth floats per image than there are. The loader makes as many as the last
+ * layer needs. After a layer with truth=1, losses read that layer's output instead. */
 static void check_truth(cfg_walk *walk)
 {
     const cfg_shape *last = &walk->layers[walk->count - 1];

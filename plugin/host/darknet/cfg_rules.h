@@ -15,7 +15,7 @@
 #define REAL(name, fallback, least, most) { name, CFG_REAL, 0, fallback, least, most, 0 }
 #define ANY(name, fallback) REAL(name, fallback, -1e300, 1e300)
 #define NOT_NEGATIVE(name, fallback) REAL(name, fallback, 0, 1e300)
-/* At least 0 and below 1. */
+/* A real number from 0 to below 1. */
 #define FRACTION(name, fallback) { name, CFG_REAL, CFG_BELOW, fallback, 0, 1, 0 }
 #define POSITIVE(name, fallback) { name, CFG_REAL, CFG_ABOVE, fallback, 0, 1e300, 0 }
 #define FLAG(name) { name, CFG_FLAG, 0, 0, 0, 1, 0 }
@@ -28,11 +28,12 @@ enum { IMAGE = CFG_NEEDS_IMAGE, SAME = CFG_SAME_IMAGE, FLAT = CFG_SAME_COUNT, ON
 
 /* ---- rules ---- */
 
-/* Indices of the words of [net]'s policy=. */
+/* Values of [net]'s policy=: indices into a fork's table `policies`. */
 enum { POLICY_CONSTANT, POLICY_STEP, POLICY_STEPS, POLICY_EXP, POLICY_SIGMOID, POLICY_POLY, POLICY_RANDOM,
        POLICY_SGDR };
 
-/* The rules: one for each kind of section whose traits do not describe it completely. */
+/* The rules of sections. A section has a rule only if its traits (IMAGE, SAME and so on) do not describe it
+ * completely. */
 typedef void cfg_rule(cfg_walk *);
 cfg_rule cfg_rule_net, cfg_rule_activation, cfg_rule_avgpool, cfg_rule_batchnorm,
     cfg_rule_connected, cfg_rule_convolutional, cfg_rule_crnn, cfg_rule_crop,
@@ -45,24 +46,24 @@ cfg_rule cfg_rule_net, cfg_rule_activation, cfg_rule_avgpool, cfg_rule_batchnorm
     cfg_rule_shortcut_of_one_size;
 cfg_rule cfg_finish; /* checks the whole network, once all layers have a shape */
 
-/* ---- what differs between forks: FORK/cfg_own.c ---- */
+/* ---- what each fork implements differently: FORK/cfg_own.c ---- */
 
-/* How many numbers of truth the loader makes for an image whose boxes have `coords` coordinates. */
+/* The number of truth floats that the loader makes per image, if a box has `coords` coordinates. */
 double cfg_own_truths(const cfg_walk *, double coords, int is_region);
-/* Reports that anchors= has `numbers` numbers instead of two for each of `num` anchors. */
+/* Reports that anchors= has `numbers` numbers instead of 2 * num. */
 void cfg_own_wrong_anchors(cfg_walk *, int numbers, double num);
 /* Whether this fork's own convolution gathers 1x1 windows with im2col instead of reading the input
  * directly. */
 int cfg_own_lays_out_1x1(double stride_x, double dilation);
-/* Rejects a head that reads `reads` numbers of truth per image, while the loader makes `loaded`, as many as
- * the last layer reads. */
+/* Rejects a layer that finds boxes and reads `reads` truth floats per image, while the loader makes `loaded`.
+ * The last layer determines `loaded`. */
 void cfg_own_unlike_head(cfg_walk *, double reads, double loaded);
-/* This fork's own checks of the whole network, once all layers have a shape. */
+/* This fork's additional checks of the whole network, once all layers have a shape. */
 void cfg_own_finish(cfg_walk *);
-/* Rejects what the loaders of this fork's `detector train` or `classifier train` cannot do. The walk must be
- * at [net]. */
+/* Rejects settings that the loaders of this fork's `detector train` or `classifier train` do not support. The
+ * walk must be at [net]. */
 void cfg_own_loader(cfg_walk *, int classifier);
-/* The widths and heights to which the loop of `detector train`, or of `classifier train`, resizes a network
- * with random=1; returns how many. */
+/* Fills in the widths and heights to which `detector train` or `classifier train` resizes a network with
+ * random=1. Returns their number. */
 enum { CFG_OWN_SIZES = 64 };
 size_t cfg_own_sizes(const cfg_walk *, int classifier, double random, double sizes[CFG_OWN_SIZES][2]);

@@ -1,4 +1,4 @@
-/* The hooks called by Darknet's loader threads (its data.c) that need the fork's own types. */
+/* The hooks for Darknet's loader threads (Darknet's data.c) that need the fork's own types. */
 #include <string.h>
 
 #include "../../include/darknet_amp.h"
@@ -10,7 +10,7 @@
 #include "../program/sharing.h"
 #include "own.h"
 
-/* Whether this loader's loop calls darknet_amp_another_image. */
+/* Whether the loader, after failing to read an image, calls darknet_amp_another_image to load another one. */
 static int takes_another(const load_args *args)
 {
     return args->m > 0 && (args->type == DETECTION_DATA || args->type == CLASSIFICATION_DATA
@@ -27,7 +27,7 @@ static void begin_job(load_args *args)
 static void begin_part(load_args *args)
 {
     int takes = takes_another(args);
-    if (!args->job) begin_job(args); /* load_data_blocking, without AMP_JOB_STARTS, loads in this thread */
+    if (!args->job) begin_job(args); /* load_data_blocking loads in this thread, without AMP_JOB_STARTS */
     int number = args->part;
     if (takes && amp_ranks_count() > 1) {
         amp_shared_part part = amp_sharing_part(args->part);
@@ -42,7 +42,7 @@ static void begin_part(load_args *args)
         .least_h = amp_fork_least_box(args->h) });
 }
 
-/* Keeps `kept` rows of a loaded batch, from row `first`, and frees the others. */
+/* Keeps `kept` rows of a loaded batch, starting at row `first`, and frees the others. */
 static void keep_rows(matrix *m, int first, int kept)
 {
     if (!m->rows) return;
@@ -54,7 +54,7 @@ static void keep_rows(matrix *m, int first, int kept)
 
 static void end_part(load_args *args)
 {
-    /* Jobs of one image, as `detector valid` and `map` load them, have no rows. */
+    /* Jobs that load a single image, as in `detector valid` and `map`, have no rows. */
     if (args->d) amp_images_loaded(args->d->X.vals, args->d->X.rows);
     if (takes_another(args) && amp_ranks_count() > 1) {
         amp_shared_part part = amp_sharing_part(args->part);
@@ -76,7 +76,8 @@ void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event)
         begin_job(args);
         if (!takes_another(args)) return;
         amp_sharing_begin_job(args->n, args->threads);
-        /* Until a loader fills *args->d, it holds the previous batch's rows, which the loop frees itself. */
+        /* *args->d still holds the previous batch's rows. The training loop frees them through its own
+         * copy. */
         memset(args->d, 0, sizeof *args->d);
     }
 }

@@ -19,9 +19,9 @@ static const struct { const char *begins; size_t length; double pixels; } kinds[
     { "\xff\xd8", 2, 512 }, { "GIF8", 4, 2048 }, { "S\x80\xf6\x34", 4, 16384 } };
 static const double run = 128; /* for all other formats */
 
-/* Whether the file, which must be at its start, is long enough for the image size in its header.
- * stb_image fills missing data with zeros: without this check, a file of a few bytes could cost the memory
- * and the time of the largest image. */
+/* Whether the file is long enough for the image size in its header. The file must be at its start. stb_image
+ * fills missing data with zeros, so without this check a file of a few bytes could cost the memory and the
+ * time of the largest image. */
 static int holds(FILE *file, int w, int h)
 {
     char first[4] = "";
@@ -50,8 +50,8 @@ static int decode_by_stb(FILE *file, int channels, amp_pixels *p)
     return 0;
 }
 
-/* Decodes the image, and reduces it if it is for a cache. The caller frees p->bytes. 0: it failed, and
- * darknet_amp_unreadable has noted why. */
+/* Decodes the image, and shrinks it if it will be cached. Returns 0 after a failure, whose reason
+ * darknet_amp_unreadable has noted. The caller frees p->bytes. */
 static int decode(FILE *file, int channels, amp_pixels *p)
 {
     int w, h, known = stbi_info_from_file(file, &w, &h, &p->c); /* also rewinds the file */

@@ -13,9 +13,9 @@ static void add_param(amp_layer_desc *d, const char *name, float *master, float 
                                                     .count = count, .decays = decays, .clip = clip };
 }
 
-/* factor: how far a pass moves a rolling statistic towards the batch's. 0: the array is no statistic but a
- * recurrent layer's state. It is carried from batch to batch, so a skipped step must not leave NaN in it.
- * unsaved: a .weights file does not contain the array. */
+/* factor: the fraction by which one pass moves a rolling statistic towards the batch's value. 0: the array is
+ * not a statistic but a recurrent layer's state. The state is carried from batch to batch, so a skipped step
+ * must not leave NaN in it. unsaved: a .weights file does not contain the array. */
 static void add_statistics(amp_layer_desc *d, float *array, size_t count, float factor, int unsaved)
 {
     if (!array || !count || d->statistics_count == AMP_MAX_STATISTICS) return;
@@ -24,10 +24,10 @@ static void add_statistics(amp_layer_desc *d, float *array, size_t count, float 
                                                                   .unsaved = unsaved };
 }
 
-/* Adds weights, biases and scales (names, in this order) and rolling statistics of a layer, or of a layer
- * inside a recurrent one. steps: how many times a pass runs the layer. Darknet gives every layer clip=, but
- * only the update of convolutional layers obeys it (on the GPU, in update_convolutional_layer_gpu; on the CPU
- * nothing does). */
+/* Adds the weights, biases and scales (`names`, in this order) and the rolling statistics of a layer, which
+ * may be inside a recurrent layer. steps: how many times one pass runs the layer. Every layer has a field for
+ * clip=, but in Darknet only convolutional layers obey it, and only on a GPU
+ * (update_convolutional_layer_gpu). */
 static void add_layer_params(amp_layer_desc *d, layer *l, const char *const names[3], int steps, int on_gpu)
 {
     double kept = pow(1 - (double)amp_own_batchnorm_rule(l, on_gpu).rolling_factor, steps);
@@ -54,8 +54,8 @@ static void describe_params(amp_layer_desc *d, layer *l, int on_gpu)
     if (amp_own_is_frozen(l)) d->param_count = 0;
 }
 
-/* Marks what a .weights file does not contain: everything of a layer with dontsave=1, and in pjreddie's the
- * biases of a [batchnorm] layer. */
+/* Marks the arrays that a .weights file does not contain: all arrays of a layer with dontsave=1 and, in
+ * pjreddie's Darknet, the biases of a [batchnorm] layer. */
 static void mark_unsaved(amp_layer_desc *d, const layer *l, const amp_host_arrays *a)
 {
     for (int k = 0; k < d->param_count; k++)
@@ -94,7 +94,7 @@ static amp_shape image_shape(int n, int c, int h, int w, int count)
     return (amp_shape){ n, count, 1, 1 };
 }
 
-/* The check of the .cfg has made sure that the layers that it reads are earlier ones. */
+/* Sets d->inputs. All inputs are earlier layers: the check of the .cfg has made sure of that. */
 static void describe_inputs(network *net, int i, amp_layer_desc *d)
 {
     layer *l = &net->layers[i];
@@ -138,7 +138,7 @@ static void describe_shape(network *net, int i, const amp_network_desc *out, amp
     }
 }
 
-/* truths: the distance in floats between the labels of two images. It may differ from l->truths. */
+/* truths: the distance in floats between the labels of consecutive images. It may differ from l->truths. */
 static void describe_yolo(const network *net, int i, amp_layer_desc *d)
 {
     const layer *l = &net->layers[i];

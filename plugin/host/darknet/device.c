@@ -56,13 +56,13 @@ int amp_fork_take_gpu(int number)
 amp_status amp_fork_sum_on_gpu(amp_backend *backend, amp_comm **comm, amp_error *error)
 {
     amp_comm *gpus;
-    AMP_TRY(amp_comm_nccl(*comm, backend, &gpus, error)); /* on failure *comm stays, to end all ranks */
+    AMP_TRY(amp_comm_nccl(*comm, backend, &gpus, error)); /* if this fails, *comm is kept, to end all ranks */
     *comm = gpus;
     return AMP_OK;
 }
 
-/* Does not call cuda_set_device, which writes a global variable of Darknet's: threads of several networks run
- * this at the same time. */
+/* Calls cudaSetDevice directly, because Darknet's cuda_set_device writes a global variable, and threads of
+ * several networks call this function at the same time. */
 void amp_fork_use_device(const network *net)
 {
     if (net->gpu_index >= 0) MUST(cudaSetDevice(net->gpu_index));
@@ -73,7 +73,8 @@ void amp_host_wait(const network *net)
     if (net->gpu_index >= 0) MUST(cudaDeviceSynchronize());
 }
 
-/* Also makes the GPU the calling thread's current one. */
+/* Returns the free bytes of the GPU, and sets *all to its total bytes. The GPU becomes the calling thread's
+ * current device. */
 static size_t available(int gpu, size_t *all)
 {
     size_t bytes = 0;
@@ -107,7 +108,7 @@ static float *gpu_allocate(size_t count)
     return memory;
 }
 
-static void gpu_free(void *memory) { MUST(cudaFree(memory)); } /* waits for queued work */
+static void gpu_free(void *memory) { MUST(cudaFree(memory)); } /* cudaFree waits for queued work */
 
 #else
 int amp_host_on_gpu(const network *net) { return 0; }

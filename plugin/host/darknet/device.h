@@ -1,7 +1,6 @@
-/* Where a network's arrays are: in CPU memory or, if Darknet was built with GPU=1 and runs the network on a
- * GPU, in that GPU's memory. CUDA is called mainly in device.c and pinned.c here, and in pass.c and
- * gaps_gpu.c of a fork. All other files treat an array as memory that the backend computes with, wherever it
- * is. */
+/* Finds a network's arrays in CPU memory or, if Darknet was built with GPU=1 and runs the network on a GPU,
+ * in that GPU's memory. CUDA is called mainly in device.c and pinned.c of this folder, and in pass.c and
+ * gaps_gpu.c of a fork. The other files access arrays through the backend, wherever the arrays are. */
 #pragma once
 
 #include "darknet.h"
@@ -9,7 +8,7 @@
 #include "../../backend/backend.h"
 #include "../fork.h"
 
-/* Evaluates `there` if on_gpu is set, else on_cpu. Without GPU=1 `there` is not even compiled, since the
+/* Evaluates `there` if on_gpu is set, else on_cpu. Without GPU=1, `there` is not even compiled, because the
  * fields and functions in it may not exist. */
 #ifdef GPU
 #define ON_SIDE(on_gpu, on_cpu, there) ((on_gpu) ? (there) : (on_cpu))
@@ -17,9 +16,9 @@
 #define ON_SIDE(on_gpu, on_cpu, there) ((void)(on_gpu), (on_cpu))
 #endif
 
-/* A layer's trainable arrays, its rolling statistics and its state. Gradients are given by the addresses of
- * Darknet's pointers, because the engine makes these point to its own arrays. state: what a recurrent layer
- * carries from batch to batch; NULL: none. */
+/* A layer's trainable arrays, its rolling statistics and its state. The *_updates are the addresses of
+ * Darknet's gradient pointers, because the engine points these to its own arrays. state: what a recurrent
+ * layer carries from batch to batch; NULL: no state. */
 typedef struct amp_host_arrays {
     float *weights, *biases, *scales, *rolling_mean, *rolling_variance, *state[2];
     float **weight_updates, **bias_updates, **scale_updates;
@@ -40,7 +39,7 @@ float **amp_host_delta_of(layer *l, int on_gpu);
  * *buffer may be NULL, and is NULL afterwards. */
 float *amp_host_allocate_array(size_t count, int on_gpu);
 void amp_host_free_array(float **buffer, int on_gpu);
-/* free_internals: frees, on the CPU and on the GPU, what only Darknet's own forward and backward of this
- * layer use. free_moments: frees Adam's moments. */
+/* free_internals: frees the buffers, on the CPU and on the GPU, that only Darknet's own forward and backward
+ * of this layer use. free_moments: frees Adam's moments. */
 void amp_host_free_internals(layer *l, int on_gpu);
 void amp_host_free_moments(layer *l, int on_gpu);

@@ -26,8 +26,9 @@ void amp_fork_set_batch(struct network *net, int batch) { set_batch_network(net,
 
 /* ---- images ---- */
 
-/* Reads an image with Darknet's load_image, as training does, but a file that is not an image does not end
- * the program. w and h are 0, except in forks whose load_image resizes differently from resize_image. */
+/* Reads an image with Darknet's load_image, as training does. If the file is not an image, the program does
+ * not end, and *why says what is wrong. w and h are the size for load_image to resize to. They are 0 except
+ * in forks whose load_image resizes differently from resize_image. */
 static image load(const char *path, int w, int h, int channels, const char **why)
 {
     amp_this_thread()->measures = 1;

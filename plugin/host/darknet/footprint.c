@@ -1,6 +1,6 @@
 /* Counts the bytes and operations of Darknet's layers: see fork.h and fork_commands.h. Stock allocates its
- * buffers in each make_*_layer function; test_plan_command.c compares these formulas with what is really
- * allocated. */
+ * buffers in each make_*_layer function; test_plan_command.c compares the formulas here with what stock
+ * really allocates. */
 #include <limits.h>
 
 #include "room.h"
@@ -14,8 +14,9 @@ int amp_fork_largest_batch(const network *net)
 
 /* ---- stock's buffers ---- */
 
-/* How many arrays of the size of its output a layer allocates. A dropout uses those of the layer before it. A
- * crop has no delta. For recurrent layers, states_of and their parts count the other arrays. */
+/* How many arrays of the size of its output a layer allocates. A dropout allocates none, because it uses the
+ * buffers of the layer before it. A crop has no delta. The other arrays of a recurrent layer are counted by
+ * states_of and in the layers inside it. */
 static size_t arrays_of(const layer *l, int on_gpu)
 {
     int normalizes = l->batch_normalize
@@ -24,11 +25,11 @@ static size_t arrays_of(const layer *l, int on_gpu)
     case DROPOUT: case RNN: case CRNN: return 0;
     case CROP: return 1;
     case GRU: return 2;
-    case LSTM: return on_gpu ? 3 : 2; /* output and cell; on the CPU no delta */
+    case LSTM: return on_gpu ? 3 : 2; /* output, cell and, on a GPU, delta */
     case MAXPOOL: case SOFTMAX: case LOGXENT: case L2NORM: return 3; /* also indexes, losses or scales */
     case NORMALIZATION: return 4;  /* also squares and norms */
     case BATCHNORM: return on_gpu ? 4 : 2;
-    default: return normalizes ? 4 : 2; /* also batch norm's input, raw and normalized */
+    default: return normalizes ? 4 : 2; /* also batch norm's x and x_norm */
     }
 }
 
@@ -94,7 +95,7 @@ size_t amp_fork_buffer_bytes(const network *net, int i, int batch, const amp_pla
     size_t output = (size_t)l->outputs * (size_t)batch * sizeof(float);
     if (amp_host_is_native(l)) return output * (size_t)(plan->needs_output[i] + plan->needs_delta[i]);
     int on_gpu = amp_host_on_gpu(net);
-    size_t delta = l->type == LSTM && !on_gpu ? output : 0; /* AMP allocates it */
+    size_t delta = l->type == LSTM && !on_gpu ? output : 0; /* absent in stock; AMP allocates it */
     return stock_bytes(l, batch, on_gpu) + delta;
 }
 

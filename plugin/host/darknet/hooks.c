@@ -51,8 +51,9 @@ void darknet_amp_made(struct network *net, struct layer *made)
     if (net->amp) amp_host_pin_note(&net->amp->memory->pinned, net);
 }
 
-/* In a layer that AMP computes, only the numbers of its shape change; prepare_buffers allocates the buffers
- * that it needs. Darknet itself resizes all other layers, or refuses to. */
+/* Resizes some layers instead of Darknet's resize_network. Of activation, batchnorm and dropout layers only
+ * the shape is updated here; prepare_buffers allocates the buffers that AMP needs. Returns 0 for other
+ * layers: Darknet resizes them, or refuses to. */
 int darknet_amp_resize_layer(struct layer *l, int w, int h)
 {
     if (amp_own_resize(l, w, h)) return 1;
@@ -74,9 +75,9 @@ void darknet_amp_free(struct network *net)
 }
 
 #ifdef GPU
-/* Whether an array, named as in Darknet's source, is written before it is read: by each pass, or by the loop
- * that fills in images and labels. Copying it would only copy calloc's zeros or, after a resize, numbers of
- * the old size. */
+/* Whether the array is always written before it is read: by each pass, or by the loop that fills in images
+ * and labels. Such an array need not be copied to the GPU, since it contains only calloc's zeros or, after a
+ * resize, numbers of the old size. name: the array's name in Darknet's source. */
 static int is_written_first(const char *name)
 {
     static const char *const ends[] = { "output", "delta", "input", "truth", "loss", "rand", "squared",
@@ -89,8 +90,8 @@ static int is_written_first(const char *name)
     return 0;
 }
 
-/* Darknet's own function, which makes zeros if array is NULL. AlexeyAB's fork declares it in another
- * header. */
+/* Darknet's own function: copies the array to the GPU, or allocates zeros there if array is NULL. It is
+ * declared here because AlexeyAB's fork declares it in another header. */
 float *(cuda_make_array)(float *array, size_t count);
 
 float *darknet_amp_gpu_array(float *array, size_t count, const char *name)

@@ -1,5 +1,5 @@
-/* What AMP does after the forward of a loss that Darknet's own code computes: it adds up the loss of each
- * image. If a softmax's probability has underflowed to 0, it computes that loss from the layer's input. */
+/* Runs after the forward of a loss that Darknet's own code computes. Adds up the loss of each image. If a
+ * softmax's probability has underflowed to 0, computes that loss from the layer's input. */
 #include "room.h"
 
 #include <math.h>
@@ -10,7 +10,8 @@
 
 /* ---- softmax ---- */
 
-/* The numbers that one softmax covers. first: the index of the first number within its image. */
+/* The numbers that one softmax covers: `count` numbers that are `stride` apart. first: the index of the first
+ * number within its image. */
 typedef struct group { int first, count, stride; } group;
 
 static group group_of(const layer *l, int i)
@@ -22,7 +23,8 @@ static group group_of(const layer *l, int i)
     return g;
 }
 
-/* log p of number i, where p = exp(x[i] / t) / Σ exp(x[k] / t). x: the inputs of one image. */
+/* Returns log p[i], where p[i] = exp(x[i] / t) / Σ exp(x[k] / t), t is the temperature, and k runs over the
+ * softmax of i. x: the inputs of one image. */
 static double log_probability(const layer *l, const float *x, int i)
 {
     group g = group_of(l, i);

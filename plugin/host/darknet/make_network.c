@@ -38,7 +38,7 @@ network *amp_fork_make_network(const char *cfg, const char *name, int draws)
              "which layer it was at: check that one's keys\n", name);
     if (!registered) registered = !atexit(end_at_exit);
     for (int k = 0; k < DEATHS; k++) sigaction(deaths[k], &catch, &before[k]);
-    if (!draws) setenv("AMP_CUDA_TUNE", "0", 0); /* nothing will run: do not time algorithms */
+    if (!draws) setenv("AMP_CUDA_TUNE", "0", 0); /* no pass will run: do not time algorithms */
     making = 1;
     darknet_amp_draws_nothing = !draws;
     network *net = amp_own_parse((char *)cfg);
@@ -55,7 +55,7 @@ void amp_fork_seed(unsigned seed)
     int next = rand();
     srand(seed);
     rand_normal();
-    if (rand() != next) rand_normal(); /* this takes the second of the two that it drew */
+    if (rand() != next) rand_normal(); /* it drew two numbers: this takes the second */
 #endif
     srand(seed);
 }

@@ -1,9 +1,10 @@
-/* Which of Darknet's layers AMP computes itself, and which stay Darknet's own fp32 code.
+/* Decides which of Darknet's layers AMP computes itself (native layers), and which stay Darknet's own fp32
+ * code.
  *
- * The rule fails closed: a layer is native only if its type has a kind, and if all options that the type does
- * not know are 0 in its struct, as Darknet leaves options that are not set. Otherwise Darknet's own code runs
- * the layer, and `amp plan` says why. So an option that a fork of Darknet adds to a layer is never ignored:
- * test e2e_source_tree fails until the fork's native_tables.c has a row for it. */
+ * The rule fails closed. A layer is native only if its type has a kind, and if every option that this type
+ * does not know is 0 in the layer's struct. Darknet leaves options at 0 that are not set. Otherwise Darknet's
+ * own code runs the layer, and `amp plan` says why. So if a fork of Darknet adds an option to its layers, AMP
+ * never ignores it: test e2e_source_tree fails until the fork's native_tables.c has a row for it. */
 #include "room.h"
 
 static const amp_own_type *type_of(const layer *l)
@@ -42,7 +43,8 @@ amp_activation amp_host_activation_of(ACTIVATION a)
     return (unsigned)a < amp_own_activation_count ? amp_own_activations[a] : AMP_ACTIVATIONS;
 }
 
-/* The largest side of a window: the backend stores an element's number in a byte, in which 255 means none. */
+/* The largest side of a maxpool's window. The backend stores the maximum's index within the window in a byte,
+ * in which 255 means no maximum. */
 enum { LARGEST_POOL = 15 };
 
 const char *amp_host_why_own(const layer *l)

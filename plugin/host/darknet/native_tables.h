@@ -1,11 +1,12 @@
-/* For the forks' native_tables.c: macros for their tables, and the rows that both of these files have. */
+/* Macros for the tables in pjreddie/native_tables.c and family/native_tables.c, and the rows that both
+ * have. */
 #pragma once
 
 #include "own.h"
 
 #include <stddef.h>
 
-/* Rows of amp_own_types. NATIVE: AMP computes the type, by amp_<kind>_ops. OWN and LOSS: Darknet's own code
+/* Rows of amp_own_types. NATIVE: AMP computes the type with amp_<kind>_ops. OWN and LOSS: Darknet's own code
  * computes it. */
 #define NATIVE(name, kind, settings) { name, &amp_##kind##_ops, NULL, settings }
 #define OWN(name) { name, AMP_LAYER_HOST, "Darknet's own fp32 code", NULL }
@@ -54,12 +55,12 @@ SETTINGS(dropout, dropout, .probability = l->probability, .scale = l->scale)
     [SELU] = AMP_SELU,
 #define OF_ALL(field) OPTION(field, ALL),
 #define OF_NONE(field) OPTION(field, NONE),
-/* Options that a layer of any type may have. The engine, the update or the reader of weights obeys them, or
- * they do not change what a layer computes. */
+/* Options that a native layer of any type may have. Either the engine, the update or the reader of weights
+ * obeys them, or they do not change what a layer computes. */
 #define ALL_OF_BOTH_FORKS(F) \
     F(truth) F(stopbackward) F(learning_rate_scale) F(clip) F(numload) F(dontload) F(dontsave) \
     F(dontloadscales) F(smooth)
-/* Options of layers without a kind, and the pointers of recurrent layers to the layers inside them. */
+/* Options that no native layer may have, and the pointers of recurrent layers to the layers inside them. */
 #define NONE_OF_BOTH_FORKS(F) \
     F(xnor) F(binary) F(dot) F(softmax_tree) F(shortcut) F(forced) F(side) F(spatial) F(sqrt) F(flip) \
     F(hidden) F(saturation) F(exposure) F(shift) F(ratio) F(noloss) F(softmax) F(coords) F(background) \

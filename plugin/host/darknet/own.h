@@ -17,12 +17,12 @@
 #else
 #include "../pjreddie/types.h"
 #endif
-#define AMP_OWN_LAYER layer /* a layer, as an argument of its functions */
+#define AMP_OWN_LAYER layer /* how a layer's functions take the layer */
 #define AMP_OWN_LAYER_AT(l) (&(l))
 #define AMP_OWN_KEEPS_A_NORMAL 1 /* rand_normal draws two numbers and keeps one for its next call */
 #define AMP_OWN_LOAD_RESIZES 0 /* 1: load_image resizes differently from resize_image */
-#define AMP_OWN_EDGE(edge) (edge) /* of a label's box, as in read_boxes */
-#define AMP_OWN_RANDOM(net) ((net)->random) /* the key of [net], which classifier train reads */
+#define AMP_OWN_EDGE(edge) (edge) /* an edge of a label's box, as computed by read_boxes */
+#define AMP_OWN_RANDOM(net) ((net)->random) /* random= of [net], which classifier train reads */
 #define AMP_OWN_GPU gpu_index /* the number of the GPU to use; negative: none */
 /* Finds the softmax that number i of a tree belongs to. *first: the index of that softmax's first number.
  * *count: how many numbers it covers. */
@@ -35,12 +35,12 @@
 /* Sets *layers to the layers that layer l reads in addition to the one before it (a route: instead of that
  * one). Returns how many. */
 int amp_own_far_inputs(const layer *l, const int **layers);
-/* The parts of a recurrent layer: the connected or convolutional layers inside it. The fork's types.h defines
- * AMP_OWN_GRU_PARTS. amp_host_parts (weights_layout.c) fills in `parts` and returns how many there are; 0 for
- * other layers. */
+/* The parts of a recurrent layer are the connected or convolutional layers inside it. amp_host_parts
+ * (weights_layout.c) fills in `parts`, and returns their number, which is 0 for other layers. The fork's
+ * types.h defines the parts of a [gru] (AMP_OWN_GRU_PARTS). */
 enum { AMP_OWN_MOST_PARTS = 8 };
 typedef struct amp_own_part {
-    const char *names[3]; /* of its weights, biases and scales */
+    const char *names[3]; /* of the part's weights, biases and scales */
     layer *part;
 } amp_own_part;
 #define AMP_OWN_NAMES(prefix) ((const char *const[3]){ prefix "weights", prefix "biases", prefix "scales" })
@@ -49,25 +49,27 @@ typedef struct amp_own_part {
     AMP_OWN_PART(wf), AMP_OWN_PART(wi), AMP_OWN_PART(wg), AMP_OWN_PART(wo), \
     AMP_OWN_PART(uf), AMP_OWN_PART(ui), AMP_OWN_PART(ug), AMP_OWN_PART(uo)
 int amp_host_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS]);
-/* Adds what only this fork has to a layer's otherwise complete description. */
+/* Adds this fork's own settings to a layer's description, which is otherwise complete. */
 void amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d);
 /* Whether a layer is a loss that learns from a list of boxes. */
 int amp_own_finds_boxes(const layer *l);
 /* How many numbers one label of a layer has: a box, its class, and maybe more. */
 int amp_own_label_numbers(const layer *l);
-/* Whether a layer's weights are those of an earlier one, which trains and saves them. */
+/* Whether a layer uses the weights of an earlier layer, which trains and saves them. */
 int amp_own_shares_weights(const layer *l);
-/* Whether training must not change layer l, which then has neither gradient nor momentum. */
+/* Whether layer l is frozen: training does not change its parameters, which have neither gradient nor
+ * momentum. */
 int amp_own_is_frozen(const layer *l);
-/* How batch norm computes in Darknet's own code. */
+/* The rule by which Darknet's own code computes batch norm. */
 amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu);
-/* Stock's buffers that footprint.c does not count, in floats, for a pass of `batch` images. */
+/* The floats in stock's buffers of this layer that footprint.c does not count, for a pass of `batch`
+ * images. */
 size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu);
 
 /* The tables that native.c reads: native_tables.c of the fork. */
 typedef struct amp_own_type {
-    const char *name;          /* the .cfg section's; NULL: there is no such layer */
-    const amp_layer_ops *kind; /* computes the layer; AMP_LAYER_HOST: Darknet's own code does */
+    const char *name;          /* name of the .cfg section; NULL: no such layer */
+    const amp_layer_ops *kind; /* AMP's functions for the layer; AMP_LAYER_HOST: Darknet's own code */
     const char *why_own;       /* why Darknet's own code computes it, in a few words; else NULL */
     void (*settings)(const layer *, amp_layer_desc *); /* fills in the kind's settings; NULL: it has none */
 } amp_own_type;
@@ -76,7 +78,7 @@ typedef struct amp_own_type {
 typedef struct amp_own_option {
     const char *why_own;  /* for `amp plan` */
     size_t offset, bytes;
-    /* a bit for each type whose kind obeys the option, or for which Darknet ignores it too */
+    /* one bit per type; set if the type's kind obeys the option, or if Darknet ignores it too */
     uint64_t types;
 } amp_own_option;
 
@@ -84,23 +86,23 @@ extern const amp_own_type amp_own_types[];
 extern const amp_activation amp_own_activations[];
 extern const amp_own_option amp_own_options[];
 extern const size_t amp_own_type_count, amp_own_activation_count, amp_own_option_count;
-/* NULL if the layer's kind can compute this layer. Otherwise a few words about the option's value that it
- * cannot compute. */
+/* Returns NULL if the kind of the layer's type can compute this layer. Otherwise returns a few words about
+ * the option's value that the kind does not support. */
 const char *amp_own_unfit(const layer *l);
 
 /* ---- a network (fork.c, hooks.c) ---- */
 
-/* Sets fields that AMP reads and that Darknet leaves at 0 or does not resize. */
+/* Sets fields that AMP reads, and that Darknet leaves at 0 or does not update in a resize. */
 void amp_own_complete(network *net);
 /* The largest size to which the training's loop resizes a network with random=1. */
 void amp_own_largest_size(const network *net, int *w, int *h);
-int amp_own_size_step(const network *net); /* random=1 resizes to multiples of it */
+int amp_own_size_step(const network *net); /* random=1 resizes to multiples of this step */
 /* Whether AMP can train the network. AMP_UNSUPPORTED: AMP does not support a key of its .cfg. AMP_NO_MEMORY:
  * there was no memory for one of its buffers. */
 amp_status amp_own_check(const network *net, amp_error *);
 
-/* Known faults of Darknet's own code: the rows of this fork (its stock_faults.c), ending with one whose is_in
- * is NULL. stock_faults.c of this folder has the rows of all forks. */
+/* Known faults of Darknet's own code in this fork (its stock_faults.c). The last row's is_in is NULL.
+ * stock_faults.c of this folder has the faults of all forks. */
 typedef struct amp_own_fault {
     int (*is_in)(const network *, const layer *, int index, int on_gpu);
     amp_stock_fault told;
@@ -112,7 +114,7 @@ extern const amp_own_fault amp_own_faults[];
 /* Frees buffers that only this fork's own forward and backward of a native layer use, except those that
  * device.c frees. */
 void amp_own_free_internals(layer *l, int on_gpu);
-/* Whether this layer in Darknet shares the output and delta of the layer before it, as a dropout does. */
+/* Whether Darknet makes this layer share the output and delta of the layer before it. A dropout does. */
 int amp_own_borrows_buffers(const layer *l);
 /* Resizes a layer for which Darknet has a function that resize_network does not call. Returns 0 for other
  * layers. */
@@ -120,43 +122,44 @@ int amp_own_resize(layer *l, int w, int h);
 
 /* ---- a pass (buffers.c, fork.c) ---- */
 
-/* On a GPU: whether Darknet's own code of this layer also writes an output to CPU memory, where other code
- * reads it. That output may differ from the one on the GPU. */
+/* On a GPU: whether Darknet's own code of this layer also writes its output to CPU memory, where other code
+ * reads it. This copy may differ from the output on the GPU. */
 int amp_own_pulls_output(const layer *l);
 /* Call after a forward: sets the fields of the network itself, such as its cost, that Darknet's functions
  * read. */
 void amp_own_end_forward(network *net, int output_layer);
 
-/* For running one of Darknet's own layers, on the CPU or a GPU. The fork's gaps.h has the functions that
- * prepare the layer and run its forward and backward. */
+/* What it takes to run one of Darknet's own layers, on the CPU or a GPU. The fork's gaps.h declares the
+ * functions that prepare the layer and run its forward and backward. */
 
-/* Arrays of at least as many elements as the layer has far inputs. */
+/* Each array must have at least one element per far input of the layer. */
 typedef struct amp_joined { int *indices; float **outputs, **deltas; } amp_joined;
 
 /* Bytes of workspace that the layer needs. */
 size_t amp_own_layer_workspace(const network *net, int index);
 /* Whether the backend can compute the layer's matrix products (products.c). */
 int amp_own_lends_products(const layer *l, int on_gpu);
-/* The argument of the layer's forward and backward. Backward adds to input_delta, which may be NULL. */
+/* Returns the argument for the layer's forward and backward. Backward adds to input_delta, which may be
+ * NULL. */
 amp_pass amp_own_pass(const network *net, int index, float *input, float *input_delta, float *workspace,
     int training);
-/* A copy of the layer that reads, for each far input, the layer that amp_host_producer finds. The copy points
- * to the arrays in room. */
+/* Returns a copy of the layer whose far inputs are the layers that amp_host_producer finds for them. The copy
+ * points to the arrays in room. */
 layer amp_own_joined(const network *net, int index, amp_joined *room);
 
-/* For gaps.c of a fork; implemented in buffers.c. */
+/* Helpers for a fork's gaps.c, implemented in buffers.c. */
 
-/* `count` zeros for the duration of one call, which the caller frees. The program ends with a line if there
- * is no memory. */
+/* Allocates `count` zeros for temporary use; the caller frees them. If there is no memory, the program ends
+ * with a line. */
 float *amp_gap_scratch(size_t count);
-/* Allocates in the same way a buffer that a layer lacks. Darknet's free_layer frees it. */
+/* If *buffer is NULL, allocates it in the same way. It belongs to a layer: Darknet's free_layer frees it. */
 void amp_gap_own_buffer(float **buffer, size_t count);
-/* A layer inside a recurrent one, at one time step. The arrays of `inner` hold all steps, one after the
- * other. */
+/* Returns a copy of `inner`, a layer inside a recurrent layer, that points to the data of one time step. The
+ * arrays of `inner` hold all steps, one after the other. */
 layer amp_gap_at_step(const layer *inner, int step);
 
-/* Sets a yolo layer's cost, in the layer and where Darknet keeps it in the network, and prints the fork's
- * line. */
+/* Sets a yolo layer's cost, both in the layer and where Darknet keeps it in the network. Prints the line that
+ * this fork prints for a yolo layer. */
 void amp_own_print_yolo(network *, int index, const amp_yolo_result *);
 
 /* ---- Darknet's functions whose signatures differ (make_network.c, evaluate.c, passes.c) ---- */
@@ -166,18 +169,19 @@ void amp_own_free(network *net);
 void amp_own_forward(network *net);
 void amp_own_backward(network *net);
 void amp_own_update(network *net);
-/* Reads an image's size from the first bytes of its file; 0: stb_image does not know the file's format. */
+/* Reads an image's size from the first bytes of its file. Returns 0 if stb_image does not know the format. */
 int amp_own_image_size(const char *path, int *w, int *h);
 image amp_own_center_crop(image im, int w, int h);
-/* Returns the boxes of the predicted image. A box that another one suppresses has probability 0. */
+/* Returns the boxes of the predicted image. A box that was suppressed in favour of another one has
+ * probability 0. */
 detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, float suppression,
                          int *count);
-/* Call after a prediction without AMP: replaces NaN from Darknet's logistic function by the right value. */
+/* Call after a prediction without AMP. Replaces NaN from Darknet's logistic function by the right value. */
 void amp_own_fix_logistics(network *net);
 void amp_own_sort_classes(float *probabilities, network *net);
 
-/* Sets what only this fork's train_detector and train_classifier set for their loaders; batches.c sets the
- * rest. If threads stays 0, batches.c uses the number of loader threads that all forks have in common. */
+/* Sets the loader arguments that only this fork's train_detector and train_classifier set; batches.c sets the
+ * rest. If threads stays 0, batches.c sets the number of threads that all forks use by default. */
 void amp_own_detector_args(network *net, const layer *last, load_args *args);
 void amp_own_classifier_args(network *net, load_args *args);
 /* Call after the last load with these arguments, or if nothing was loaded. */

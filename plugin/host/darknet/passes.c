@@ -1,8 +1,9 @@
-/* The parts of a training step, and a watcher around stock's layers: see fork_commands.h. */
+/* Runs the parts of a training step one by one, and lets a watcher observe stock's layers: see
+ * fork_commands.h. */
 #include "network.h"
 #include "room.h"
 
-/* ---- the parts of a step, as in train_network_datum and the functions it calls ---- */
+/* ---- the parts of a step, as in train_network_datum and in the functions that it calls ---- */
 
 void amp_fork_begin_pass(struct network *net)
 {
@@ -37,8 +38,8 @@ void amp_fork_predict(struct network *net)
 
 /* ---- watching layers ----
  *
- * Darknet's loops call the functions to which each layer points; these pointers are replaced by watched
- * functions. */
+ * Darknet's loops call each layer through the layer's function pointers. Watching replaces these pointers by
+ * functions that call the watcher before and after the layer. */
 
 typedef void layer_function(AMP_OWN_LAYER, amp_pass);
 
@@ -48,12 +49,12 @@ typedef struct amp_watched {
     amp_layer_watcher *watcher;
     void *context;
     int fills_gaps;
-    struct { layer_function *forward, *backward; } own[]; /* of each layer */
+    struct { layer_function *forward, *backward; } own[]; /* each layer's own functions */
 } watched;
 
-/* The code that fills a gap calls the layer's own function through the layer's pointer, so this pointer is
- * restored meanwhile. A dropout uses the buffers of the layer before it. So it has no gap, and no delta to
- * which its backward could add. */
+/* The code of gaps.c calls the layer's own function through the layer's pointer, so this pointer is restored
+ * during the call. A dropout runs in place on the buffers of the layer before it. So gaps.c is not used for
+ * it: its backward has no separate input delta to add to. */
 static void run_watched(int is_forward, AMP_OWN_LAYER l, amp_pass pass)
 {
     const watched *w = amp_this_thread()->watched;

@@ -1,4 +1,4 @@
-/* The network's input: its images in page-locked memory, and on the GPU.
+/* Page-locks the network's input images, and double-buffers them on a GPU.
  *
  * Darknet allocates net->input with calloc. A GPU copies from this memory several times slower than from
  * page-locked memory, and the CPU has to work or wait meanwhile. So AMP page-locks net->input in place, until
@@ -9,13 +9,13 @@
  * A copy from page-locked memory can run while the GPU still computes the previous pass. So the images of a
  * training alternate between Darknet's net->input_gpu and a second block on the GPU. That block is allocated
  * in the second pass, when everything else has its memory. If there is no memory for it, all images go to
- * net->input_gpu after the previous pass has ended, as the images of predictions always do. */
+ * net->input_gpu after the previous pass has ended. Images of predictions always go there. */
 #pragma once
 
 #include "darknet.h"
 
-/* The memory that Darknet has allocated as net->input. A command may point net->input to its own memory for a
- * while, which is never locked. */
+/* The memory that Darknet has allocated as net->input. A command may temporarily point net->input to its own
+ * memory; AMP never locks that memory. */
 typedef struct amp_host_pinned {
     float *input; /* NULL: unknown, or about to be freed */
     size_t bytes;
@@ -25,12 +25,12 @@ typedef struct amp_host_pinned {
         in_second;    /* whether the images of the current pass are in it */
 } amp_host_pinned;
 
-/* Call it when net->input was just allocated: after parsing and after a resize. */
+/* Call it right after Darknet has allocated net->input: after parsing and after a resize. */
 void amp_host_pin_note(amp_host_pinned *, const network *net);
-/* Call it before a forward: locks the noted memory if this forward is a training's and reads it. */
+/* Call it before a forward. Locks the noted memory if this is a training's forward and reads that memory. */
 void amp_host_pin(amp_host_pinned *, const network *net);
-/* Whether the backend's upload_ahead may copy this pass's images; in_second then says to which block. Call it
- * before amp_host_pin. */
+/* Returns whether the backend's upload_ahead may copy this pass's images. If so, in_second says to which
+ * block. Call it before amp_host_pin. */
 int amp_host_image_ahead(amp_host_pinned *, const network *net);
 /* The same for a fork that has its own page-locked memory for images. bytes: the size of the largest pass. */
 int amp_host_image_turns(amp_host_pinned *, size_t bytes);

@@ -1,11 +1,12 @@
-/* Known faults of Darknet's own code: the rows of all forks, then the fork's own. A comparison exempts what a
- * row names, so a row must be as narrow as the fault. docs/guide.md lists them for users. */
+/* Known faults of Darknet's own code: first those of all forks, then the fork's own. A comparison with stock
+ * ignores differences in what a row names, so a row must be as narrow as the fault. docs/guide.md lists the
+ * faults for users. */
 #include "room.h"
 
-/* ---- a dropout runs in place on the output of the layer before it, whose backward reads it ---- */
+/* ---- a dropout changes the output of the layer before it, and that layer's backward reads it ---- */
 
-/* Whether the activation's gradient needs more of the output than its sign. (mish's is computed from the
- * input.) */
+/* Whether the activation's gradient depends on the output's value, and not only on its sign. (The gradient of
+ * mish is computed from the input.) */
 static int slope_needs_size(ACTIVATION a)
 {
     switch (amp_host_activation_of(a)) {
@@ -37,7 +38,7 @@ static int lacks_delta(const network *net, int i, int on_gpu)
     return i < 0 || !*amp_host_delta_of(&net->layers[i], on_gpu);
 }
 
-/* A crop, for example, has no delta. */
+/* Whether a far input of the layer has no delta. A crop, for example, has none. */
 static int reads_a_layer_without_delta(const network *net, const layer *l, int i, int on_gpu)
 {
     const int *far;
@@ -46,7 +47,8 @@ static int reads_a_layer_without_delta(const network *net, const layer *l, int i
     return lacks;
 }
 
-/* On the CPU, backward skips these layers (gaps.h). */
+/* Whether the layer's backward writes to the delta of the layer before it, which has none. On the CPU gaps.c
+ * prevents this. */
 static int writes_to_no_delta(const network *net, const layer *l, int i, int on_gpu)
 {
     if (!on_gpu || !lacks_delta(net, i - 1, 1)) return 0;

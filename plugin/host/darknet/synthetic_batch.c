@@ -1,4 +1,4 @@
-/* A batch for measuring speed: see fork_commands.h. */
+/* Makes a random batch for measuring speed: see fork_commands.h. */
 #include <stdint.h>
 #include <string.h>
 
@@ -23,8 +23,8 @@ static void box_at(float *place, uint64_t *state)
     place[3] = h;
 }
 
-/* Fills in labels of yolo and region: a list of boxes, each followed by its class. The zeros after them end
- * the list. A region's box may have more than four coordinates. */
+/* Fills in an image's labels for yolo or region: a list of boxes, each followed by its class. The zeros after
+ * them end the list. A region's box may have more than four coordinates. */
 static void fill_boxes(float *truth, int room, const layer *l, uint64_t *state)
 {
     int coordinates = l->type == REGION && l->coords > 4 ? l->coords : 4,

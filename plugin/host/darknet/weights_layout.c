@@ -34,7 +34,8 @@ static int is_numloaded(const layer *l)
     return l->numload && (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL);
 }
 
-/* How many floats of a layer are read: weights, biases and, if it normalizes, scales, means and variances. */
+/* How many floats are read for a layer: weights, biases and, if it normalizes, scales, means and
+ * variances. */
 static size_t saved_floats(const layer *l)
 {
     amp_host_sizes sizes = amp_host_sizes_of(l);
@@ -45,7 +46,7 @@ static size_t saved_floats(const layer *l)
     return sizes.weights + sizes.channels * of_channel;
 }
 
-/* The same for a layer that may have parts. */
+/* The same for a layer, which may be recurrent: then for all its parts. */
 static size_t floats_of(const layer *l)
 {
     amp_own_part parts[AMP_OWN_MOST_PARTS];
@@ -61,8 +62,8 @@ size_t amp_fork_weights_bytes(const struct network *net, int index)
     return l->dontload || amp_own_shares_weights(l) ? 0 : floats_of(l) * sizeof(float);
 }
 
-/* If a layer does not read exactly what it writes, a saved file does not fit the network. A layer with
- * flipped=1 reads its matrix transposed. */
+/* Finds a layer that does not read exactly the floats that it writes: a saved file then does not fit the
+ * network. A layer with flipped=1 reads its matrix transposed. */
 int amp_fork_one_sided_layer(const struct network *net)
 {
     for (int i = 0; i < net->n; i++) {

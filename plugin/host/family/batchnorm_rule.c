@@ -1,10 +1,11 @@
-/* How batch norm computes in AlexeyAB's and hank-ai's Darknets. This rule has its own file so that a test
- * program can replace it. */
+/* The batch norm rule of AlexeyAB's and hank-ai's Darknets. It has its own file so that a test program can
+ * replace it. */
 #include "../darknet/room.h"
 
-/* Chosen so that AMP's fp32 computes what -amp off does, and each can predict with weights that the other
- * trained. The rule on the CPU is that of normalize_cpu, variance_cpu and forward_batchnorm_layer; connected
- * layers have another rolling_factor. The rule on a GPU is cuDNN's: see ../pjreddie/batchnorm_rule.c. */
+/* With this rule AMP's fp32 computes the same as -amp off, so that each can predict with weights that the
+ * other trained. On the CPU it is the rule of normalize_cpu, variance_cpu and forward_batchnorm_layer;
+ * connected layers have their own rolling_factor. On a GPU it is cuDNN's rule: see
+ * ../pjreddie/batchnorm_rule.c. */
 amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu)
 {
     amp_batchnorm_rule rule = { .unbiased = !on_gpu,

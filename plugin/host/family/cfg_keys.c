@@ -19,7 +19,7 @@ static const char *const points[] = { "center", "left_top", "right_bottom", 0 };
 static const char *const weights_types[] = { "none", "per_feature", "per_layer", "per_channel", 0 };
 static const char *const normalizations[] = { "none", "relu", "avg_relu", "softmax", 0 };
 
-#define BATCH_NORMALIZE WHOLE("batch_normalize", 0, 0, 1) /* cbn=1 makes it 2 */
+#define BATCH_NORMALIZE WHOLE("batch_normalize", 0, 0, 1) /* with cbn=1 Darknet sets it to 2 */
 #include "../darknet/cfg_keys.h"
 
 static const cfg_key net[] = {

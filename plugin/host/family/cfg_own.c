@@ -1,5 +1,5 @@
-/* What the rules of shapes need to know about AlexeyAB's and hank-ai's loops and loaders: see
- * ../darknet/cfg_rules.h. */
+/* What the rules of ../darknet/cfg_rules.h need to know about the training loops and loaders of AlexeyAB's
+ * and hank-ai's Darknets. */
 #include <math.h>
 
 #include "../darknet/cfg_rules.h"
@@ -8,7 +8,8 @@
 
 enum { LABEL_NUMBERS = 6 };
 
-/* A label has 6 numbers: a box, its class and its track. There are max= labels, whatever coords= is. */
+/* A label has 6 numbers: the 4 of its box, its class and its track. An image has max= labels, regardless of
+ * coords=. */
 double cfg_own_truths(const cfg_walk *walk, double coords, int is_region)
 {
     return LABEL_NUMBERS * cfg_walk_number(walk, "max");
@@ -35,8 +36,9 @@ void cfg_own_unlike_head(cfg_walk *walk, double reads, double loaded)
 
 int cfg_own_lays_out_1x1(double stride_x, double dilation) { return stride_x > 1 || dilation > 1; }
 
-/* Darknet's train_network_waitkey begins to average weights at step max_batches / 2. At 1000 steps before the
- * end, the averages become the weights. */
+/* Warns if ema_alpha averages nothing. Darknet's train_network_waitkey averages the weights from step
+ * max_batches / 2 on, and replaces the weights by the averages at step max_batches - 1000. With few steps the
+ * second comes first. */
 static void check_averaging(cfg_walk *walk)
 {
     double steps = cfg_walk_number(walk, "max_batches"), from = trunc(steps / 2), to = steps - 1000;
@@ -47,8 +49,9 @@ static void check_averaging(cfg_walk *walk)
                   from, to);
 }
 
-/* Rejects what hank-ai's parser ends the program for: keys of [net] that it does not read with this policy=
- * or adam=, and sizes that it does not support with a yolo or region layer. */
+/* Rejects a .cfg for which hank-ai's parser would end the program: one with keys of [net] that it does not
+ * read with this policy= or adam=, or with an input size that it does not support with a yolo or region
+ * layer. */
 static void check_strictly(cfg_walk *walk, int finds_boxes)
 {
     enum { STEP = 1 << POLICY_STEP, STEPS = 1 << POLICY_STEPS | 1 << POLICY_SGDR,
@@ -71,8 +74,8 @@ static void check_strictly(cfg_walk *walk, int finds_boxes)
     }
 }
 
-/* Darknet's parser divides by the number of layers whose input is an image wider and higher than 1. This
- * number may be 0, which is rejected. */
+/* Darknet's parser divides by the number of layers whose input is an image wider and higher than 1. Rejects a
+ * network in which this number is 0. */
 void cfg_own_finish(cfg_walk *walk)
 {
     int images = 0, finds_boxes = 0;
@@ -80,7 +83,7 @@ void cfg_own_finish(cfg_walk *walk)
         const cfg_shape *in = i ? &walk->layers[i - 1] : &walk->net;
         cfg_walk_enter(walk, i);
         images |= (cfg_walk_traits(walk) & IMAGE) && in->w > 1 && in->h > 1;
-        /* Only Gaussian_yolo has uc_normalizer=. */
+        /* excludes Gaussian_yolo, the only section with uc_normalizer= */
         finds_boxes = walk->layers[i].classes > 0 && !cfg_walk_number(walk, "uc_normalizer");
     }
     cfg_walk_enter(walk, -1);
@@ -99,9 +102,9 @@ enum { HAS_OPENCV = 1 };
 enum { HAS_OPENCV = 0 };
 #endif
 
-/* The detector's loader reads images as grey or colour and, with stb_image instead of OpenCV, as grey with
- * alpha. It cannot augment the colours of images with 4 channels. The classifier's loader reads colour
- * only. */
+/* The detector's loader reads images with 1 channel (grey) or 3 (colour) and, with stb_image instead of
+ * OpenCV, also with 2 (grey and alpha). It cannot augment the colours of images with 4 channels. The
+ * classifier's loader reads only colour images. */
 int amp_fork_loads_channels(int channels, int classifier)
 {
     return channels == 3 || (!classifier && (channels == 1 || (channels == 2 && !HAS_OPENCV)));
@@ -109,7 +112,7 @@ int amp_fork_loads_channels(int channels, int classifier)
 
 #define BUILD_WITH_OPENCV "0, or a build with OPENCV=1"
 
-/* What mixup= becomes with cutmix=1 or mosaic=1. */
+/* The values to which cutmix=1 and mosaic=1 set mixup=. */
 enum { CUTMIX = 2, MOSAIC = 3, BOTH = 4 };
 
 static void check_mixing(cfg_walk *walk)
@@ -127,7 +130,7 @@ static void check_mixing(cfg_walk *walk)
     }
     if (mixup != CUTMIX && mixup != BOTH) return;
     const char *key = cutmix ? "cutmix" : "mixup", *why = "is for classifier train only";
-    if (HAS_OPENCV && !amp_cfg_fork.strict) /* hank-ai's detector train ends the program */
+    if (HAS_OPENCV && !amp_cfg_fork.strict) /* strict (hank-ai's) ends the program */
         cfg_walk_warn(walk, key, NULL, "%s; detector train ignores it", why);
     else cfg_walk_refuse(walk, key, "0", "%s; it would end detector train", why);
 }
@@ -140,8 +143,8 @@ static void check_effect(cfg_walk *walk, const char *key)
                         "is done with OpenCV, but this Darknet was built without it");
 }
 
-/* Rejects what Darknet's load_data_detection and load_data_augment cannot do. Darknet's train_detector ends
- * the program if a step has one image. */
+/* Rejects settings that Darknet's load_data_detection and load_data_augment do not support. Also rejects
+ * steps of one image, for which Darknet's train_detector ends the program. */
 void cfg_own_loader(cfg_walk *walk, int classifier)
 {
     check_effect(walk, "blur");
@@ -155,9 +158,10 @@ void cfg_own_loader(cfg_walk *walk, int classifier)
 
 /* ---- sizes ---- */
 
-/* train_detector multiplies both sides by one factor, and rounds them to multiples of resize_step. A square
- * becomes any multiple from the smallest to the largest; this lists all of them. For other shapes it lists
- * the sizes of factors that are evenly spaced on a logarithmic scale. */
+/* train_detector multiplies both sides by the same random factor, and rounds them to multiples of
+ * resize_step. A square input can become any multiple between the smallest and the largest size, so this
+ * lists all of them. For other shapes it lists the sizes for factors that are evenly spaced on a logarithmic
+ * scale. */
 size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES][2])
 {
     double most = amp_own_resized_most(random), step = floor(cfg_walk_number(walk, "resize_step"));

@@ -8,8 +8,9 @@
 #include "activations.h"
 #include "convolutional_layer.h"
 
-/* Below this the logistic and the exponential function are subnormal numbers, which Darknet's build treats as
- * 0. (NaN and inf are kept, for AMP to find.) */
+/* Inputs of the logistic function are clamped to at least this. Below it the logistic and the exponential
+ * function are subnormal numbers, which Darknet's build treats as 0. (NaN and inf are not clamped, so that
+ * AMP finds them.) */
 static const float LEAST_LOGIT = -88;
 
 void amp_gap_prepare(layer *l)
@@ -27,8 +28,8 @@ size_t amp_gap_input_count(const network *net, int index)
     return (size_t)(index ? net->layers[index - 1].outputs : net->inputs) * (size_t)net->batch;
 }
 
-/* Replaces each filter's weights by plus or minus the mean of their magnitudes, as on a GPU, and each number
- * of the input by 1 or -1. */
+/* Binarizes the weights and the input as on a GPU. Each weight becomes plus or minus the mean magnitude of
+ * its filter's weights. Each number of the input becomes 1 or -1 in binary_input. */
 static void binarize(layer *l, const float *input, size_t count, float *binary_input)
 {
     binarize_weights(l->weights, l->n, l->nweights / l->n, l->binary_weights);
@@ -73,10 +74,11 @@ void amp_gap_forward(layer l, network_state state)
 
 /* ---- a shortcut with weights ---- */
 
-/* y = sum of p[k] x[k] over its inputs k, of which the layer before is the first. An input has one weight
- * (groups is 1) or one per channel (groups is the number of channels); w[k * groups + g] belongs to input k
- * and group g. f is relu or exp(w - the largest w), according to weights_normalization= (a .cfg with weights
- * but without this key is rejected). In each group, with s = .0001 + sum of f(w[k]):
+/* Computes y = sum over k of p[k] x[k]. Input x[0] is the layer before; the other inputs are the far inputs.
+ * An input has one weight (groups = 1) or one per channel (groups = number of channels). w[k * groups + g] is
+ * the weight of input k in group g. f(w) is relu(w) or exp(w - the largest w), depending on
+ * weights_normalization=. (A .cfg with weights but without this key is rejected.) In each group, with
+ * s = .0001 + sum over k of f(w[k]):
  *
  *     p[k] = f(w[k]) / s        slope[k] = f'(w[k]) / s        dy/dw[k] = slope[k] (x[k] - y) */
 typedef struct shares { int inputs, groups; float *p, *slope; } shares; /* p and slope are laid out like w */
@@ -102,7 +104,7 @@ static shares shares_of(const layer *l)
     return m;
 }
 
-/* The backward of one group in one image. An input that is shorter than the output reads as 0 beyond its
+/* The backward of one group in one image. An input that is shorter than the output counts as 0 beyond its
  * end. */
 static void share_out(const layer *l, const shares *m, int image, int g, const network_state *state)
 {
@@ -141,15 +143,16 @@ static void backward_weighted_shortcut(layer l, network_state state)
 
 /* ---- crnn ---- */
 
-/* The index in NCHW of number i of a channel, where i counts over all images. */
+/* The index in an NCHW array of element i of a channel. i counts the channel's pixels over all images. */
 static size_t place_of(size_t i, size_t channel, size_t channels, size_t pixels)
 {
     return (i / pixels * channels + channel) * pixels + i % pixels;
 }
 
-/* Completes the batch norm of a layer inside a crnn at one time step. Darknet's forward leaves the last
- * step's mean and variance, but backward needs this step's. So this computes them again, the variance over
- * N-1 as in variance_cpu. It also adds the biases' gradients, which Darknet's backward does not compute. */
+/* Prepares the batch norm of a crnn's inner layer for the backward of one time step. Darknet's forward leaves
+ * the mean and variance of the last step, but the backward needs those of this step. So this computes them
+ * again, with the variance over N-1 as in variance_cpu. It also adds the biases' gradients, which Darknet's
+ * backward does not compute. */
 static void complete_batchnorm(const layer *l)
 {
     size_t pixels = (size_t)l->out_w * (size_t)l->out_h, channels = (size_t)l->out_c,
@@ -172,8 +175,9 @@ static void complete_batchnorm(const layer *l)
     free(delta);
 }
 
-/* Runs the backward of an inner layer, and adds its input's delta to the `count` floats of `delta`.
- * (Darknet's own backward would overwrite them.) NULL: the input's delta is not needed. */
+/* Runs the backward of an inner layer, and adds the delta of the layer's input to `delta`, which has `count`
+ * floats. (Darknet's own backward alone would overwrite them.) delta may be NULL: then the input's delta is
+ * not computed. */
 static void backward_inner(layer l, network_state state, float *input, float *delta, size_t count)
 {
     float *part = delta ? amp_gap_scratch(count) : NULL;
@@ -185,9 +189,8 @@ static void backward_inner(layer l, network_state state, float *input, float *de
     free(part);
 }
 
-/* If s is the state before step t, the state after it is input(x[t]) + self(s), with shortcut=1 plus s.
- * output[t] is output(the state after step t). l.state holds the states before each step and after the last
- * one. The first state is 0. */
+/* The crnn's formulas, with s[t] for the state before step t: s[t + 1] = input(x[t]) + self(s[t]), plus s[t]
+ * with shortcut=1; output[t] = output(s[t + 1]). s[0] is 0. l.state holds s[0] to s[steps]. */
 static void backward_crnn(layer l, network_state state)
 {
     size_t n = (size_t)l.hidden * (size_t)l.batch, inputs = (size_t)l.inputs * (size_t)l.batch;
@@ -195,7 +198,8 @@ static void backward_crnn(layer l, network_state state)
     for (int t = l.steps - 1; t >= 0; t--) {
         layer input = amp_gap_at_step(l.input_layer, t), self = amp_gap_at_step(l.self_layer, t);
         float *before = l.state + (size_t)t * n, *earlier = t ? self.delta - n : NULL;
-        /* self.delta already holds what step t + 1 passed back; this completes the state's delta. */
+        /* self.delta already holds the delta that step t + 1 passed back. The output layer's backward adds
+         * the rest of the delta of the state after step t. */
         backward_inner(amp_gap_at_step(l.output_layer, t), s, before + n, self.delta, n);
         memcpy(input.delta, self.delta, n * sizeof *input.delta);
         for (size_t i = 0; l.shortcut && earlier && i < n; i++) earlier[i] += self.delta[i];

@@ -11,8 +11,8 @@
  *  batch norm     | batch norm, so that training crashes          |
  *  convolutional, | treats all weights as those of one filter,    | each filter with its own mean, as on a
  *  xnor           | and writes outside them                       | GPU
- *  shortcut with  | several threads add to one weight gradient,   | one thread; the gradient of what
- *  weights        | which ignores the normalization               | forward computes
+ *  shortcut with  | several threads add to one weight gradient,   | one thread; the right gradient,
+ *  weights        | which ignores the normalization               | including the normalization
  *  crnn           | loses what a step passes to earlier steps,    | the layer's gradient (on a GPU Darknet's
  *                 | applies the self layer's slope to the input   | own code runs, also for shortcut=1, and
  *                 | layer's delta, ignores shortcut=1; batch norm | batch norm uses the last step's
@@ -27,11 +27,12 @@
  *
  * On a GPU:
  *  - Convolutions add to the input's delta, but region, normalization and reorg overwrite it. A convolution
- *    with xnor applies its slope to everything in it. So each layer gets a delta of zeros here too.
+ *    with xnor multiplies the whole delta by its slope, even what other layers have added. So on a GPU, too,
+ *    each layer gets a delta of zeros.
  *  - Batch norm's buffers of frozen layers are allocated, and a masked cost reads a copy, as on the CPU.
  *  - hank-ai's crnn moves the pointers in its stored inner layers from step to step, so it gets copies of
  *    these layers, as on the CPU.
- *  - A connected layer clips its deltas to 1, which would hide an overflow. Under AMP it does not.
+ *  - A connected layer clips its deltas to +-1, which would hide an overflow. Under AMP it does not clip.
  *  - A shortcut that AMP does not compute itself uses the addresses that its inputs had when it was made. It
  *    adds up its weights' gradients in an order that varies, and replaces inf and NaN by 0. Ours is composed
  *    of other kernels of Darknet (shortcut_gpu.c), which add up in a fixed order.
@@ -64,14 +65,14 @@ enum { AMP_GAP_INNER = 3 };
 void amp_gap_copy_inner(layer *l, layer inner[AMP_GAP_INNER]);
 
 #ifdef GPU
-/* The same on a GPU. state.workspace must have room for the bytes that the layer itself needs plus those that
+/* The same on a GPU. state.workspace must have room for what the layer itself needs, plus the bytes that
  * amp_gap_workspace_gpu returns. */
 void amp_gap_prepare_gpu(layer *l);
 size_t amp_gap_workspace_gpu(const network *net, int index);
 void amp_gap_forward_gpu(layer l, network_state state);
 void amp_gap_backward_gpu(layer l, network_state state);
-/* shortcut_gpu.c: how many floats of workspace a shortcut needs, and its passes. Its inputs are on the GPU,
- * in l.layers_output and l.layers_delta. */
+/* shortcut_gpu.c: the floats of workspace that a shortcut needs, its forward and its backward. Its far inputs
+ * and their deltas are GPU arrays: l.layers_output and l.layers_delta. */
 size_t amp_gap_shortcut_room(const layer *l);
 void amp_gap_forward_shortcut_gpu(layer l, network_state state);
 void amp_gap_backward_shortcut_gpu(layer l, network_state state);

@@ -61,9 +61,9 @@ const size_t amp_own_activation_count = ROWS(amp_own_activations);
     F(weights_type) F(weights_normalization) F(contrastive_neg_max) F(uc_normalizer) F(yolo_point) F(vo) \
     F(vf) F(vi)
 
-/* Fields of struct layer that are missing here are not options: the type, what a layer's functions allocate
- * and fill, and shapes. The test e2e_alexeyab_training lists their names. ALL: the option does not change
- * what a layer computes, or the engine, the update or the reader of weights obeys it. */
+/* The options in struct layer. Its other fields are not options: the type, shapes, and what a layer's
+ * functions allocate and fill. The test e2e_alexeyab_training lists their names. ALL: either the option does
+ * not change what a layer computes, or the engine, the update or the reader of weights obeys it. */
 const amp_own_option amp_own_options[] = {
     OPTIONS_OF_BOTH_FORKS
     OPTION(activation, ACTIVATED | BIT(EMPTY) | SCALES), OPTION(batch_normalize, NORMALIZED),

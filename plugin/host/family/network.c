@@ -1,5 +1,5 @@
-/* Checks and completes a network of this fork before AMP takes it over, so that all numbers that AMP reads
- * are set, and nothing is trained wrongly. */
+/* Checks and completes a network of this fork before AMP takes it over: all numbers that AMP reads must be
+ * set, and nothing may be trained wrongly. */
 #include <math.h>
 
 #include "../darknet/room.h"
@@ -9,7 +9,7 @@
 
 int amp_own_size_step(const network *net) { return net->resize_step > 0 ? net->resize_step : 32; }
 
-/* train_detector rounds each side to a multiple of this step, and adds one step. */
+/* train_detector rounds each side to a multiple of amp_own_size_step, and adds that step once. */
 void amp_own_largest_size(const network *net, int *w, int *h)
 {
     double most = amp_own_resized_most(net->layers[net->n - 1].random);

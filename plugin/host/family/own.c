@@ -41,8 +41,8 @@ static amp_yolo_kind kind_of(IOU_LOSS kind)
 }
 
 /* Fills in d->class_table: for each class of the labels, the class that is learnt (map=) and its weight in
- * the loss (counters_per_class=). The table is stored in l->cweights, which a yolo layer does not use and
- * free_layer frees. */
+ * the loss (counters_per_class=). The table is stored in l->cweights: a yolo layer has no other use for this
+ * field, and free_layer frees it. */
 static void describe_classes(layer *l, amp_yolo_desc *d)
 {
     amp_yolo_class_rule *table = (void *)l->cweights;
@@ -68,8 +68,8 @@ static int is_read_elsewhere(const network *net, int index, int reader)
 
 /* With new_coords the convolution before a yolo layer has activation=logistic. In 16 bits a probability near
  * 1 rounds to 1, where the logistic's slope is 0 and nothing is learnt. So the convolution becomes linear,
- * and the yolo layer, which computes in fp32, applies the logistic. This is not done if another layer reads
- * the convolution's output too. */
+ * and the yolo layer applies the logistic in fp32. If another layer reads the convolution's output too,
+ * nothing is changed. */
 static void squash_in_yolo(const network *net, int index, amp_network_desc *out, amp_yolo_desc *d)
 {
     amp_layer_desc *head = index > 0 ? &out->layers[index - 1] : NULL;
@@ -119,8 +119,8 @@ int amp_own_label_numbers(const layer *l) { return l->truth_size ? l->truth_size
 
 int amp_own_shares_weights(const layer *l) { return l->share_layer != NULL; }
 
-/* The parser sets onlyforward and clears train in all layers before one with stopbackward=1. They do not
- * learn. */
+/* The parser sets onlyforward and clears train in all layers before one with stopbackward=1. These layers do
+ * not learn. */
 int amp_own_is_frozen(const layer *l) { return l->onlyforward && !l->train; }
 
 /* Mish, swish and hard_mish keep their input for the backward pass. */
@@ -129,8 +129,8 @@ size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu)
     return l->activation_input ? (size_t)l->outputs * (size_t)batch : 0;
 }
 
-/* Sets *l->cost as Darknet computes it. Prints a line of AMP's own with the losses per image and the mean IoU
- * of the labelled boxes. */
+/* Sets *l->cost as Darknet computes it. Prints AMP's own line: the losses per image, and the mean IoU of the
+ * labelled boxes. */
 void amp_own_print_yolo(network *net, int index, const amp_yolo_result *r)
 {
     const layer *l = &net->layers[index];
@@ -154,9 +154,9 @@ int amp_fork_frozen(const struct network *net)
     return 0;
 }
 
-/* Whether this step's update leaves the layer's parameters unchanged, because of one of the keys below.
- * Darknet obeys them only on a GPU (update_network_gpu), AMP on the CPU too. `step` includes the current
- * step. */
+/* Whether this step's update leaves the layer's parameters unchanged, because of train_only_bn=, dont_update=
+ * or burnin_update=. Darknet obeys these keys only on a GPU (update_network_gpu), AMP also on the CPU. `step`
+ * counts the current step too. */
 static int is_held(const network *net, const layer *l)
 {
     int64_t step = (int64_t)(*net->seen / ((uint64_t)net->batch * (uint64_t)net->subdivisions));
@@ -197,8 +197,8 @@ static void free_pinned(float **buffer, int *pinned)
     *pinned = 0;
 }
 
-/* weights_gpu16 stays, because Darknet's push_convolutional_layer writes to it. adam is set to 0, because
- * that function would otherwise copy Adam's moments, which are freed. */
+/* weights_gpu16 is kept, because Darknet's push_convolutional_layer writes to it. That function also copies
+ * Adam's moments if adam is set. They are freed, so adam is set to 0. */
 static void free_internals_gpu(layer *l)
 {
     l->adam = 0;
@@ -222,7 +222,7 @@ int amp_own_borrows_buffers(const layer *l) { return l->type == DROPOUT || l->ty
 
 int amp_own_resize(layer *l, int w, int h) { return 0; }
 
-/* ---- counters: this Darknet's t is NULL, and it counts steps (cur_iteration) as well as images ---- */
+/* ---- counters: in this Darknet t is NULL, and steps (cur_iteration) are counted as well as images ---- */
 
 amp_counters amp_fork_counters(const struct network *net)
 {
@@ -239,8 +239,8 @@ void amp_fork_set_counters(struct network *net, amp_counters counters)
 
 /* ---- Darknet's functions ---- */
 
-/* Darknet's loops pass images and labels to each pass. The plugin's commands put them into net->input and
- * net->truth, which are allocated here and freed by amp_own_free. */
+/* Darknet's loops hand the images and labels to each pass as arguments. The plugin's commands put them into
+ * net->input and net->truth, which are allocated here and freed by amp_own_free. */
 network *amp_own_parse(char *cfg)
 {
     network *net = calloc(1, sizeof *net);
@@ -436,8 +436,8 @@ int amp_fork_knows_map(void) { return 1; }
 /* array: weights, or batch norm's arrays; may be NULL. */
 static int is_good(const float *array, int count) { return !array || amp_all_finite(array, (size_t)count); }
 
-/* Whether this layer computes the logistic of several numbers at once, all of which are finite if the layer's
- * input is. (A convolution with activation=logistic computes it of one number at a time.) */
+/* Whether this layer computes the logistic of several numbers at once, and these are finite if its input is.
+ * (A convolution with activation=logistic computes one number at a time.) */
 static int is_logistic(const layer *l)
 {
     if (l->type == YOLO || l->type == GAUSSIAN_YOLO) return 1;
@@ -446,10 +446,9 @@ static int is_logistic(const layer *l)
            && is_good(l->rolling_mean, l->n) && is_good(l->rolling_variance, l->n);
 }
 
-/* With -Ofast, 1 / (1 + e^-x) is compiled to code for four numbers at a time: the processor's estimate r of
- * the reciprocal and a Newton step, r (2 - r (1 + e^-x)). Below x = -88.7, e^-x is inf and r is 0, and 0
- * times inf is NaN. The one to three numbers left over at the end are computed by a division, and become
- * 0. */
+/* With -Ofast, 1 / (1 + e^-x) is compiled to code that computes four numbers at a time: r (2 - r (1 + e^-x)),
+ * a Newton step on the processor's estimate r of the reciprocal. Below x = -88.7, e^-x is inf and r is 0, and
+ * 0 times inf is NaN. The last one to three numbers of an array are computed by a division, and become 0. */
 const char *amp_fork_fault(const struct network *net, char text[256])
 {
     int i = 0;
@@ -462,7 +461,8 @@ const char *amp_fork_fault(const struct network *net, char text[256])
     return text;
 }
 
-/* Number k of the layer's output if its logistic is 0. (x and y of a box are scaled after the logistic.) */
+/* Returns the right value of the layer's output k if its logistic is 0. The value is not always 0, because x
+ * and y of a box are scaled after the logistic. */
 static float logistic_of_least(const layer *l, int k)
 {
     int entry = k / (l->w * l->h) % (l->outputs / (l->w * l->h * l->n));

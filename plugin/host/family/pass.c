@@ -15,7 +15,8 @@
 float *amp_fork_image_delta(const network *net) { return net->delta; }
 
 #ifdef GPU
-/* Darknet allocates such an array in the first pass of a size, and frees it when it resizes a network. */
+/* Allocates net->input_gpu or net->truth_gpu if it is NULL. Darknet itself allocates them in the first pass
+ * of a size, and frees them when it resizes the network. */
 static amp_status make_on_gpu(float **array, size_t bytes, amp_backend *b, amp_error *error)
 {
     if (!*array) *array = amp_host_allocate_array(bytes / sizeof **array, 1);
@@ -24,9 +25,10 @@ static amp_status make_on_gpu(float **array, size_t bytes, amp_backend *b, amp_e
                     "use more subdivisions", b->description, bytes >> 20);
 }
 
-/* Both copies go through page-locked memory: images through input_pinned_cpu, which Darknet itself uses for
- * predictions, and labels, which are few, through the backend's (stage). From the second training pass on,
- * images are copied while the GPU computes the previous pass (pinned.h). */
+/* Copies images and labels to the GPU through page-locked memory. The images go through input_pinned_cpu,
+ * which Darknet itself uses for predictions. The labels, which are few, go through the backend's staging
+ * memory. From the second training pass on, images are copied while the GPU computes the previous pass
+ * (pinned.h). */
 static amp_status push(const network *net, amp_backend *b, amp_error *error)
 {
     size_t images = (size_t)net->batch * (size_t)net->inputs * sizeof(float), labels =
@@ -96,8 +98,8 @@ amp_pass amp_own_pass(const network *net, int index, float *input, float *input_
     return state;
 }
 
-/* A layer finds the layers that it reads by their indices. A shortcut also keeps the addresses that their
- * outputs and deltas had when the shortcut was made. These buffers have moved since, so the copy gets their
+/* A layer finds its far inputs by their indices. A shortcut also stores the addresses that their outputs and
+ * deltas had when the shortcut was made. These buffers have moved since, so the copy of the layer gets their
  * current addresses, in room. */
 layer amp_own_joined(const network *net, int index, amp_joined *room)
 {

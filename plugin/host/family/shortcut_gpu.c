@@ -1,5 +1,5 @@
-/* A shortcut in fp32 on a GPU that has weights, or several inputs of different shapes: see gaps.h. This file
- * composes it of Darknet's kernels. It computes the same as gaps.c. */
+/* Computes, in fp32 on a GPU, shortcuts that have weights or several inputs of different shapes: see gaps.h.
+ * Uses only Darknet's kernels, and computes the same as gaps.c. */
 #include "gaps.h"
 
 #ifdef GPU
@@ -18,7 +18,7 @@ size_t amp_gap_shortcut_room(const layer *l)
     return (size_t)l->outputs * (size_t)l->batch + 4 * (size_t)l->nweights;
 }
 
-/* relu: p = max(w, 0), sum = 1 / (.0001 + sum of p), slope = 1 if w > 0. */
+/* With relu: p = max(w, 0), slope = 1 where w > 0 and else 0, m->sum = 1 / (.0001 + sum of p). */
 static void share_by_relu(const layer *l, const shares *m)
 {
     copy_ongpu(l->nweights, l->weights_gpu, 1, m->p, 1);
@@ -30,8 +30,9 @@ static void share_by_relu(const layer *l, const shares *m)
     pow_ongpu(m->groups, -1, m->sum, 1, m->sum, 1);
 }
 
-/* Darknet's softmax is e / E, where e = exp(w - the largest w) and E is the sum of all e. Its largest value
- * is 1 / E, so e / (E + .0001) = (e / E) / (1 + .0001 * largest). max(a, b) = a + relu(b - a). */
+/* Computes p = e / E with Darknet's softmax, where e = exp(w - the largest w) and E is the sum of all e. The
+ * shares need e / (E + .0001) instead. This is p / (1 + .0001 * largest p), since the largest p is 1 / E. So
+ * m->sum = 1 / (1 + .0001 * largest p). The largest p is found with max(a, b) = a + relu(b - a). */
 static void share_by_softmax(const layer *l, const shares *m)
 {
     int groups = m->groups;
@@ -67,9 +68,9 @@ static shares shares_of(const layer *l, float *room)
     return m;
 }
 
-/* The part of input k that is added to the output: the first `count` floats of each of `times` images, which
- * are `step` floats apart in the input. If input and output have the same size, all images are one contiguous
- * part. */
+/* The part of an input that is added to the output: `times` blocks of `count` floats, which begin `step`
+ * floats apart in the input. Each block is the first part of one image. If input and output have the same
+ * size, one block holds all images. */
 typedef struct common { int times, count; size_t step; } common;
 
 static common common_of(const layer *l, int k)
@@ -121,8 +122,8 @@ static void add_delta(const layer *l, const shares *m, int k, float *sum)
         axpy_ongpu(both.count, 1, m->x + (size_t)l->outputs * i, 1, sum + both.step * i, 1);
 }
 
-/* Adds to the weights' gradients slope[k] * (dots[k] - the sum over j of p[j] dots[j]), which is the sum of
- * delta * slope[k] * (x[k] - y): see gaps.c. */
+/* Adds slope[k] * (dots[k] - sum over j of p[j] dots[j]) to the gradient of input k's weight, in each group.
+ * This equals the sum of delta * slope[k] * (x[k] - y): see gaps.c. */
 static void add_gradients(const layer *l, const shares *m)
 {
     int groups = m->groups;

@@ -1,14 +1,14 @@
-/* Known faults of AlexeyAB's and hank-ai's own code, apart from what gaps.h replaces. */
+/* Known faults of AlexeyAB's and hank-ai's own code, except those that gaps.h lists. */
 #include "../darknet/own.h"
 
-/* backward_batchnorm_layer does not call backward_bias; backward_batchnorm_layer_gpu does. */
+/* On the CPU backward_batchnorm_layer does not call backward_bias; backward_batchnorm_layer_gpu does. */
 static int forgets_biases(const network *net, const layer *l, int i, int on_gpu)
 {
     return !on_gpu && ((l->type == CONVOLUTIONAL && l->batch_normalize) || l->type == BATCHNORM);
 }
 
-/* activate() returns 0 for activations that it does not know. For some of them a
- * convolution calls other functions, and for two of them a shortcut does. */
+/* activate() returns 0 for activations that it does not know. Convolutions call other functions for some of
+ * them, and shortcuts for two of them (swish and mish). */
 static int knows_no_activation(const network *net, const layer *l, int i, int on_gpu)
 {
     if (on_gpu) return 0;
@@ -20,9 +20,9 @@ static int knows_no_activation(const network *net, const layer *l, int i, int on
     }
 }
 
-/* On the CPU a shortcut compares its own size with the input size of the layer that it reads, instead of that
- * layer's output size. If these are equal, it assumes that the images in that layer's output are as far apart
- * as in its own output. */
+/* On the CPU a shortcut compares its own size with the input size of the layer that it reads, instead of with
+ * that layer's output size. If they are equal, it assumes that both outputs have the same number of floats
+ * per image. */
 static int takes_sizes_for_equal(const network *net, const layer *l, int i, int on_gpu)
 {
     if (on_gpu || l->type != SHORTCUT || l->n != 1 || l->nweights) return 0;
@@ -35,21 +35,22 @@ static int reads_beyond_its_input(const network *net, const layer *l, int i, int
     return takes_sizes_for_equal(net, l, i, on_gpu) && net->layers[l->index].outputs < l->outputs;
 }
 
-/* A 1x1 convolution of stride 1 uses its input in place of im2col's matrix, as if padding were 0. */
+/* On the CPU a 1x1 convolution of stride 1 uses its input instead of im2col's matrix, as if padding were
+ * 0. */
 static int ignores_padding(const network *net, const layer *l, int i, int on_gpu)
 {
     return !on_gpu && l->type == CONVOLUTIONAL && l->size == 1 && l->stride == 1 && l->dilation == 1
            && l->pad;
 }
 
-/* The CPU code of a sam assigns to the other layer's delta instead of adding to it. The GPU code adds. */
+/* On the CPU a sam overwrites the other layer's delta instead of adding to it. On a GPU it adds. */
 static int sam_overwrites(const network *net, const layer *l, int i, int on_gpu)
 {
     return !on_gpu && l->type == SAM;
 }
 
-/* Layers with share_index also share the arrays of the batch's statistics. The forward of the last such layer
- * overwrites them, and the backward of the others then uses the last layer's. */
+/* Layers with share_index also share the arrays of the batch's statistics. The forward of the last of these
+ * layers overwrites the arrays. The backward of the others then uses the last layer's statistics. */
 static int shares_statistics(const network *net, const layer *l, int i, int on_gpu)
 {
     for (int k = i + 1; l->type == CONVOLUTIONAL && l->batch_normalize && k < net->n; k++) {

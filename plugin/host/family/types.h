@@ -1,9 +1,9 @@
-/* What the types.h of AlexeyAB's Darknet and of hank-ai's have in common. */
+/* What alexeyab/types.h and hank_ai/types.h have in common. */
 #pragma once
 
 #include "gaps.h"
 
-typedef network_state amp_pass; /* argument of a layer's functions: its input and delta, and the network */
+typedef network_state amp_pass; /* argument of a layer's functions: input, delta and network */
 
 #define AMP_OWN_ON_GPU(array) (*(array)) /* net->input_gpu, net->truth_gpu */
 
@@ -11,7 +11,7 @@ typedef network_state amp_pass; /* argument of a layer's functions: its input an
 
 /* Types of a last layer that `detector train` accepts. */
 #define AMP_OWN_DETECTORS YOLO: case GAUSSIAN_YOLO: case REGION
-#define AMP_OWN_JOINERS SHORTCUT: case SCALE_CHANNELS: case SAM /* have far inputs and an activation */
+#define AMP_OWN_JOINERS SHORTCUT: case SCALE_CHANNELS: case SAM /* with far inputs and an activation */
 
 #define AMP_OWN_SAVES_BATCHNORM_BIASES 1 /* whether a .weights file has the biases of a [batchnorm] layer */
 

@@ -31,8 +31,8 @@ static const amp_fork_option *option_of(const char *word)
     return NULL;
 }
 
-/* The place of a word in `detector train DATA CFG WEIGHTS`, from 0. The word must not begin with a dash. 5:
- * it is any other word. */
+/* Returns the position of a word in `detector train DATA CFG WEIGHTS`, counted from 0, or 5 for any other
+ * word. The word must not begin with a dash. */
 static int place_of(const char *word)
 {
     static const char *const functions[] = { "train", "test", "valid", "map", "recall", "calcanchors" };
@@ -46,8 +46,8 @@ static int place_of(const char *word)
 }
 
 /* Darknet takes the weights from a file whose name ends in .weights. It ignores other words and missing
- * files, and then trains from random weights. Under AMP the first word that is no command and no .data, .cfg
- * or .names file names the weights, as in other forks (yolov4-tiny.conv.29). A second such word is
+ * files, and then trains from random weights. Under AMP, a word that is neither a command nor a .data, .cfg
+ * or .names file names the weights, as in other forks (yolov4-tiny.conv.29). A second word of this kind is
  * rejected. */
 static void note_weights(const char *word)
 {

@@ -48,12 +48,13 @@ void darknet_amp_use_gpu(int number);
 #define AMP_C(net) reinterpret_cast<struct network *>(&(net))
 #define AMP_LAYER(l) reinterpret_cast<struct layer *>(&(l))
 
-/* Calls the hook `pass` with a copy of the network, whose fields input, truth, delta and train are set from
- * the state. */
+/* Under AMP, calls the hook `pass` with a copy of the network, and returns. The copy's fields input, truth,
+ * delta and train are set from the state. */
 #define DARKNET_AMP_PASS(pass) if (net.amp) { Darknet::Network amp_net = net; amp_net.input = state.input; \
     amp_net.truth = state.truth; amp_net.delta = state.delta; amp_net.train = state.train; \
     pass(AMP_C(amp_net)); return; }
-/* For Darknet's functions on a GPU, whose arguments are the images and labels in CPU memory. */
+/* Rejects, under AMP, a call of those functions of Darknet that run the layers on a GPU themselves. Their
+ * arguments are the images and labels in CPU memory. */
 #define DARKNET_AMP_ON_GPU if (net.amp) darknet_amp_refuse("amp: this command runs the layers on a GPU " \
     "itself; run it with -amp off");
 #define DARKNET_AMP_TRAIN(x, y) if (net.amp and not net.adversarial) { Darknet::Network amp_net = net; \
@@ -65,7 +66,8 @@ void darknet_amp_use_gpu(int number);
 #define DARKNET_AMP_POINTERS(n) auto amp_nets = std::make_unique<struct network *[]>(n); \
     for (int amp_i = 0; amp_i < (n); ++amp_i) amp_nets[amp_i] = AMP_C(nets[amp_i]);
 
-/* The text of the .cfg that Darknet must read. It is read whole, because std::getline needs a C++ stream. */
+/* Returns the text of the .cfg that Darknet must read. std::getline needs a C++ stream, so the whole file is
+ * read into one. */
 inline std::istringstream amp_open_cfg(const std::string & file)
 {
     std::string text;
@@ -74,7 +76,8 @@ inline std::istringstream amp_open_cfg(const std::string & file)
     if (opened) std::fclose(opened);
     return std::istringstream(text);
 }
-/* A .cfg that a command has made is in memory, so its path has no canonical form. */
+/* Returns the canonical path, or `file` itself if there is no canonical path. A .cfg that a command has made
+ * has none, because it is in memory. */
 inline std::filesystem::path amp_canonical(const std::filesystem::path & file)
 {
     std::error_code error;
@@ -85,8 +88,8 @@ inline std::filesystem::path amp_canonical(const std::filesystem::path & file)
 #define DARKNET_CFG_STREAM std::istringstream
 #define DARKNET_OPEN_CFG(file) amp_open_cfg(file)
 
-/* A generator of random bits. With -seed it is the plugin's, and each part of a loading job has its own
- * (../program/random.h). Otherwise it is std::mt19937, as in stock. */
+/* A generator of random bits. With -seed it is the plugin's generator, and each part of a loading job has its
+ * own (../program/random.h). Otherwise it is std::mt19937, as in stock. */
 class amp_engine
 {
 public:
@@ -116,8 +119,8 @@ template <typename Args> Args amp_job(Args args)
 #define DARKNET_LINE amp_line
 
 #define DARKNET_SEED darknet_amp_seed()
-/* The math that cuDNN uses for Darknet's own convolutions. The default on a GPU that has TF32 is TF32, as
- * with DARKNET_MATH=tf32. DARKNET_MATH=fp32 avoids TF32. */
+/* Whether cuDNN must use fp32 instead of TF32 in Darknet's own convolutions. The default, also with
+ * DARKNET_MATH=tf32, is TF32 on a GPU that has it. DARKNET_MATH=fp32 avoids TF32. */
 inline bool amp_wants_fp32()
 {
     const char * math = std::getenv("DARKNET_MATH");

@@ -55,7 +55,7 @@ static void *load(void *job)
     return nullptr;
 }
 
-/* As AlexeyAB's load_data: starts a thread, which ends when *args.d is filled. */
+/* Works like AlexeyAB's load_data: starts a thread, which ends when *args.d is filled. */
 extern "C" pthread_t amp_shim_load_data(load_args args)
 {
     pthread_t thread;

@@ -5,7 +5,7 @@
 # A reference becomes a pointer, since calls pass it as one. An enum class becomes an enum. Types get the
 # names that they have in AlexeyAB's Darknet. Fields lose the ending _unused, which they do not have there.
 # The output is not kept in the repository: the build makes it from the headers that it compiles.
-function strip(line,   at) { # comments, and spaces at the ends
+function strip(line,   at) { # removes comments, and spaces at both ends
     while (in_comment || (at = index(line, "/*"))) {
         if (in_comment) {
             at = index(line, "*/")
@@ -50,7 +50,7 @@ line == "" { next }
 !inside && (line ~ /^typedef (struct|enum)/ || line ~ /^struct (Layer final|Network|NetworkState)$/ ||
             line == "enum class ELayerType") {
     inside = 1
-    ending = "" # the typedef's own
+    ending = "" # "": print the typedef's own last line
     if (line ~ /Layer final$/) { line = "typedef struct layer"; ending = "} layer;" }
     else if (line ~ /^struct NetworkState/) {
         line = "typedef struct network_state"; ending = "} network_state;"

@@ -17,7 +17,7 @@
 #define AMP_OWN_COSTS_BY_IOU(l) 1
 #define AMP_OWN_TELLS_OF_YOLO amp_is_verbose() /* -verbose, -show_details */
 
-/* Edges of a label's box are clamped to the image, and its center stays. */
+/* Edges of a label's box are clamped to the image. The box's center is not changed. */
 #define AMP_OWN_EDGE(edge) ((edge) < 0 ? 0 : (edge) > 1 ? 1 : (edge))
 #define AMP_OWN_MOST_CROP(net) 0 /* there is no `classifier train` */
 #define AMP_OWN_RANDOM(net) 0

@@ -1,14 +1,13 @@
-/* How batch norm computes in pjreddie's Darknet. This rule has its own file so that a test program can
- * replace it. */
+/* The batch norm rule of pjreddie's Darknet. It has its own file so that a test program can replace it. */
 #include "../darknet/own.h"
 
-/* Chosen so that AMP's fp32 computes what -amp off does, and each can predict with weights that the other
- * trained.
+/* With this rule AMP's fp32 computes the same as -amp off, so that each can predict with weights that the
+ * other trained.
  *
- * On the CPU the rule is that of batchnorm_layer.c and blas.c. Their backward adds another epsilon than their
- * forward, and in another place. On a GPU a build with AMP=1 has CUDNN=1 and trains with cuDNN, which divides
- * by the root of Σ(x-mean)²/N + 1e-5 and moves the rolling variance towards Σ(x-mean)²/(N-1). In inference
- * normalize_kernel (blas_kernels.cu) also adds 1e-5 inside the root. */
+ * On the CPU it is the rule of batchnorm_layer.c and blas.c, where backward adds a different epsilon than
+ * forward, and in a different place. On a GPU it is cuDNN's rule, since a build with AMP=1 has CUDNN=1:
+ * training divides by the root of Σ(x-mean)²/N + 1e-5, and moves the rolling variance towards
+ * Σ(x-mean)²/(N-1). In inference normalize_kernel (blas_kernels.cu) also adds 1e-5 inside the root. */
 amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu)
 {
     static const amp_batchnorm_rule cpu = { .unbiased = 1, .epsilon = .000001f, .backward_epsilon = .00001f,

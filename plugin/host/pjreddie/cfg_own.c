@@ -1,4 +1,4 @@
-/* What the rules of shapes need to know about pjreddie's loops and loaders: see ../darknet/cfg_rules.h. */
+/* What the rules of ../darknet/cfg_rules.h need to know about pjreddie's training loops and loaders. */
 #include "../darknet/cfg_rules.h"
 #include "../fork.h"
 

@@ -1,6 +1,7 @@
 /* gaps.h lists what is wrong in stock Darknet's CPU layers. This file runs each layer in one of three ways:
- * with stock's function (l.forward, l.backward); with stock's function and buffers that it lacks; or with a
- * function of our own. Those of losses are in this file, those of recurrent layers in gaps_recurrent.c. */
+ * with stock's function (l.forward, l.backward); with stock's function, after allocating buffers that it
+ * lacks; or with a function of our own. Our functions for losses are in this file, those for recurrent layers
+ * in gaps_recurrent.c. */
 #include "gaps.h"
 
 #include "../darknet/own.h"
@@ -39,9 +40,9 @@ static void region_softmax_tree(const layer *l, float *x)
             }
 }
 
-/* Stock's forward copies its input, applies activations to part of the copy, and computes the loss. This
- * function first applies those activations that stock computes wrongly or not at all, to a copy of the input.
- * So stock's long code for the loss needs no second version. */
+/* Stock's forward copies its input, applies activations to part of the copy, and computes the loss. It
+ * applies some activations wrongly or not at all. This function applies those to a copy of the input, and
+ * then calls stock's forward, so that stock's long code for the loss is not repeated here. */
 static void forward_region(layer l, network net)
 {
     if (l.coords <= 4 && !l.softmax_tree) {
@@ -67,7 +68,8 @@ static void forward_region(layer l, network net)
     free(input);
 }
 
-/* Applies the slope of the logistic function to the deltas of `entries` entries. */
+/* Multiplies the deltas of `entries` consecutive entries, from `index` on, by the slope of the logistic
+ * function. */
 static void through_logistic(const layer *l, size_t index, int entries)
 {
     gradient_array(l->output + index, entries*l->w*l->h, LOGISTIC, l->delta + index);
@@ -124,7 +126,7 @@ static void wgan(int n, const float *pred, const float *truth, float *delta, flo
     }
 }
 
-/* smooth_l1_cpu has the wrong sign where |diff| >= 1. */
+/* Corrects smooth_l1_cpu, whose delta has the wrong sign where |diff| >= 1. */
 static void smooth_l1(int n, float *pred, float *truth, float *delta, float *error)
 {
     smooth_l1_cpu(n, pred, truth, delta, error);
@@ -168,7 +170,7 @@ static void forward_cost(layer l, network net)
     free(smoothed);
 }
 
-/* Stock cannot run iseg without truth, which inference needs. */
+/* In inference iseg runs without truth. Stock's function cannot do that. */
 static void forward_iseg(layer l, network net)
 {
     if (net.truth) {
@@ -224,8 +226,8 @@ static void forward_xnor(layer l, network net)
     free(l.binary_input);
 }
 
-/* Runs a backward that would overwrite net.delta, and adds its result instead, because other consumers may
- * have added to net.delta already. net.delta may be NULL. */
+/* Runs a backward that would overwrite net.delta, and adds its result to net.delta instead, because other
+ * consumers may have added to net.delta already. net.delta may be NULL. */
 static void adding(layer l, network net)
 {
     float *sum = net.delta;

@@ -4,14 +4,15 @@
  * `l.forward` / `l.backward`, so that every layer type trains on the CPU: they call stock's function if it is
  * right, else ours, which computes what stock's GPU function does, with Darknet's own blas and activations.
  *
- * Conventions, as everywhere in Darknet: buffers are fp32 NCHW; `delta` is minus the gradient; backward adds
- * to net.delta and to *_updates; for rnn, gru, lstm, crnn l.batch is the number of streams and buffers hold
- * steps*batch*outputs floats, step-major; the output and delta of rnn and crnn *are* their output layer's:
- * keep these pointers equal. All of this is for a build with GPU=0: with GPU=1, stock's CPU code of region,
- * yolo and iseg skips their activations, and these layers must run forward_gpu.
+ * Conventions, as everywhere in Darknet: Buffers are fp32 NCHW. `delta` is minus the gradient. Backward adds
+ * to net.delta and to *_updates. In rnn, gru, lstm and crnn l.batch is the number of streams, and buffers
+ * hold steps*batch*outputs floats, step-major. The output and delta of rnn and crnn are the same buffers as
+ * those of their output layer: keep these pointers equal. The CPU functions are for a build with GPU=0. With
+ * GPU=1, stock's CPU code of region, yolo and iseg skips their activations, and these layers must run
+ * forward_gpu.
  *
- * What differs (pjreddie 61c9d02e). "ours" is what runs here. It computes what a GPU computes, unless the row
- * has a note. tests/host/test_gaps*.c checks each row.
+ * Differences from stock's CPU code (pjreddie 61c9d02e). "ours" is what runs here. It computes what stock
+ * computes on a GPU, unless the row has a note. tests/host/test_gaps*.c checks each row.
  *
  *  layer          | stock on the CPU                                        | ours
  * ----------------+---------------------------------------------------------+--------------------------------
@@ -37,7 +38,7 @@
  *  cost wgan      | treated as sse                                          | right
  *  cost seg       | noobj= ignored                                          | scales where truth is 0
  *  cost masked    | writes SECRET_NUM into the previous layer's output to   | delta and output are 0 there,
- *                 | get delta 0 (a GPU masks a delta that is not its own)   | the input is unchanged
+ *                 | get delta 0 (a GPU masks another layer's delta)         | the input is unchanged
  *  cost           | thresh=, smooth= ignored (a GPU's smooth= changes       | applied, truth is unchanged
  *                 | net.truth in place)                                     |
  *  cost ratio     | ignored                                                 | ignored (unused on a GPU too)
@@ -61,9 +62,9 @@
  *  any bwd        | first layer (net.delta NULL) crashes in layers without  | skipped; a batchnorm gets a
  *                 | parameters and in batchnorm, on a GPU too               | delta that nobody reads
  *
- *  (1) dc carries the cell's delta from one step to the earlier one. If the previous batch's values stayed
- *      in it, two loss scales would mix, and an overflow would stay in it forever: every later step would be
- *      skipped.
+ *  (1) dc carries the cell's delta from each step to the step before it. If dc kept the previous batch's
+ *      values, deltas of two loss scales would be added, and an overflow would never leave it: every later
+ *      step would be skipped.
  *  (2) The term that a GPU adds is not a gradient of the layer (see the test) and has no loss scale.
  *      Darknet's author commented it out in the CPU code, with which trainings on the CPU are compared.
  *  (3) A comment in Darknet's normalization layer asks for this. The result equals stock's if the layer
@@ -88,17 +89,16 @@
  *    deltas (smooth=); the CPU does neither. detection's GPU code skips its softmax at inference; its CPU
  *    code does not.
  *
- * What differs from stock on the GPU, where there are fewer faults; no device has run this yet. A cost, a
- * softmax with spatial=1 and an iseg without truth run the CPU code above, between copies from and to the
- * GPU. Others:
+ * Differences from stock's GPU code, which has fewer faults; no device has run this yet. A cost, a softmax
+ * with spatial=1 and an iseg without truth run the CPU code above, between copies from and to the GPU. Other
+ * differences:
  *
  *  layer          | stock on the GPU                               | ours
  * ----------------+------------------------------------------------+-----------------------------------------
  *  l2norm bwd     | adds (1-y)/norm, without the loss scale        | the gradient only, as on the CPU
- *  normalization  | overwrites net.delta: a second consumer's is   | adds
- *  bwd            | lost                                           |
- *  lstm bwd       | dc is not zeroed between batches               | zeroed: an overflow would stay in it for
- *                 |                                                | ever
+ *  normalization  | overwrites net.delta: a second consumer's      | adds
+ *  bwd            | gradient is lost                               |
+ *  lstm bwd       | dc is not zeroed between batches               | zeroed: an overflow would never leave it
  *  rnn, gru, lstm | clips the deltas of their connected layers to  | not clipped, as on the CPU and as in
  *  bwd            | +-1, ignoring the loss scale, and hides inf    | AMP's own connected layer
  *                 | and NaN                                        | (layer.amp_unclipped)
@@ -133,8 +133,8 @@ void amp_gap_forward(layer l, network net);
  * and to the parameters' *_updates. If net.delta is NULL, only the gradients of parameters are computed. */
 void amp_gap_backward(layer l, network net);
 
-/* Bytes of workspace that a crnn (the largest that one of its three convolutions needs) or a local layer
- * needs. */
+/* Bytes of workspace that a local or crnn layer needs. (A crnn's three convolutions share it, so the largest
+ * of their needs counts.) */
 size_t amp_gap_workspace(const layer *l);
 
 /* Whether a layer of this type has parameters or far inputs. Its backward then has something to compute even

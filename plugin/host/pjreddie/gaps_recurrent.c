@@ -62,7 +62,7 @@ void amp_gap_backward_rnn(layer l, network net)
     const int n = l.outputs * l.batch;
     network s = net;
 
-    /* states[t] is the state before step t; states[steps], the one after the last, is l.state. */
+    /* states[t] is the state before step t. states[steps] is the state after the last step, l.state. */
     float *states = amp_gap_scratch((size_t)(l.steps + 1) * n);
     copy_cpu(n, l.prev_state, 1, states, 1);
     for (int t = 0; t < l.steps; t++) {
@@ -78,12 +78,14 @@ void amp_gap_backward_rnn(layer l, network net)
         layer output = amp_gap_at_step(l.output_layer, t);
         float *earlier_delta = (t > 0) ? self.delta - n : NULL;
 
-        /* self.delta already holds what step t + 1 passed back; this completes the state's delta. */
+        /* self.delta already holds the delta that step t + 1 passed back. The output layer's backward adds
+         * the rest of the delta of the state after step t. */
         s.input = states + (size_t)(t + 1) * n;
         s.delta = self.delta;
         backward_connected_layer(output, s);
 
-        /* The delta goes to all terms of the sum now: the self layer's backward changes it in place. */
+        /* This state is a sum, and each of its terms gets the state's delta. It is copied now, because the
+         * self layer's backward changes it in place. */
         copy_cpu(n, self.delta, 1, input.delta, 1);
         if (earlier_delta && l.shortcut) add(n, self.delta, earlier_delta);
 

@@ -49,9 +49,9 @@ void amp_own_largest_size(const network *net, int *w, int *h)
     *w = *h = net->layers[net->n - 1].random ? 608 : 448;
 }
 
-/* If there is no memory for an array that grows with the batch, darknet_amp_calloc returns NULL, because most
- * of these arrays are freed as soon as their layer is made. The outputs of Darknet's own layers, the images
- * and the labels are not freed, so this checks that they exist. */
+/* darknet_amp_calloc returns NULL if there is no memory for an array that grows with the batch. It does not
+ * end the program, because most of these arrays are freed as soon as their layer is made. The outputs of
+ * Darknet's own layers, the images and the labels are not freed, so this checks that they exist. */
 amp_status amp_own_check(const network *net, amp_error *error)
 {
     if (darknet_amp_draws_nothing) return AMP_OK; /* made only for inspection */
@@ -99,14 +99,15 @@ void amp_own_print_yolo(network *net, int index, const amp_yolo_result *r)
     const layer *l = &net->layers[index];
     float count = (float)r->labels, boxes = (float)l->w * (float)l->h * (float)l->n * (float)l->batch;
     *l->cost = (float)r->cost;
-    calc_network_cost(net); /* amp_own_end_forward summed up this layer's previous cost */
+    calc_network_cost(net); /* amp_own_end_forward used this layer's previous cost */
     printf("Region %d Avg IOU: %f, Class: %f, Obj: %f, No Obj: %f, .5R: %f, .75R: %f,  count: %d\n", index,
            (float)r->iou / count, (float)r->category / count, (float)r->object / count,
            (float)r->any_object / boxes, (float)r->above_50 / count, (float)r->above_75 / count,
            (int)r->labels);
 }
 
-/* In training net->output is NULL if the last layer is a yolo, which then has no buffer. Nothing reads it. */
+/* In training, a yolo as the last layer has no output buffer. net->output is then NULL, and nothing reads
+ * it. */
 void amp_own_end_forward(network *net, int output_layer)
 {
     net->output = net->layers[output_layer].output;
@@ -186,7 +187,7 @@ const char *const amp_fork_dont_show = NULL;
 
 int amp_fork_drops_returns(void) { return 0; }
 
-/* The options that run_detector and run_classifier read, and main's -i and -nogpu. */
+/* The options that run_detector and run_classifier read, and those that main reads: -i and -nogpu. */
 const amp_fork_option amp_fork_options[] = {
     { "-i", 1, 1, 1 }, { "-nogpu", 0, 1, 1 }, { "-gpus", 1, 1, 1 }, { "-clear", 0, 1, 1 },
     { "-c", 1, 1, 1 }, { "-t", 1, 0, 1 }, { "-prefix", 1, 1, 0 }, { "-thresh", 1, 1, 0 },
@@ -201,7 +202,7 @@ const char amp_fork_label_place[] =
 const char amp_fork_label_images[] = ".jpg, .png, .JPG or .JPEG only";
 void amp_fork_label_path(const char *image, char *path)
 {
-    static char *const replacements[][2] = { /* as fill_truth_detection in data.c */
+    static char *const replacements[][2] = { /* as in fill_truth_detection (data.c) */
         { "images", "labels" }, { "JPEGImages", "labels" }, { "raw", "labels" },
         { ".jpg", ".txt" }, { ".png", ".txt" }, { ".JPG", ".txt" }, { ".JPEG", ".txt" } };
     char before[AMP_FORK_PATH];

@@ -78,8 +78,8 @@ static void view_truth_gpu(network *net, const layer *truth, int pulled)
         cuda_pull_array(truth->output_gpu, truth->output, (size_t)truth->outputs * (size_t)net->batch);
 }
 
-/* As in stock, yolo and similar layers copy the output of the layer before them to CPU memory, whether or not
- * anything else reads it. */
+/* Sets net->input to the CPU copy of the output of the layer before. As in stock, yolo and similar layers
+ * copy that output there from the GPU, whether or not anything else reads it. */
 static void view_gpu(network *net, int index, float *input, float *input_delta)
 {
     int producer = amp_host_producer(net, index - 1, index), truth = amp_host_truth_layer(net, index);
@@ -117,8 +117,8 @@ amp_pass amp_own_pass(const network *of, int index, float *input, float *input_d
     return net;
 }
 
-/* A route reads the layers it joins by index. If dropouts follow one of them, it must read the last
- * dropout. */
+/* A route finds its inputs by their indices. If dropouts follow one of these layers, the route must read the
+ * last dropout. */
 layer amp_own_joined(const network *net, int index, amp_joined *room)
 {
     layer l = net->layers[index];

@@ -1,8 +1,8 @@
-/* Known faults of pjreddie's own code only, apart from what gaps.h replaces. */
+/* Known faults of pjreddie's own code only, except those that gaps.h lists. */
 #include "../darknet/own.h"
 
-/* On the CPU a 1x1 convolution uses its input in place of im2col's matrix, as with stride=1 and no
- * padding. */
+/* On the CPU a 1x1 convolution uses its input instead of im2col's matrix, even if it has padding or a stride
+ * above 1. */
 static int misplaces_1x1(const network *net, const layer *l, int i, int on_gpu)
 {
     return !on_gpu && l->type == CONVOLUTIONAL && l->size == 1 && (l->stride != 1 || l->pad);

@@ -11,8 +11,8 @@
 
 typedef struct amp_log_file {
     char *name;
-    int descriptor;  /* of the open file, which is locked; -1: none is open */
-    int regular;     /* a regular file. In a pipe or a device no rows are read, and none can be removed */
+    int descriptor;  /* of the open, locked file; -1: no file is open */
+    int regular;     /* whether rows can be read and removed; not in a pipe or a device */
     int failing;     /* a row could not be written; the message about this is printed only once */
     off_t end;       /* the offset in bytes at which the last complete row ends */
 } amp_log_file;

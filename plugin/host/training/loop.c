@@ -1,4 +1,4 @@
-/* The hooks of the loop of `detector train` and `classifier train`: see loop.h.
+/* The hooks of the training loops of `detector train` and `classifier train`: see loop.h.
  *
  * A step's time has two parts. The first is waiting for the images (and, with random=1, resizing), until
  * Darknet prints "Loaded". The second is the step itself. Neither part contains what follows the step's line:
@@ -31,22 +31,22 @@
 
 enum { ENDING = 128, LINE = 1024, PATH_BYTES = 4096 };
 
-/* A program runs one of these loops, in its main thread. */
+/* The state of the running loop. A program runs one loop at a time, in its main thread. */
 static struct {
-    struct network **nets; /* as in the last call of amp_training_goes_on; NULL: no loop runs */
+    struct network **nets; /* the loop's networks; NULL: no loop runs */
     int count;            /* networks that take their own steps: several with -gpus without AMP, else 1 */
     int w, h;             /* the input size in the .cfg */
-    const char *folder, *base; /* of the files that the training saves */
+    const char *folder, *base; /* folder and base name of the files that are saved */
     int looped;           /* the loop's first step has begun */
     long first_iteration;
-    double began, loaded; /* when the current step began, and had its images; seconds of CLOCK_MONOTONIC */
+    double began, loaded; /* when the current step began and had its images, in seconds of CLOCK_MONOTONIC */
     atomic_int waits;     /* the step has no images yet; threads of several networks may clear this flag at
                              the same time */
     amp_waits waits_for_images;
     double load;          /* seconds that the step's images took to load */
     double peak_memory_mb;
     amp_log_file log;
-    char ending[ENDING]; /* what AMP adds to the step's line */
+    char ending[ENDING]; /* the text that AMP adds to the step's line */
     char scale[ENDING];  /* `ending` without the speed, for the chart */
     char row[AMP_LOG_TEXT]; /* the step's row of the log */
     int fault_told;         /* a line said why the loss of a training without AMP is not finite */
@@ -66,8 +66,8 @@ void amp_training_exclude_seconds(double seconds)
 
 /* ---- the loop ---- */
 
-/* Prints a line if nothing will be trained. Darknet itself silently makes no step if the weights have already
- * seen all steps of this .cfg. */
+/* Prints a line if nothing will be trained. If the weights have already seen all steps of this .cfg, Darknet
+ * itself makes no step and prints nothing. */
 static void tell_nothing_left(const struct network *net)
 {
     amp_view view = amp_fork_view(net);
@@ -83,7 +83,7 @@ static void tell_nothing_left(const struct network *net)
                 (long)view.max_batches);
 }
 
-/* The first network represents all of them, since it is the one that is saved. */
+/* Uses nets[0] for all networks, because it is the network that is saved. */
 void amp_training_begin(struct network **nets, int count, float *average_loss, int *loop_count)
 {
     struct darknet_amp *amp = amp_fork_state(nets[0]);
@@ -105,7 +105,8 @@ void amp_training_begin(struct network **nets, int count, float *average_loss, i
 
 int amp_training_runs(void) { return training.nets != NULL; }
 
-/* Copies the rows and frees them, but only in these loops, which use each row once and then free it. */
+/* Copies the rows to input and frees them, but only in the training loops, which use each row once. Elsewhere
+ * it returns 0, and Darknet copies the rows. */
 int darknet_amp_fill(float *input, float **rows, int count, int floats)
 {
     if (atomic_exchange(&training.waits, 0)) training.loaded = amp_clock_seconds();
@@ -138,7 +139,7 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
     double load = fmax(training.loaded - training.began, 0);
     double train = fmax(amp_clock_seconds() - training.loaded, 0);
     int images = images_of_step(net), is_read = amp_this_program()->log || amp_turns_taken();
-    double memory = is_read ? amp_fork_gpu_memory_in_use_mb(net) : 0; /* asking a GPU takes time */
+    double memory = is_read ? amp_fork_gpu_memory_in_use_mb(net) : 0; /* a query takes time */
     if (memory < 0) memory = amp_host_peak_resident_mb();
     if (memory > training.peak_memory_mb) training.peak_memory_mb = memory;
     return (amp_log_row){ .iteration = view.batch_number, .loss = loss, .avg_loss = average_loss,
@@ -193,8 +194,8 @@ static void log_step(float loss, float average_loss)
 
 const char *darknet_amp_chart_ending(void) { return training.scale; }
 
-/* Replaces the loss by its mean over the ranks. Computes the average loss from this mean as Darknet does,
- * from its value before the step. */
+/* Replaces the loss by its mean over the ranks. Then computes the average loss again with Darknet's formula,
+ * from this mean and the average before the step. */
 void darknet_amp_mean_loss(float *loss, float *average_loss)
 {
     if (!training.nets || !amp_fork_state(training.nets[0])) return;

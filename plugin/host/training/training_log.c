@@ -25,7 +25,7 @@ static const column columns[] = {
     COLUMN(images_per_second, OR_EMPTY), COLUMN(load_seconds, DOUBLE), COLUMN(train_seconds, DOUBLE),
     COLUMN(peak_memory_mb, DOUBLE),
     COLUMN(time, DOUBLE), COLUMN(wire, WIRE), COLUMN(spike, SPIKE) };
-/* The words of amp_log_spike_word, from -1. */
+/* The words of amp_log_spike_word, whose first value is -1. */
 static const char *const spike_words[] = { "", "0", "1", "skipped" };
 enum { COLUMNS = sizeof columns / sizeof *columns, DIGITS = 17 };
 
@@ -90,8 +90,8 @@ static int is_number(const char *text)
     return *digits >= '0' && *digits <= '9' && digits[strspn(digits, "0123456789.e+-")] == 0;
 }
 
-/* Whether a whole field was read as a number. 0 also for a number outside the type's range, for which strtof
- * and strtod return inf. */
+/* Whether a whole field was read as a number. Also returns 0 for a number outside the type's range, for which
+ * strtof and strtod return inf. */
 static int is_read(const char *text, const char *end, int is_finite)
 {
     return is_number(text) && !*end && (is_finite || strstr(text, "inf") || !strcmp(text, "nan"));
@@ -168,8 +168,7 @@ amp_status amp_log_rows_read(const char *file, amp_log_rows *rows, amp_error *er
 
 /* A training that is resumed from a backup keeps the log's rows up to the backup and drops later ones. Rows
  * of earlier iterations stay. At the backup's own iteration, the row of the step that was taken stays too.
- * That row may be followed by rows of skipped steps with the same iteration, some of them later than the
- * backup:
+ * Rows of skipped steps with the same iteration may follow, and some of them may be later than the backup:
  *  - If the log has all taken steps that the backup counts, as many skipped rows stay as the backup counts.
  *  - Otherwise (the log began later), all skipped rows stay unless a row of a later iteration follows. */
 typedef struct rows_so_far {
