@@ -43,7 +43,8 @@ typedef struct amp_view {
     long max_batches, batch_number;  /* steps until training ends (0: never), and steps so far */
     long burn_in;                    /* steps during which the learning rate rises from 0 */
     float momentum, decay, beta1, beta2, eps;
-    float *images, *labels;          /* in CPU memory; labels is NULL if there are none */
+    float *images, *labels;          /* the network's input and labels, in CPU memory; labels is NULL if the
+                                        network has no labels */
 } amp_view;
 
 amp_view amp_fork_view(const struct network *);

@@ -39,7 +39,7 @@ void amp_fork_set_batch(struct network *, int images);
 typedef enum amp_image_fit {
     AMP_FIT_LETTERBOX,
     AMP_FIT_STRETCH,
-    AMP_FIT_CENTER_CROP  /* as `classifier valid` */
+    AMP_FIT_CENTER_CROP  /* the crop that `classifier valid` uses */
 } amp_image_fit;
 
 /* The way in which `detector test` fits images into this network's input. */
@@ -71,8 +71,8 @@ amp_status amp_fork_classify(struct network *, float *image, const char *path, i
 typedef struct amp_batches amp_batches;
 
 /* Reads the .data file and starts loading images of net's size. Sets net->hierarchy if the file has `tree`.
- * AMP_BAD_CONFIG: a file is missing or empty, or the classes do not match the network. AMP_UNSUPPORTED:
- * neither detector nor classifier. */
+ * AMP_BAD_CONFIG: a file is missing or empty, or the classes do not match the network. AMP_UNSUPPORTED: the
+ * network is neither a detector nor a classifier. */
 amp_status amp_batches_open(const char *data_file, struct network *net, amp_batches **out, amp_error *);
 /* Waits until the images and labels of the next step are loaded (batch x subdivisions images). Then starts to
  * load those of the following step, unless `last` is set. */
@@ -110,7 +110,7 @@ typedef void amp_layer_watcher(void *context, int layer, int begins);
 void amp_fork_watch_layers(struct network *, amp_layer_watcher *watcher, void *context, int fills_gaps);
 void amp_fork_unwatch_layers(struct network *);
 /* For a network without AMP. Returns a layer's output and delta: `count` numbers each, fp32 NCHW, on the
- * device where the layer runs. NULL: the layer has no such array. */
+ * device where the layer runs. NULL: the layer does not have this array. */
 typedef struct amp_layer_arrays { float *output, *delta; size_t count; } amp_layer_arrays;
 amp_layer_arrays amp_fork_layer_arrays(struct network *, int layer);
 /* Effects of known faults in Darknet's own layers. The faults are the rows of a table, which docs/guide.md
@@ -131,7 +131,7 @@ enum {
 typedef struct amp_stock_fault { int effects; const char *what; } amp_stock_fault;
 /* Returns a row of the table; NULL: the table has no more rows. */
 const amp_stock_fault *amp_fork_stock_fault(int row);
-/* Whether the layer has the fault on the device where it runs. */
+/* Whether the layer has this row's fault on the device where it runs. */
 int amp_fork_has_stock_fault(const struct network *, int layer, int row);
 
 /* ---- a network's memory and arithmetic; AMP's memory is in fork.h ----

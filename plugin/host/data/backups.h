@@ -17,8 +17,8 @@ amp_status amp_backups_take(const amp_data_file *data, const char *cfg, amp_erro
 
 /* Reserves the file names FOLDER/BASE* for this program until amp_backups_let_go, or until the program ends
  * or is killed. To do so, it locks FOLDER/.BASE.lock and writes this process's id to it. Does nothing if the
- * program already holds such a lock. If the file cannot be locked, only warns. AMP_IO_FAILED: another
- * training holds the lock; the error names its process. */
+ * program already holds a lock. If the file cannot be locked, only warns. AMP_IO_FAILED: another training
+ * holds the lock; the error names its process. */
 amp_status amp_backups_hold(const char *folder, const char *base, amp_error *error);
 /* Removes the lock file. An error that ends the program removes it too. */
 void amp_backups_let_go(void);

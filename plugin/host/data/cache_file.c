@@ -48,7 +48,7 @@ struct amp_cache_file {
     amp_checksum empty;     /* the checksum of zero bytes, with which each key starts */
     pthread_mutex_t adds;   /* held by the thread that appends to the file */
     int ended;              /* 1: this process appends nothing more; guarded by `adds` */
-    pthread_mutex_t mutex;  /* guards what follows */
+    pthread_mutex_t mutex;  /* guards the fields below */
     known *known;           /* `count` entries; a damaged entry is all zeros, with state BAD */
     size_t count, buckets;
     uint32_t *bucket;       /* the hash table: indices into `known` plus 1; 0: empty */

@@ -71,7 +71,7 @@ static amp_status note(amp_data_file *data, const cfg_item *item, const char *wh
     return AMP_OK;
 }
 
-/* If a key is given twice, Darknet uses the first line: option_find in option_list.c. */
+/* Notes a key that is given twice. Darknet uses the first line (option_find in option_list.c). */
 static amp_status note_second(amp_data_file *data, const cfg_item *item)
 {
     return note(data, item, " is given again; the first line is used");

@@ -24,7 +24,7 @@ void amp_image_cache_ask(amp_lines *list, amp_cache_kind kind, double scale, con
  * image. AMP_IO_FAILED: the cache file cannot be used, or the disk has too little space. */
 amp_status amp_image_cache_open(const amp_photo_use *use, size_t bytes, size_t pixels, amp_error *error);
 
-/* Whether images are kept. */
+/* Whether a cache is open and keeps images. */
 int amp_image_cache_is_used(void);
 
 /* Call them when the calling thread begins to load, and when it has finished. trains=1: it loads for a

@@ -68,8 +68,8 @@ static int is_text(const char *file)
     return length > 4 && !strcmp(file + length - 4, ".txt");
 }
 
-/* Writes text to shown, with \xNN for each byte that is not printable ASCII. Returns whether it has such
- * bytes other than ASCII blanks: for example a byte order mark, a 0, or a non-ASCII blank. */
+/* Writes text to shown, with \xNN for each byte that is not printable ASCII. Returns whether any of these
+ * bytes is not an ASCII blank: for example a byte order mark, a 0, or a non-ASCII blank. */
 static int show(char *shown, size_t room, const char *text, size_t length)
 {
     size_t at = 0;
@@ -92,7 +92,7 @@ static amp_status refuse(const char *file, unsigned long line, const char *text,
         [AMP_LABEL_IN_PIXELS] = "is not relative to the image: x, y, width and height go from 0 to 1",
         [AMP_LABEL_NO_LABEL] = "is not `class x y width height`" };
     char shown[64], what[160];
-    if (kind == AMP_LABEL_NO_LABEL && !is_text(file)) /* for example the image itself */
+    if (kind == AMP_LABEL_NO_LABEL && !is_text(file)) /* the file may be the image itself */
         return amp_fail(error, AMP_BAD_CONFIG, "%.700s: Darknet takes this file for a label file, but it is "
                                                "not one: Darknet finds labels of images that are named %s; "
                                                "rename the image", file,

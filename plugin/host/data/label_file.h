@@ -28,7 +28,7 @@ amp_label_kind amp_label_parse(const char *line, int classes, amp_label *label);
  * find_replace can turn into a label file's path. */
 enum { AMP_LABEL_PATH = 4096, AMP_IMAGE_PATH_MOST = 4000 };
 
-/* Sets path to where Darknet looks for the labels of an image. Returns 0 if the image's path is too long. */
+/* Sets path to the label file that Darknet reads for an image. Returns 0 if the image's path is too long. */
 int amp_label_path(const char *image, char path[AMP_LABEL_PATH]);
 
 /* A callback for each valid box. outside=1: the box is an AMP_LABEL_OUTSIDE box, which training ignores. If
