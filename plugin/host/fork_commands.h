@@ -19,9 +19,8 @@ int amp_fork_choose_gpu(int number);
  * only be inspected: its weights are 0, and the GPU's algorithms are not timed. Do not call it while another
  * thread runs. */
 struct network *amp_fork_make_network(const char *cfg, const char *name, int draws);
-/* Sets the seed for the random weights of networks that are made next: the same seed gives the same weights.
- * (srand alone is not enough: rand_normal makes two numbers at a time and keeps the second for its next
- * call.) */
+/* Sets the seed for networks that are made next: the same seed gives them the same random numbers. (srand
+ * alone is not enough: rand_normal makes two numbers at a time and keeps the second for its next call.) */
 void amp_fork_seed(unsigned seed);
 /* Frees a network, including what Darknet's free_network forgets. NULL is fine. */
 void amp_fork_free_network(struct network *);

@@ -45,7 +45,7 @@ struct amp_cache_file {
     size_t room;            /* the capacity of the table in entries */
     amp_photo_use use;
     double scale;
-    amp_checksum empty;     /* the checksum of zero bytes, with which each key starts */
+    amp_checksum empty;     /* the checksum of an empty input, with which each key starts */
     pthread_mutex_t adds;   /* held by the thread that appends to the file */
     int ended;              /* 1: this process appends nothing more; guarded by `adds` */
     pthread_mutex_t mutex;  /* guards the fields below */

@@ -2,10 +2,10 @@
  * this training, for others that run at the same time, and for later ones.
  *
  * It begins with a table of entries. An entry is written after its pixels, so the file stays valid if a
- * program is killed at any moment. An entry's key consists of the photo's path, size and modification time,
- * and of the way it was read and reduced. So a photo that has changed is read again. Programs lock the file
- * only while they append to it; existing contents never change. Checksums detect damage by a crash of the
- * machine or a bad disk. Damaged photos are read from their own files again. */
+ * program is killed at any moment. An entry is identified by the photo's path, size and modification time,
+ * and by the way in which the photo was read and reduced. So a photo that has changed is read again. Programs
+ * lock the file only while they append to it; existing contents never change. Checksums detect damage by a
+ * crash of the machine or a bad disk. Damaged photos are read from their own files again. */
 #pragma once
 
 #include <stdint.h>
@@ -20,8 +20,8 @@ typedef struct amp_cache_mapping { void *address; size_t length; } amp_cache_map
 
 /* Opens or creates the cache file and prints how many images it holds. It is for a list of `images` images of
  * about `bytes` bytes each, reduced by `scale` for this use. The file stays open until the program ends. If
- * it cannot be used to keep images, prints the reason and sets *out to NULL. AMP_IO_FAILED: the file exists
- * but is not a cache, or the disk has too little space for the missing images. */
+ * the file cannot be used to keep images, prints the reason and sets *out to NULL. AMP_IO_FAILED: the file
+ * exists but is not a cache, or the disk has too little space for the missing images. */
 amp_status amp_cache_file_open(const char *name, const amp_photo_use *use, double scale, size_t images,
                                size_t bytes, amp_cache_file **out, amp_error *error);
 

@@ -44,7 +44,7 @@ typedef amp_status amp_mistake_note(void *context, const amp_error *mistake);
 /* Applies all rules and calls note for each mistake. If note is NULL, fails at the first mistake. */
 amp_status amp_check_data(amp_training_data *, amp_mistake_note *note, void *context, amp_error *error);
 /* For a detector, after amp_check_data. Reads label files until it finds a box that training would use.
- * AMP_BAD_CONFIG: no label file has one. */
+ * AMP_BAD_CONFIG: no label file has a box of this kind. */
 amp_status amp_check_boxes(const amp_training_data *, amp_error *error);
 void amp_training_data_free(amp_training_data *);
 

@@ -241,8 +241,8 @@ static void no_image_left(void)
     amp_this_thread()->only_black = 1;
 }
 
-/* The first RANDOM_TRIES tries are random. Otherwise, if a whole folder is missing, the image that follows it
- * in the list would replace all its images. After these tries the list is tried in order. How many random
+/* The first RANDOM_TRIES tries are random: if a whole folder is missing, its images should not all be
+ * replaced by the next image of the list. After these tries the list is tried in order. How many random
  * numbers are drawn does not depend on what other threads have found. */
 enum { RANDOM_TRIES = 32 };
 
