@@ -18,7 +18,7 @@ static const float BEYOND = 2;
 static const char *skip_blanks(const char *text) { return text + strspn(text, BLANKS); }
 
 /* Reads the number at the start of *text into *whole, or into *value if whole is NULL. Moves *text past the
- * number. Returns 0 if there is no number, or if it is not followed by a blank or the end. */
+ * number. Returns 0 if there is no number, or if no blank follows it (a *value may also end the text). */
 static int take_number(const char **text, float *value, long *whole)
 {
     char *end;

@@ -32,7 +32,7 @@ enum { AMP_LABEL_PATH = 4096, AMP_IMAGE_PATH_MOST = 4000 };
 int amp_label_path(const char *image, char path[AMP_LABEL_PATH]);
 
 /* A callback for each valid box. outside=1: the box is an AMP_LABEL_OUTSIDE box, which training ignores. If
- * it returns a status other than AMP_OK, the reading ends. */
+ * the callback returns a status other than AMP_OK, the reading ends. */
 typedef amp_status (*amp_label_visit)(void *context, const char *file, unsigned long line,
                                       const amp_label *label, int outside, amp_error *error);
 
