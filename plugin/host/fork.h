@@ -1,10 +1,10 @@
-/* The interface to a Darknet: everything the plugin needs from the fork it is compiled into. darknet/ beside
- * this header implements it for all forks, and calls the fork's own folder through darknet/own.h. All other
+/* The interface to a Darknet: everything that the plugin needs from the fork it is compiled into. The folder
+ * darknet/ implements it for all forks, and calls the fork's own folder through darknet/own.h. All other
  * folders see a network only through this header: as an opaque pointer that is valid during one hook, and as
  * plain numbers.
  *
- * A fork may pass its network by value, so no pointer to it may be kept after a hook returns. What AMP keeps
- * for a network is in its struct darknet_amp (network/state.h). */
+ * Some forks pass the network by value. So no pointer to a network may be kept after a hook returns. AMP
+ * keeps its own state of a network in struct darknet_amp (network/state.h). */
 #pragma once
 
 #include <stddef.h>
@@ -19,7 +19,8 @@ struct network;
 struct darknet_amp;
 struct amp_comm;
 
-extern const cfg_fork amp_cfg_fork; /* its sections and keys: FORK/cfg_keys.c */
+extern const cfg_fork amp_cfg_fork; /* the fork's .cfg sections and keys; defined in cfg_keys.c of the fork's
+                                       folder */
 
 /* ---- a network as numbers ---- */
 
@@ -30,22 +31,25 @@ typedef struct amp_view {
     int w, h, c;                     /* current size of the network's input */
     int inputs, truths;              /* floats per image, and floats of labels per image */
     int outputs;                     /* floats that the last layer outputs per image */
-    int training;                    /* whether the current pass is a training pass */
+    int training;                    /* 1: the current pass is a training pass */
     int adam;
-    int size_step;                   /* random=1: the loop resizes to multiples of this; else 0 */
-    int largest_w, largest_h;        /* the largest w and h that random=1 chooses; without it, w and h */
+    int size_step;                   /* with random=1, the loop chooses input sizes that are multiples of
+                                        this; otherwise 0 */
+    int largest_w, largest_h;        /* with random=1, the largest w and h that the loop chooses; otherwise w
+                                        and h */
     int on_gpu;
-    int time_steps;                  /* of a recurrent network; else 0 */
-    int draws_rate;                  /* whether each call of amp_fork_rate draws the rate from rand() */
+    int time_steps;                  /* time steps of a recurrent network; otherwise 0 */
+    int draws_rate;                  /* 1: amp_fork_rate calls rand() and returns a random rate */
     long max_batches, batch_number;  /* steps until training ends (0: never), and steps so far */
     long burn_in;                    /* steps during which the learning rate rises from 0 */
     float momentum, decay, beta1, beta2, eps;
-    float *images, *labels;          /* in CPU memory; labels is NULL if there are none */
+    float *images, *labels;          /* the network's input and labels, in CPU memory; labels is NULL if the
+                                        network has no labels */
 } amp_view;
 
 amp_view amp_fork_view(const struct network *);
 
-/* The largest input's number of pixels, divided by the current one's. */
+/* The number of pixels of the largest input, divided by that of the current input. */
 static inline double amp_largest_area(const amp_view *v)
 {
     return v->w > 0 && v->h > 0 ? (double)v->largest_w * v->largest_h / ((double)v->w * v->h) : 1;
@@ -66,19 +70,19 @@ struct darknet_amp *amp_fork_state(const struct network *);
 /* The learning rate of the current step. */
 float amp_fork_rate(const struct network *);
 
-/* A training's counters. seen: images of the steps taken so far. t: updates of Adam's moments so far. */
+/* A training's counters. seen: images in all steps so far. t: updates of Adam's moments so far. */
 typedef struct amp_counters { size_t seen; int t; } amp_counters;
 
 amp_counters amp_fork_counters(const struct network *);
 void amp_fork_set_counters(struct network *, amp_counters);
 
-/* How many numbers one training pass draws from the main thread's generator. */
+/* The number of random numbers that one training pass draws from the main thread's generator. */
 size_t amp_fork_random_numbers(const struct network *);
 
 /* ---- what the engine needs ---- */
 
-/* Called once, after all layers were made. Creates amp->memory and records Darknet's buffers in it. The fork
- * frees amp->memory before it calls amp_host_free. */
+/* Called once, after Darknet has made all layers. Creates amp->memory and records Darknet's buffers in it.
+ * The fork frees amp->memory before it calls amp_host_free. */
 amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_error *);
 
 /* Describes the layers for the engine. The caller frees *out with amp_network_desc_free. */
@@ -87,106 +91,111 @@ void amp_fork_describe(struct network *, const amp_config *, amp_network_desc *o
 /* The engine's callbacks; context is the struct darknet_amp of the current hook. */
 amp_host amp_fork_callbacks(struct darknet_amp *);
 
-/* Starts to copy images and labels to where the engine reads them. The engine waits for these copies before
- * its forward returns. */
+/* Starts copying the images and labels to the buffers that the engine reads. The engine's forward waits until
+ * they are copied. */
 amp_status amp_fork_begin_forward(struct darknet_amp *, struct network *, amp_error *);
 /* image: where the engine reads the input. image_delta: the array to which the engine adds the input's
  * gradient; NULL if that gradient is not needed. */
 float *amp_fork_image(const struct network *);
 float *amp_fork_image_delta(const struct network *);
-/* Call after the engine's forward: puts the outputs that the plan provides where Darknet's functions read
- * them, and lets Darknet sum up the network's cost. */
+/* Call after the engine's forward. Makes the outputs that Darknet's own functions read available to them (on
+ * a GPU: downloads them), and lets Darknet sum up the network's loss. */
 amp_status amp_fork_end_forward(struct darknet_amp *, struct network *, amp_error *);
 
-/* Fills `averages` with the running averages of weights that Darknet keeps (ema_alpha), at most three per
- * layer, and returns their number. With only_begun, returns 0 until Darknet has computed the first
- * average. */
+/* Fills `averages` with the running averages of the weights, which Darknet keeps if ema_alpha is set: at most
+ * three arrays per layer. Returns the number of arrays. only_begun=1: returns 0 until Darknet has computed
+ * the first averages. */
 int amp_fork_averages(const struct network *, int only_begun, amp_average *averages);
-/* The number of layers, counted from the first, that do not learn at this step but will later
- * (stopbackward=N). Backward does not reach these layers, so this number is part of the plan's key. */
+/* The number of layers, from the first, that are frozen at this step but will be trained later
+ * (stopbackward=N). Backward does not reach them, so this number is part of the plan's key. */
 int amp_fork_frozen(const struct network *);
-/* A flag per layer: 1 if this step's update must not change the layer. The array is valid until the next
+/* One flag per layer: 1 if this step's update must not change the layer. The array is valid until the next
  * call. NULL: all layers are updated. */
 const char *amp_fork_held(struct network *);
 
-/* Call after a skipped step: clears the workspace of Darknet's own layers. Their gemm multiplies the old
- * contents of the workspace by 0 instead of overwriting them, and NaN times 0 is NaN. */
+/* Call after a skipped step. Clears the workspace of Darknet's own layers: their gemm multiplies the
+ * workspace's old contents by 0 instead of overwriting them, and NaN times 0 is NaN. */
 void amp_fork_forget_overflow(struct darknet_amp *);
 
-/* Makes the network's GPU the calling thread's current one. Must precede any call to its engine or to
- * Darknet; does nothing without a GPU. */
+/* Makes the network's GPU the current GPU of the calling thread. Call it before any call of the network's
+ * engine or of Darknet. Does nothing without a GPU. */
 void amp_fork_use_device(const struct network *);
 
-/* Whether the loaders of `detector train`, or of `classifier train`, produce images with this many
- * channels. */
+/* Whether the loaders of `detector train` (classifier=1: of `classifier train`) produce images with this
+ * number of channels. */
 int amp_fork_loads_channels(int channels, int classifier);
 
 /* The list of images that `detector train` uses if the .data file names none. */
 extern const char amp_fork_train_list[];
 
-/* The file of class names that `detector train` reads if the .data file has no `names`. `detector train` ends
- * the program unless that file has one line per class. Empty string: it reads no names. */
+/* The default file of class names, which `detector train` reads if the .data file has no `names`. Unless the
+ * file has one line per class, `detector train` ends the program. Empty string: `detector train` reads no
+ * class names. */
 extern const char amp_fork_names[];
 
-/* Whether Darknet itself has `detector map`, and -map for a network without AMP. */
+/* Whether Darknet itself has the command `detector map`, and the option -map for networks without AMP. */
 int amp_fork_knows_map(void);
-/* The option that keeps Darknet's commands from opening windows; NULL: this Darknet has no option for it. */
+/* The option that keeps Darknet's commands from opening windows. NULL: this Darknet has no option for it. */
 extern const char *const amp_fork_dont_show;
 
-/* For a network without AMP whose last forward gave inf or NaN. If one of its layers is known to turn finite
- * numbers into inf or NaN in Darknet's own code, returns part of a message that names this layer and the
- * reason; it may be stored in `text`. NULL: no such layer is known. */
+/* Call it for a network without AMP if its last forward gave inf or NaN. Looks for a layer whose code in
+ * Darknet is known to turn finite numbers into inf or NaN. Returns part of a message that names this layer
+ * and the reason. This part may be stored in `text`. NULL: the network has no layer of this kind. */
 const char *amp_fork_fault(const struct network *, char text[256]);
-/* Whether `detector train`, at this step, first saves NAME.backup and then a snapshot NAME_STEP.weights. If
- * it is killed between the two, a training that resumes from NAME.backup would never save the snapshot. */
+/* Whether `detector train` saves two files at this step: first NAME.backup, then a snapshot
+ * NAME_STEP.weights. If it is killed between the two, a training that resumes from NAME.backup would never
+ * save the snapshot. */
 int amp_fork_snapshot_follows_backup(long step);
 
 /* The options of Darknet's own main, `detector` and `classifier`; the last entry has no name. */
 typedef struct amp_fork_option {
     const char *name;
-    int has_value;               /* followed by a value */
+    int has_value;               /* 1: a value follows the option */
     int of_detector, of_classifier;
 } amp_fork_option;
 extern const amp_fork_option amp_fork_options[];
-/* The option for the log of a training's steps: -log, unless Darknet has an option of that name. */
+/* The name of the option that logs a training's steps: -log, unless Darknet itself has an option of that
+ * name. */
 extern const char amp_fork_log_option[];
 
 /* ---- memory and machine ---- */
 
-/* The dtype of a network whose [amp] section does not give one. */
+/* The default dtype, for a network whose [amp] section does not set one. */
 amp_dtype amp_fork_default_dtype(void);
 
-/* backend: creates the backend for the device on which Darknet currently makes networks (-i, -nogpu). If AMP
- * cannot train there, returns NULL, and *error says why. device: the number of that GPU; -1: the CPU. */
+/* amp_fork_backend creates a backend for the device on which Darknet currently makes networks (-i, -nogpu).
+ * Returns NULL if AMP cannot train there; *error says why. amp_fork_device returns the number of that GPU, or
+ * -1 for the CPU. */
 amp_backend *amp_fork_backend(amp_error *);
 int amp_fork_device(void);
 
-/* Whether this program can compute on this GPU; otherwise Darknet's first CUDA call would fail an assertion.
- * AMP_OK in a Darknet without GPU=1. */
+/* Checks whether this program can compute on this GPU. If it cannot, Darknet's first CUDA call would fail an
+ * assertion. Returns AMP_OK in a Darknet without GPU=1. */
 amp_status amp_fork_find_gpu(int number, amp_error *);
 
-/* For ranks on GPUs. take_gpu: of the GPUs visible to the program, leaves only the one with this number
- * visible. Call it before any CUDA function. Returns 0 if there is no such GPU. sum_on_gpu: replaces *comm by
- * a communicator that sums arrays in this backend's memory. In a Darknet without GPU=1 both succeed and do
- * nothing. */
+/* For ranks on GPUs. take_gpu hides all GPUs from the program except the one with this number. Call it before
+ * any CUDA function. It returns 0 if that GPU does not exist. sum_on_gpu replaces *comm by a communicator
+ * that sums arrays in this backend's memory. In a Darknet without GPU=1 both succeed and do nothing. */
 int amp_fork_take_gpu(int number);
 amp_status amp_fork_sum_on_gpu(amp_backend *, struct amp_comm **comm, amp_error *);
 
-/* Returns the free bytes of the GPU on which networks are made; *all: its total bytes. 0: there is no GPU. */
+/* Returns the free bytes of the GPU on which Darknet makes networks, and sets *all to its total bytes. 0: no
+ * GPU is used. */
 size_t amp_fork_free_gpu_memory(size_t *all);
-/* Memory in use on the network's GPU by all programs, in MB of 2^20 bytes. Below 0: the network does not run
- * on a GPU. */
+/* The memory that all programs use on the network's GPU, in MB of 2^20 bytes. Negative: the network does not
+ * run on a GPU. */
 double amp_fork_gpu_memory_in_use_mb(const struct network *);
 
-/* The parts of a training's memory that only the fork knows; network/needs.h adds them to the others. `batch`
- * is the number of images in one forward pass; with time_steps, images times time steps. */
+/* The following functions return the parts of a training's memory that only the fork knows. network/needs.h
+ * adds the other parts. `batch` is the number of images in one forward pass; with time_steps, images times
+ * time steps. */
 
-/* Bytes of a layer's fp32 Darknet buffers that a training with this plan keeps. Layers that Darknet's own
- * code computes keep all of them. Layers that AMP computes keep the outputs and deltas that Darknet's own
- * layers read and write. */
+/* Darknet has fp32 buffers for each layer. Returns the bytes of those that a training with this plan keeps
+ * for this layer. A layer that Darknet's own code computes keeps all its buffers. A layer that AMP computes
+ * keeps only the outputs and deltas that Darknet's own layers read and write. */
 size_t amp_fork_buffer_bytes(const struct network *, int layer, int batch, const amp_plan *);
-/* Bytes of the workspace that Darknet's own layers share: the largest that one of them needs. With `stock`
- * (a training without AMP): the size of im2col's largest matrix. */
+/* Bytes of the workspace that Darknet's own layers share: the most that any of them needs. stock=1, for a
+ * training without AMP: the bytes of the largest im2col matrix. */
 size_t amp_fork_workspace(const struct network *, int stock);
 
 /* Bytes of the picture that Darknet keeps, during a detector's training, for its chart and for each class's
@@ -200,37 +209,39 @@ void amp_fork_load_weights(struct network *, const char *file);
 void amp_fork_save_weights(struct network *, const char *file);
 void amp_fork_resize(struct network *, int w, int h);
 
-/* Bytes that Darknet reads from a .weights file for this layer. */
+/* The number of bytes that Darknet reads from a .weights file for this layer. */
 size_t amp_fork_weights_bytes(const struct network *, int layer);
-/* The first layer that does not read exactly what it writes in a .weights file, because of keys in its
- * section; -1: none. */
+/* The first layer whose keys (dontload, dontsave, ...) make it read something else from a .weights file than
+ * it writes there; -1: no layer does. */
 int amp_fork_one_sided_layer(const struct network *);
-/* Returns the first layer with a negative rolling variance, which shows that the weights are another
- * network's; *value is that variance. -1: no layer has one, or the arrays are on a GPU. */
+/* Returns the first layer with a negative rolling variance, and sets *value to it. It shows that the weights
+ * belong to another network. -1: no layer has one, or the arrays are on a GPU. */
 int amp_fork_negative_variance(const struct network *, float *value);
 
-/* Size of the buffer in which Darknet's commands build the path of a file to save. */
+/* The size in bytes of the buffer in which Darknet's commands build the path of a file that they save. */
 enum { AMP_FORK_PATH = 4096 };
 
-/* Whether Darknet also strips the carriage return from a list's lines. */
+/* Whether Darknet also removes a carriage return at the end of a list's line, and not only the newline. */
 int amp_fork_drops_returns(void);
 
-/* The file that Darknet reads an image's labels from; its path is at most strlen("images") bytes longer than
- * the image's. */
+/* Sets path to the label file that Darknet reads for this image. This path is at most strlen("images") bytes
+ * longer than the image's path. */
 void amp_fork_label_path(const char *image, char *path);
-/* For messages about a missing label file: where Darknet looks for it, and for which image names. */
+/* Texts for messages about a missing label file: the place where Darknet looks for it, and the image names
+ * for which it looks. */
 extern const char amp_fork_label_place[], amp_fork_label_images[];
-/* The least width (or height) of a box, as a share of its image's: training ignores smaller boxes. pixels:
- * the width (or height) of the network. */
+/* The smallest width of a box in a network of `pixels` pixels width, as a fraction of the image's width; the
+ * same for heights. Training ignores smaller boxes. */
 float amp_fork_least_box(int pixels);
-/* Whether a detector's images stay bytes until they are sampled; otherwise whole images are converted to
- * floats. */
+/* 1: a detector's image is kept as bytes, and only the pixels that are sampled become floats. 0: the whole
+ * image is converted to floats. */
 int amp_fork_samples_bytes(void);
-/* Finds an image's width and height from the first bytes of its file. If only OpenCV can read the file,
- * decodes all of it. 0: not an image. */
+/* Reads an image's width and height from the first bytes of its file. If only OpenCV can read the file,
+ * decodes the whole file. Returns 0 if it is not an image. */
 int amp_fork_image_size(const char *image, int size[2]);
-/* How large the loaders of `detector train`, or of `classifier train`, make photos for this network. */
+/* The size to which the loaders of `detector train` (classifier=1: of `classifier train`) scale photos for
+ * this network. */
 amp_photo_use amp_fork_photo_use(const struct network *, int classifier);
-/* The base name that Darknet's commands give the files of a training of this .cfg; the caller owns it. The
- * program ends if there is no memory. */
+/* The base name of the files that Darknet's commands save for a training of this .cfg. The caller owns it.
+ * Ends the program if there is no memory. */
 char *amp_fork_base_name(const char *cfg);

@@ -17,8 +17,9 @@
 #include "../program/failure.h"
 #include "../program/program.h"
 
-static const char FOLDER_UNLESS_GIVEN[] = "/backup/"; /* as in train_detector and train_classifier */
-static const char LONGEST_END[] = "_2147483647.weights.amp.new"; /* after the .cfg's name */
+static const char FOLDER_UNLESS_GIVEN[] = "/backup/"; /* Darknet's default */
+static const char LONGEST_END[] = "_2147483647.weights.amp.new"; /* the longest text that follows the .cfg's
+                                                                    name in a file's name */
 
 /* ---- before the training ---- */
 
@@ -79,7 +80,7 @@ amp_status amp_backups_take(const amp_data_file *data, const char *cfg, amp_erro
     return amp_backups_hold(b->folder, b->base, error);
 }
 
-/* ---- only one training at a time saves under a name ---- */
+/* ---- only one training at a time saves under a given name ---- */
 
 enum { TRIES = 20, MILLISECONDS = 100 }; /* a program that is killed takes a moment to end */
 enum { HOLDER = 400 };
@@ -114,7 +115,7 @@ amp_status amp_backups_hold(const char *folder, const char *base, amp_error *err
     gethostname(host, sizeof host - 1);
     if (ftruncate(file, 0) == 0) dprintf(file, "process %ld on %s\n", (long)getpid(), host);
     b->lock = amp_allocated(strdup(name));
-    amp_host_remove_if_refused(b->lock); /* the lock lasts, since the descriptor stays open */
+    amp_host_remove_if_refused(b->lock); /* the descriptor stays open, so the lock lasts */
     return AMP_OK;
 }
 
@@ -125,9 +126,9 @@ void amp_backups_let_go(void)
 
 /* ---- files that killed saves have left ---- */
 
-/* Matches the part after the .cfg's name in the name of a file that a killed save of this training leaves.
- * The first group ends where the name of the file that was being saved ends. Other files are not touched,
- * since a folder may be shared. */
+/* A killed save of this training leaves a file whose name is the .cfg's name followed by text that matches
+ * this pattern. The first group matches up to the end of the name of the file that was being saved. Other
+ * files are not touched, because several trainings may use one folder. */
 static const char LEFT_BEHIND[] = "^(\\.backup|(_([0-9]+|final|best))?\\.weights)(\\.amp)?\\.new$";
 
 void amp_backups_settle(void)

@@ -1,5 +1,6 @@
-/* The file of cache_file.h: a header, a table of entries, and pixels. Each process keeps its own copy of the
- * entries, with a hash table over them. Later it reads the entries that other processes have added since. */
+/* The cache file (cache_file.h) consists of a header, a table of entries, and pixels. Each process keeps its
+ * own copy of the entries, with a hash table over them, and later reads the entries that other processes have
+ * added meanwhile. */
 #define _DEFAULT_SOURCE /* flock */
 #include "cache_file.h"
 
@@ -21,11 +22,11 @@
 
 /* The last two digits are the version. */
 static const char MAGIC[8] = "AMPIMG01";
-/* room: the number of entries that the table can hold. sum: the checksum of all fields before it. */
+/* room: the capacity of the table in entries. sum: the checksum of all fields before it. */
 typedef struct header { char magic[8]; uint64_t room, unused[5], sum; } header;
 
-/* All zeros: the entry is not written yet. key: identifies the photo's file and how it was decoded; offset:
- * where the pixels begin in this file. */
+/* An entry of the table; all zeros: not written yet. key: identifies the photo's file and how it was decoded.
+ * offset: where the pixels begin in the cache file. */
 typedef struct entry {
     uint64_t key, offset, pixel_sum;
     int32_t w, h, c, photo_w, photo_h, reduction;
@@ -34,28 +35,28 @@ typedef struct entry {
 
 _Static_assert(sizeof(header) == 64 && sizeof(entry) == 64, "as in the file");
 
-/* Pixels are checked when a process first uses them. */
+/* Whether an image's pixels match their checksum. They are checked when a process first uses them. */
 typedef enum state { UNCHECKED, GOOD, BAD } state;
 typedef struct known { entry entry; _Atomic state state; } known;
 
 struct amp_cache_file {
-    char *name, *folder;    /* this file's name; the folder from which relative paths start */
+    char *name, *folder;    /* the cache file's name; the folder that relative image paths start from */
     int descriptor;
-    size_t room;            /* number of entries that the table can hold */
+    size_t room;            /* the capacity of the table in entries */
     amp_photo_use use;
     double scale;
-    amp_checksum empty;     /* of zero bytes */
+    amp_checksum empty;     /* the checksum of an empty input, with which each key starts */
     pthread_mutex_t adds;   /* held by the thread that appends to the file */
-    int ended;              /* guarded by adds: nothing more is appended */
-    pthread_mutex_t mutex;  /* guards what follows */
-    known *known;           /* `count` entries; a damaged one is all zeros and BAD */
+    int ended;              /* 1: this process appends nothing more; guarded by `adds` */
+    pthread_mutex_t mutex;  /* guards the fields below */
+    known *known;           /* `count` entries; a damaged entry is all zeros, with state BAD */
     size_t count, buckets;
-    uint32_t *bucket;       /* indices into `known`, from 1 */
-    atomic_int told;        /* a line has reported damaged images */
+    uint32_t *bucket;       /* the hash table: indices into `known` plus 1; 0: empty */
+    atomic_int told;        /* 1: damaged images were already reported */
 };
 
-/* Tries to lock the file, and the time between them: another program holds the lock for a few milliseconds to
- * add an image. */
+/* How often a program tries to lock the file, and the time between two tries. Another program holds the lock
+ * for only a few milliseconds to add an image. */
 enum { TRIES = 200, MILLISECONDS = 1 };
 
 /* ---- entries ---- */
@@ -99,7 +100,7 @@ uint64_t amp_cache_file_key(const amp_cache_file *f, const char *image, int how)
     return key ? key : 1;
 }
 
-/* ---- the copy of the entries; f->mutex is held ---- */
+/* ---- this process's copy of the entries; the caller holds f->mutex ---- */
 
 static void remember(amp_cache_file *f, const entry *e)
 {
@@ -114,8 +115,8 @@ static void remember(amp_cache_file *f, const entry *e)
     f->bucket[at] = (uint32_t)f->count;
 }
 
-/* Reads the entries that were added since the last call. Stops at an entry that is not whole unless the file
- * is locked, because another program may still be writing that entry. */
+/* Reads the entries that were added since the last call. Stops at an incomplete entry unless this process has
+ * locked the file, because another program may still be writing that entry. */
 static void read_entries(amp_cache_file *f, int is_locked)
 {
     entry e[64];
@@ -131,7 +132,7 @@ static void read_entries(amp_cache_file *f, int is_locked)
     }
 }
 
-/* An entry that this network can use and that is not known to be damaged, or NULL. */
+/* Returns the entry for key, if this network can use it and it is not known to be damaged; otherwise NULL. */
 static known *look_up(amp_cache_file *f, uint64_t key)
 {
     for (size_t at = key % f->buckets; f->bucket[at]; at = (at + 1) % f->buckets) {
@@ -168,7 +169,8 @@ void amp_cache_file_unmap(amp_cache_mapping *mapped)
     *mapped = (amp_cache_mapping){ 0 };
 }
 
-/* Maps an entry's pixels. NULL: they are missing, as in a truncated file. */
+/* Maps an entry's pixels and returns their address. NULL: they cannot be mapped, or are missing because the
+ * file was truncated. */
 static unsigned char *map_entry(amp_cache_file *f, const entry *e, amp_cache_mapping *mapped)
 {
     struct stat info;
@@ -200,7 +202,7 @@ int amp_cache_file_find(amp_cache_file *f, uint64_t key, amp_pixels *pixels, amp
 
 /* ---- adding ---- */
 
-/* Returns 0 if the file cannot be locked, or if another program keeps it locked. */
+/* Locks the file. Returns 0 if that is impossible, or if another program keeps it locked. */
 static int lock(int descriptor)
 {
     for (int i = 0; i < TRIES; i++) {
@@ -231,7 +233,7 @@ static int end_adding(amp_cache_file *f, const char *why)
     return 0;
 }
 
-/* Appends an image. Called while the file is locked and all its entries are known. */
+/* Appends an image. The caller has locked the file and has read all its entries. */
 static int append(amp_cache_file *f, uint64_t key, const amp_pixels *p)
 {
     struct stat info;
@@ -293,7 +295,7 @@ static amp_status check_space(const amp_cache_file *f, size_t images, size_t byt
 
 typedef enum kind { OURS, DAMAGED, NO_CACHE, NOT_OPEN } kind;
 
-/* Opens and locks the file. Reads its header, or writes the header of a new file. */
+/* Opens and locks the file, and reads its header. If the file is new, writes the header. */
 static kind read_header(const char *name, size_t images, int *opened, size_t *room)
 {
     struct stat info;
@@ -310,7 +312,7 @@ static kind read_header(const char *name, size_t images, int *opened, size_t *ro
         return is_written ? OURS : DAMAGED;
     }
     ssize_t got = pread(descriptor, &h, sizeof h, 0);
-    size_t named = got < 6 ? (size_t)got : 6; /* bytes of the magic, without the version */
+    size_t named = got < 6 ? (size_t)got : 6; /* compare only the magic, without its version */
     if (got <= 0 || (memcmp(h.magic, MAGIC, named) && !is_zero(&h, (size_t)got))) return NO_CACHE;
     *room = h.room;
     return got == sizeof h && !memcmp(h.magic, MAGIC, sizeof MAGIC) && h.sum == sum_of_header(&h)

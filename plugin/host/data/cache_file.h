@@ -1,11 +1,11 @@
-/* The file of cache=disk. It lies in the folder of the backups and keeps reduced photos of a training list
- * for this training, for others that run at the same time, and for later ones.
+/* The file of cache=disk. It lies in the folder for backups. It keeps reduced photos of a training list for
+ * this training, for others that run at the same time, and for later ones.
  *
  * It begins with a table of entries. An entry is written after its pixels, so the file stays valid if a
- * program is killed at any moment. An entry is found by the photo's path, size and modification time, and by
- * how it was read and reduced, so that a photo that has changed is read again. Programs lock the file only
- * while they append to it; what is already there never changes. Checksums detect damage by a crash of the
- * machine or a bad disk; the damaged photos are then read from their own files again. */
+ * program is killed at any moment. An entry is identified by the photo's path, size and modification time,
+ * and by the way in which the photo was read and reduced. So a photo that has changed is read again. Programs
+ * lock the file only while they append to it; existing contents never change. Checksums detect damage by a
+ * crash of the machine or a bad disk. Damaged photos are read from their own files again. */
 #pragma once
 
 #include <stdint.h>
@@ -15,25 +15,25 @@
 
 typedef struct amp_cache_file amp_cache_file;
 
-/* The memory that pixels of the file are mapped to; all zeros: none is mapped. */
+/* The mapped memory that contains an image's pixels; all zeros: nothing is mapped. */
 typedef struct amp_cache_mapping { void *address; size_t length; } amp_cache_mapping;
 
-/* Opens or creates the file and prints how many images it holds. It is for a list of `images` images of about
- * `bytes` bytes each, reduced by `scale` for this use. It stays open until the program ends. If no images can
- * be kept, prints why and sets *out to NULL. AMP_IO_FAILED: the file is not a cache, or the disk has too
- * little space for the images that are missing. */
+/* Opens or creates the cache file and prints how many images it holds. It is for a list of `images` images of
+ * about `bytes` bytes each, reduced by `scale` for this use. The file stays open until the program ends. If
+ * the file cannot be used to keep images, prints the reason and sets *out to NULL. AMP_IO_FAILED: the file
+ * exists but is not a cache, or the disk has too little space for the missing images. */
 amp_status amp_cache_file_open(const char *name, const amp_photo_use *use, double scale, size_t images,
                                size_t bytes, amp_cache_file **out, amp_error *error);
 
-/* Returns the key of an image file in its present state; 0: the file does not exist. Call it before you read
- * the file: if the file changes while it is read, its new state has another key. how: any number that
- * identifies how the file is decoded. */
+/* Returns the key of an image file in its present state; 0: the file does not exist. Get the key before you
+ * read the image: if the file changes meanwhile, its new state has another key. how: a number that identifies
+ * the way in which the file is decoded. */
 uint64_t amp_cache_file_key(const amp_cache_file *, const char *image, int how);
 
-/* Returns 1 if the cache has the image; its pixels are then mapped until amp_cache_file_unmap. */
+/* Returns 1 if the cache has the image. Its pixels are then mapped until amp_cache_file_unmap. */
 int amp_cache_file_find(amp_cache_file *, uint64_t key, amp_pixels *pixels, amp_cache_mapping *mapped);
 void amp_cache_file_unmap(amp_cache_mapping *mapped);
 
-/* Adds an image. Returns 1 if it was added; 0 if the cache has it already, the write failed, or another
+/* Adds an image. Returns 1 if it was added; 0 if the cache already has it, the write failed, or another
  * program keeps the file locked. */
 int amp_cache_file_add(amp_cache_file *, uint64_t key, const amp_pixels *pixels);

@@ -17,9 +17,9 @@
 #include "label_file.h"
 #include "loader_memory.h"
 
-enum { CLASSES_UNLESS_GIVEN = 2 }; /* as in train_classifier */
+enum { CLASSES_UNLESS_GIVEN = 2 }; /* Darknet's default */
 
-/* The defaults for a classifier; for a detector the list is amp_fork_train_list. */
+/* A classifier's default lists. The default list of a detector is amp_fork_train_list. */
 static const char TRAIN_UNLESS_GIVEN[] = "data/train.list", LABELS_UNLESS_GIVEN[] = "data/labels.list";
 
 static const char *train_list(const amp_data_file *data, int classifier)
@@ -40,8 +40,9 @@ static int compare_pixels(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The number of pixels of a typical image of the list, reduced for a cache unless use is NULL. This is the
- * median of the measured images, since the first bytes of a damaged image may claim any size. */
+/* Returns the number of pixels of a typical image of the list. If use is not NULL, it is the number after the
+ * reduction for a cache. Takes the median of the measured images, because the header of a damaged image may
+ * claim any size. */
 static size_t typical_pixels(const amp_photo_use *use)
 {
     const struct amp_images_checked *images = &amp_this_program()->images;
@@ -55,8 +56,8 @@ static size_t typical_pixels(const amp_photo_use *use)
     return images->measured ? pixels[(images->measured - 1) / 2] : 0;
 }
 
-/* Measures the sizes of some images of the list. amp_fork_image_size reads only the first bytes of most
- * files. */
+/* Reads the sizes of some images of the list. For most files, amp_fork_image_size reads only the first
+ * bytes. */
 static void measure_images(const amp_lines *list, double cache_scale)
 {
     struct amp_images_checked *images = &amp_program_to_set()->images;
@@ -68,7 +69,8 @@ static void measure_images(const amp_lines *list, double cache_scale)
                                                         images->sizes[images->measured]);
 }
 
-/* What is wrong with a line of the list as a path; NULL: the text shows no fault. line: counted from 0. */
+/* Returns what is wrong with this line if it is used as a path; NULL: nothing suspicious. line: counted from
+ * 0. */
 static const char *path_fault(const char *path, size_t line)
 {
     size_t length = strlen(path);
@@ -100,9 +102,8 @@ amp_status amp_check_image_paths(const amp_lines *list, const char *file, amp_er
     return AMP_OK;
 }
 
-/* The maximum number of images of a list that are looked for on disk, or whose paths are searched for labels.
- * They are spread evenly over the list. All of them would take minutes on a slow disk, or with a thousand
- * classes. */
+/* At most this many images of a list, evenly spread, are looked for on disk or have their paths searched for
+ * labels. To check all images would take minutes on a slow disk, or with a thousand classes. */
 enum { TRIED_MOST = 1000 };
 
 static size_t tried_of(const amp_lines *list) { return list->count < TRIED_MOST ? list->count : TRIED_MOST; }
@@ -143,7 +144,7 @@ amp_status amp_check_images_there(const amp_lines *list, const char *file, amp_e
                     "'%.300s'%s", file, missing, images, first, hint);
 }
 
-/* Reads the file that `key` of the .data file names, or its default. */
+/* Reads the lines of `file`, which `key` of the .data file names, or which is the key's default. */
 static amp_status read_lines(const char *file, const char *key, const char *what, const amp_data_file *data,
                              amp_lines *lines, amp_error *error)
 {
@@ -193,7 +194,7 @@ amp_status amp_check_paths_name_labels(const amp_lines *list, const amp_lines *l
 
 /* ---- the rules of a training's data ---- */
 
-/* A classifier's loader makes one truth value for each class. */
+/* Checks a classifier's number of classes. Darknet's loader makes one truth value per class. */
 static amp_status check_classes(amp_training_data *t, amp_error *error)
 {
     int classes = classes_of(t->data);
@@ -226,7 +227,8 @@ static amp_status check_labels(amp_training_data *t, amp_error *error)
     return amp_check_paths_name_labels(&t->list, &t->labels, t->classes, t->file, error);
 }
 
-/* Only for a fork that ends the program if the number of class names differs from the network's classes. */
+/* Checks the number of class names, but only in a fork that ends the program if it differs from the network's
+ * number of classes. */
 static amp_status check_names(amp_training_data *t, amp_error *error)
 {
     const char *file = t->data->names ? t->data->names : amp_fork_names;
@@ -247,7 +249,7 @@ static amp_status check_folder(amp_training_data *t, amp_error *error)
     return t->cfg ? amp_backups_check(t->data, t->cfg, error) : AMP_OK;
 }
 
-/* The rules, in the order in which a training uses what they check. */
+/* The rules, in the order in which a training uses the data that they check. */
 static amp_status (*const rules[])(amp_training_data *, amp_error *) = {
     check_classes, check_names, read_list, check_images, check_labels, check_folder };
 
@@ -325,14 +327,14 @@ size_t amp_checked_picture_bytes(int images, size_t inputs)
     size_t pixels = typical_pixels(NULL);
     int is_sampled = !amp_this_program()->images.of_classifier && amp_fork_samples_bytes();
     int at_once = is_sampled ? amp_loaders_processors() : amp_loaders_at_once();
-    /* Each image takes 3 bytes per pixel, which are added below. If it is sampled from these bytes, about 3
-     * more bytes per pixel are taken while the decoder of a progressive JPEG works. Otherwise the image's
-     * floats, the part that is cropped, and that part resized are taken. */
+    /* Each image takes 3 bytes per pixel; the return statement adds them. If images are sampled from these
+     * bytes, decoding a progressive JPEG takes about 3 more bytes per pixel. Otherwise an image also takes
+     * its floats, those of the cropped part, and those of that part after it is resized. */
     size_t bytes = is_sampled ? 3 * pixels : (6 * pixels + 2 * inputs) * sizeof(float);
     return (size_t)(images < at_once ? images : at_once) * (3 * pixels + bytes);
 }
 
-/* Notes what a training takes from the .data file, which must be the same on all ranks. */
+/* Notes the data that a training takes from the .data file, which must be the same on all ranks. */
 static void note_data(const amp_data_file *data, int classifier)
 {
     const struct { const char *key, *name; } lists[] = {
@@ -347,8 +349,8 @@ static void note_data(const amp_data_file *data, int classifier)
     }
 }
 
-/* Requests the cache of images if -cache or the .data file asks for one. The file of cache=disk lies in the
- * folder of the backups. */
+/* Requests the cache of images if -cache or the .data file asks for one. With cache=disk, its file is in the
+ * folder for backups. */
 static void ask_cache(amp_training_data *t)
 {
     char file[AMP_FORK_PATH];

@@ -40,7 +40,7 @@ static int open_locked(const char *name, int flags)
     int file = open(name, flags | O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
     int locked = file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0;
     int held = file >= 0 && !locked && errno == EWOULDBLOCK;
-    /* a program that ended between open and flock has removed the file */
+    /* another program, which ended between our open and flock, has removed the file: try again */
     if (locked && fstat(file, &mine) == 0 && (stat(name, &now) != 0 || mine.st_ino != now.st_ino)) held = 1;
     if (locked && !held) return file;
     int why = held ? EWOULDBLOCK : errno;
@@ -71,13 +71,13 @@ static amp_status note(amp_data_file *data, const cfg_item *item, const char *wh
     return AMP_OK;
 }
 
-/* If a key is given twice, Darknet uses the first line: option_find in option_list.c. */
+/* Notes a key that is given twice. Darknet uses the first line (option_find in option_list.c). */
 static amp_status note_second(amp_data_file *data, const cfg_item *item)
 {
     return note(data, item, " is given again; the first line is used");
 }
 
-/* Notes a key that nothing reads if it looks like a misspelling of a known one. */
+/* Notes an unknown key if it looks like a misspelling of a known one. */
 static amp_status note_unknown(amp_data_file *data, const cfg_item *item)
 {
     static const char *const known[] = { "train", "valid", "names", "labels", "backup", "difficult", "leaves",
@@ -106,7 +106,7 @@ static amp_status keep(amp_data_file *data, char **where, const cfg_item *item, 
     return AMP_OK;
 }
 
-static const double CACHE_SCALE = 2; /* the default */
+static const double CACHE_SCALE = 2; /* the default of cache_scale */
 
 /* *where is -1 until the key was read. */
 static amp_status keep_number(amp_data_file *data, int *where, const cfg_item *item, long least,
@@ -143,7 +143,7 @@ static amp_status keep_scale(amp_data_file *data, double *where, const cfg_item 
     return AMP_OK;
 }
 
-/* The keys that name a file or a folder, and where each is kept. */
+/* The keys that name a file or a folder, and the fields that keep their values. */
 static const struct { const char *key; size_t offset; } paths[] = {
 #define PATH(name) { #name, offsetof(amp_data_file, name) }
     PATH(train), PATH(valid), PATH(names), PATH(labels), PATH(backup), PATH(difficult), PATH(leaves),
@@ -178,7 +178,7 @@ amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *
     struct stat status;
     *data = (amp_data_file){ .name = amp_allocated(strdup(name)), .classes = -1, .tag = -1,
                              .cache = -1, .cache_scale = -1 };
-    if (stat(name, &status) != 0) /* amp_data_document's own messages call the file a .cfg file */
+    if (stat(name, &status) != 0) /* amp_data_document's messages would call it a .cfg file */
         return amp_fail(error, AMP_BAD_CONFIG, "%.700s: cannot read the .data file: %s", name,
                         strerror(errno));
     if (amp_is_device(name))

@@ -8,17 +8,17 @@
 
 #include "loader_memory.h"
 
-enum { MOST_THREADS = 8, LEAST_BYTES = 1 << 20 /* that a thread copies */ };
+enum { MOST_THREADS = 8, LEAST_BYTES = 1 << 20 /* the minimum that a thread copies */ };
 
 typedef struct filling {
     float *input, **rows;
-    size_t floats; /* of a row */
+    size_t floats; /* per row */
     int count;
     atomic_int next; /* the first row that no thread has taken yet */
 } filling;
 
-/* The number of threads: one per processor that the program may use, but fewer if there is little to copy.
- * More than MOST_THREADS would only wait for the memory. */
+/* The number of threads that copy: one per processor that the program may use, but fewer if there is little
+ * to copy. With more than MOST_THREADS, threads would only wait for the memory. */
 static int threads_for(size_t bytes)
 {
     size_t threads = (size_t)amp_loaders_processors();

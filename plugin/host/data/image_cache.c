@@ -1,5 +1,6 @@
-/* The cache of image_cache.h. With cache=ram it is a table of all paths, which is made before there are
- * loaders. A loader adds an image by setting a pointer in the table; each pointer is set only once. */
+/* Implements the cache of image_cache.h. With cache=ram, the cache is a table with one slot per path, which
+ * is made before any loader starts. A loader adds an image by setting the slot's pointer atomically. Each
+ * pointer is set only once. */
 #include "image_cache.h"
 
 #include <pthread.h>
@@ -11,43 +12,43 @@
 #include "cache_file.h"
 #include "loader_memory.h"
 
-/* channels: the requested number of channels; 0: as many as the file has. */
+/* An image kept in RAM. channels: the number that was requested; 0: as many as the file has. */
 typedef struct kept { int channels; amp_pixels pixels; } kept;
 
 typedef struct slot { const char *path; _Atomic(kept *) image; } slot;
 
-/* The image that loaders get if no image of the list can be read. */
+/* The size of the black image that loaders get if no image of the list can be read. */
 enum { BLACK_SIDE = 32, BLACK_CHANNELS = 4 };
 
 static struct {
     pthread_once_t once;
-    float floats[256];  /* the float that Darknet makes of each value of a byte */
+    float floats[256];  /* the float to which Darknet converts each byte */
     amp_cache_kind kind;
     amp_photo_use use;
     double scale;
     char *name;
     amp_lines list;
     int is_open;
-    slot *slots;        /* cache=ram: one per path of the list, sorted by path; NULL: no image is kept */
-    amp_cache_file *file; /* cache=disk; NULL: no image is kept */
-    atomic_llong left;  /* cache=ram: bytes that may still be used */
-    /* images, bytes: that were added in this run; asked: images that a training loaded; found: those of them
-     * that the cache had */
+    slot *slots;        /* cache=ram: one slot per path of the list, sorted by path; NULL: nothing is kept */
+    amp_cache_file *file; /* cache=disk: the open file; NULL: nothing is kept */
+    atomic_llong left;  /* cache=ram: bytes that are still free */
+    /* images, bytes: added in this run; asked: images that a training requested; found: those of them that
+     * the cache had */
     atomic_ulong images, bytes, asked, found;
     unsigned char black[BLACK_SIDE * BLACK_SIDE * BLACK_CHANNELS];
 } cache = { .once = PTHREAD_ONCE_INIT };
 
-/* Whether the calling thread loads for a training. */
+/* 1: the calling thread loads for a training. */
 static _Thread_local int trains;
 
-/* The image that the calling thread has loaded last. */
+/* The last image that the calling thread loaded. */
 static _Thread_local struct {
-    /* wanted: the image is kept as bytes until it is sampled (not for OpenCV);
-     * has_turn: the thread has a turn (amp_loaders_begin_turn) */
+    /* wanted: keep the image as bytes until it is sampled (not used with OpenCV). has_turn: the thread has a
+     * turn (amp_loaders_begin_turn) */
     int wanted, has_turn;
-    amp_pixels image;        /* bytes NULL: no image is loaded, or it was converted to floats */
-    unsigned char *own;      /* the image's bytes; NULL: the cache owns them */
-    amp_cache_mapping mapped; /* cache=disk: the mapping of the image's bytes */
+    amp_pixels image;        /* its bytes are NULL if no image is loaded, or if it was converted to floats */
+    unsigned char *own;      /* the image's bytes if this thread owns them; NULL: the cache owns them */
+    amp_cache_mapping mapped; /* cache=disk: the mapping that contains the image's bytes */
     uint64_t key;            /* cache=disk: the image's key */
 } loaded;
 
@@ -58,9 +59,9 @@ static void make_floats(void)
     for (int i = 0; i < 256; i++) cache.floats[i] = (float)(i / 255.);
 }
 
-/* Converts (h,w,c) bytes to (c,h,w) floats, which the caller frees. If bytes are wanted, does not convert but
- * keeps the bytes in `loaded`; then *w and *h are the photo's size, and the returned block, which the caller
- * frees too, has no content. NULL: no memory. */
+/* Converts (h,w,c) bytes to (c,h,w) floats, which the caller frees. If loaded.wanted is set, keeps the bytes
+ * in `loaded` instead. Then *w and *h are the photo's size, and the returned block, which the caller frees
+ * too, has no content. NULL: no memory. */
 static float *floats_of(const amp_pixels *p, int *w, int *h, int *c)
 {
     size_t count = (size_t)p->w * (size_t)p->h, channels = (size_t)p->c;
@@ -72,7 +73,7 @@ static float *floats_of(const amp_pixels *p, int *w, int *h, int *c)
     else if (loaded.wanted) loaded.image = *p;
     if (!floats || loaded.wanted) return floats;
     pthread_once(&cache.once, make_floats);
-    for (size_t k = 0; k < channels; k++) /* all channels in one loop take 1.4 times as long */
+    for (size_t k = 0; k < channels; k++) /* a single loop over all channels takes 1.4 times as long */
         for (size_t i = 0; i < count; i++) floats[k * count + i] = cache.floats[p->bytes[i * channels + k]];
     return floats;
 }
@@ -84,8 +85,8 @@ static int compare_paths(const void *a, const void *b)
     return strcmp(((const slot *)a)->path, ((const slot *)b)->path);
 }
 
-/* The slot of a path; NULL: the path is not in the list. For a path that is there twice, always the same
- * slot. */
+/* Returns the slot of a path; NULL: the path is not in the list. If the path is in the list twice, returns
+ * the same slot each time. */
 static slot *place_of(const char *path)
 {
     const slot wanted = { .path = path };
@@ -110,8 +111,8 @@ static void open_table(size_t bytes, size_t pixels)
             (double)bytes / 0x1p20);
 }
 
-/* Returns 1 if the table keeps the image; the table then owns the bytes. 0: there is no room, or another
- * loader has decoded the same image at the same time and added it first. */
+/* Adds an image to the table. Returns 1 if the table now keeps the image and owns its bytes. Returns 0 if
+ * there is no room, or if another loader has added the same image first. */
 static int keep(const char *path, int channels, const amp_pixels *pixels, long long bytes)
 {
     slot *s = cache.slots ? place_of(path) : NULL;
@@ -166,7 +167,7 @@ int amp_image_cache_is_used(void) { return cache.slots || cache.file; }
 
 void amp_image_cache_begin(int for_training) { trains = for_training; }
 
-/* Releases the loaded image's bytes and ends the thread's turn. */
+/* Frees or unmaps the loaded image's bytes and ends the thread's turn. */
 static void end_loaded(void)
 {
     free(loaded.own);
@@ -181,9 +182,10 @@ void amp_image_cache_end(void)
     trains = amp_this_thread()->only_black = 0;
 }
 
-/* ---- what is read ---- */
+/* ---- reading images ---- */
 
-/* Returns 1 if the file need not be read: the cache has it, or the thread gets black images. */
+/* Looks for an image before its file is read. Returns 1 if the file need not be read, because the cache has
+ * the image or the thread gets black images. */
 static int find(const char *file, int channels, int black_channels, amp_pixels *p)
 {
     *p = (amp_pixels){ cache.black, BLACK_SIDE, BLACK_SIDE, black_channels, BLACK_SIDE, BLACK_SIDE, 1 };
@@ -198,7 +200,7 @@ static int find(const char *file, int channels, int black_channels, amp_pixels *
     return found;
 }
 
-/* Returns 1 if the cache has taken ownership of the bytes. */
+/* Offers an image to the cache. Returns 1 if the cache takes ownership of the bytes. */
 static int add(const char *file, int channels, const amp_pixels *p)
 {
     size_t bytes = amp_pixels_size(p) + (cache.file ? 0 : sizeof(kept));
@@ -230,7 +232,8 @@ float *amp_image_cache_add(const char *file, int channels, const amp_pixels *p, 
 unsigned char *darknet_amp_kept_bytes(const char *file, int how, int *w, int *h, int *c)
 {
     end_loaded();
-    if (!find(file, how, how == 0 || how == 1 ? 1 : 3, &loaded.image)) return NULL; /* OpenCV: 0, 1: grey */
+    if (!find(file, how, how == 0 || how == 1 ? 1 : 3, &loaded.image)) return NULL; /* `how` is OpenCV's flag:
+                                                                                       0 and 1 mean grey */
     *w = loaded.image.w;
     *h = loaded.image.h;
     *c = loaded.image.c;
@@ -283,7 +286,8 @@ static int most(int a, int b) { return a > b ? a : b; }
 
 int darknet_amp_place_image(int w, int h, int dx, int dy, float *canvas, int canvas_w, int canvas_h)
 {
-    int left = most(dx, 0), top = most(dy, 0); /* of the part that lies in the canvas */
+    int left = most(dx, 0), top = most(dy, 0); /* the corner of the part of the image that lies in the
+                                                  canvas */
     int columns = least(dx + w, canvas_w) - left, rows = least(dy + h, canvas_h) - top;
     if (!loaded.wanted || !loaded.image.bytes) return 0;
     if (columns > 0 && rows > 0) {

@@ -1,6 +1,6 @@
-/* What all readers of image files have in common: when the plugin reads them, which sizes are accepted, and
- * why one could not be read. The readers are host/darknet/decode.c (libjpeg-turbo, stb_image) and
- * include/darknet_amp_opencv.hpp. */
+/* Functions that all readers of image files share: whether the plugin reads the images, which sizes are
+ * accepted, and why an image could not be read. The readers are host/darknet/decode.c (libjpeg-turbo,
+ * stb_image) and include/darknet_amp_opencv.hpp. */
 #include "data_files.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include "../../include/darknet_amp.h"
 #include "../program/program.h"
 
-/* The maximum number of pixels per side. This is OpenCV's limit; with it, the product of an image's side and
- * a network's side fits into an int. */
+/* The maximum number of pixels per side. It is OpenCV's limit. With it, the product of an image's side and a
+ * network's side fits into an int. */
 enum { MOST_SIDE = 1 << 20 };
 
 int darknet_amp_reads(void) { return amp_this_program()->watches_images || amp_this_thread()->measures; }
@@ -30,7 +30,7 @@ void darknet_amp_unreadable(const char *why, ...)
 
 int darknet_amp_image_fits(int w, int h, int c)
 {
-    const int most = INT_MAX / (c > 3 ? c : 3); /* Darknet counts an image's floats in int */
+    const int most = INT_MAX / (c > 3 ? c : 3); /* an int must be able to count an image's floats */
     if (w < 1 || h < 1) darknet_amp_unreadable("it has no pixels: its size is %d x %d", w, h);
     else if (w > MOST_SIDE || h > MOST_SIDE || (double)w * h > most)
         darknet_amp_unreadable("its size of %d x %d is too large: at most %d pixels a side, %d in all", w, h,

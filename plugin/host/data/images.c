@@ -1,4 +1,4 @@
-/* Follows image files to a network's input: see images.h. */
+/* Records which image files reach a network's input: see images.h. */
 #include "images.h"
 
 #include <pthread.h>
@@ -7,23 +7,23 @@
 
 #include "../../include/darknet_amp.h"
 
-enum { ROWS = 1 << 16, /* rows that are remembered; only those of the last two steps are still needed */
-       INPUTS = 64 };  /* networks that are trained at the same time */
+enum { ROWS = 1 << 16, /* number of rows that are remembered; those of the last two steps suffice */
+       INPUTS = 64 };  /* maximum number of networks that are trained at the same time */
 
-/* A row that a loader made, and its image file. */
+/* A row that a loader filled, and the path of its image. */
 typedef struct loaded { const float *row; char *path; } loaded;
-/* The image files in a network's input. A path that is NULL is unknown. */
+/* The paths of the images in a network's input; NULL: unknown. */
 typedef struct filling { const float *input; char **paths; int count; } filling;
 
 static struct {
     pthread_mutex_t mutex;
-    int on; /* set once, before there are threads */
+    int on; /* set once, before any thread starts */
     loaded rows[ROWS];
     filling fillings[INPUTS];
     unsigned next_row, next_filling;
 } trail = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
-/* Paths that this thread's loader has picked but not yet made rows from. */
+/* The paths that this thread's loader has picked and not yet loaded into rows. */
 static _Thread_local struct { char **paths; int count; } picked;
 
 void amp_images_note(void) { trail.on = 1; }
@@ -53,7 +53,8 @@ void amp_images_replaced(int i, const char *path)
 void amp_images_loaded(float *const *row, int rows)
 {
     if (!trail.on || !picked.paths) return;
-    int per_row = rows > 0 ? picked.count / rows : 0; /* a loader of pairs picks two */
+    int per_row = rows > 0 ? picked.count / rows : 0; /* a loader that makes a row from a pair of images picks
+                                                         two paths per row */
     pthread_mutex_lock(&trail.mutex);
     for (int i = 0; per_row && i < rows; i++) {
         loaded *place = &trail.rows[trail.next_row++ % ROWS];
@@ -66,10 +67,10 @@ void amp_images_loaded(float *const *row, int rows)
     picked.paths = NULL;
 }
 
-/* The mutex is held. */
+/* Returns the path of a row, or NULL. The caller holds the mutex. */
 static const char *path_of(const float *row)
 {
-    for (unsigned back = 1; back <= ROWS; back++) { /* newest first: addresses are reused */
+    for (unsigned back = 1; back <= ROWS; back++) { /* newest first, because addresses are reused */
         const loaded *l = &trail.rows[(trail.next_row - back) % ROWS];
         if (l->row == row || !l->row) return l->path;
     }

@@ -1,5 +1,4 @@
-/* See label_file.h. Numbers are read as fscanf reads them, so that valid files give the same boxes as in
- * Darknet. */
+/* See label_file.h. Parses numbers as fscanf does, so that valid files give the same boxes as in Darknet. */
 #include "label_file.h"
 
 #include <errno.h>
@@ -9,17 +8,17 @@
 #include "../fork.h"
 #include "data_files.h"
 
-enum { LINE_ROOM = 1024 }; /* five numbers need less */
+enum { LINE_ROOM = 1024 }; /* more than five numbers need */
 
 static const char BLANKS[] = " \t\r\n\f\v";
-/* A larger number must be in pixels: boxes that overlap an edge, or that were rounded, stay far below
- * this. */
+/* Coordinates beyond this must be in pixels. The coordinates of boxes that overlap an edge, or that were
+ * rounded, stay far below it. */
 static const float BEYOND = 2;
 
 static const char *skip_blanks(const char *text) { return text + strspn(text, BLANKS); }
 
-/* Reads the number at the start of *text into *whole, or if that is NULL into *value, and moves *text past
- * the number. Returns 0 if there is no number, or if other characters follow it without a blank. */
+/* Reads the number at the start of *text into *whole, or into *value if whole is NULL. Moves *text past the
+ * number. Returns 0 if there is no number, or if no blank follows it (a *value may also end the text). */
 static int take_number(const char **text, float *value, long *whole)
 {
     char *end;
@@ -32,7 +31,7 @@ static int take_number(const char **text, float *value, long *whole)
 
 static int is_outside(const amp_label *l)
 {
-    if (l->x == 0 && l->y == 0) return 1; /* no box for correct_boxes, which moves it to 999999 */
+    if (l->x == 0 && l->y == 0) return 1; /* Darknet's correct_boxes moves it to 999999: not a box */
     if (l->w <= 0 || l->h <= 0) return 1;
     return l->x - l->w / 2 >= 1 || l->x + l->w / 2 <= 0 || l->y - l->h / 2 >= 1 || l->y + l->h / 2 <= 0;
 }
@@ -69,8 +68,8 @@ static int is_text(const char *file)
     return length > 4 && !strcmp(file + length - 4, ".txt");
 }
 
-/* Writes text with \xNN for each byte that is not printable ASCII. Returns whether there was one other than
- * ASCII blanks: for example a byte order mark, a 0, or a blank outside ASCII. */
+/* Writes text to shown, with \xNN for each byte that is not printable ASCII. Returns whether any of these
+ * bytes is not an ASCII blank: for example a byte order mark, a 0, or a non-ASCII blank. */
 static int show(char *shown, size_t room, const char *text, size_t length)
 {
     size_t at = 0;
@@ -93,7 +92,7 @@ static amp_status refuse(const char *file, unsigned long line, const char *text,
         [AMP_LABEL_IN_PIXELS] = "is not relative to the image: x, y, width and height go from 0 to 1",
         [AMP_LABEL_NO_LABEL] = "is not `class x y width height`" };
     char shown[64], what[160];
-    if (kind == AMP_LABEL_NO_LABEL && !is_text(file)) /* for example the image itself */
+    if (kind == AMP_LABEL_NO_LABEL && !is_text(file)) /* the file may be the image itself */
         return amp_fail(error, AMP_BAD_CONFIG, "%.700s: Darknet takes this file for a label file, but it is "
                                                "not one: Darknet finds labels of images that are named %s; "
                                                "rename the image", file,
@@ -135,8 +134,8 @@ static amp_status fail_missing(const char *file, amp_error *error)
                     named_so ? ": copy yours there" : "");
 }
 
-/* Reads a line. Returns 1; -1: no line is left; 0: the line is too long or not text, and was not read to its
- * end. */
+/* Reads a line. Returns 1 if it was read; -1 if no line is left; 0 if the line is too long or not text (then
+ * it was not read to its end). */
 static int get_line(FILE *stream, char text[LINE_ROOM], size_t *length)
 {
     int c = getc_unlocked(stream);

@@ -1,10 +1,10 @@
-/* Keeps the memory for loading images small. If there is no memory for images or for Darknet's arrays, ends
- * the program with one line instead of a crash. Both only in a program that has made a network under AMP.
+/* Keeps the memory for loading images small. If memory for images or for Darknet's arrays runs out, ends the
+ * program with one line instead of a crash. Does both only in a program that has made a network under AMP.
  *
  * Darknet starts 64 threads for each batch. They decode images at the same time, each in one of the C
- * library's many arenas, which do not return memory: a small detector takes three times the memory that it
- * needs (docs/results/memory.md). So here only some of the threads work at a time, and all of them use one
- * arena, where freed images make room for the next ones. */
+ * library's many arenas, which do not return memory to the system. A small detector then takes three times
+ * the memory that it needs (docs/results/memory.md). So only some of the threads work at a time, and all use
+ * one arena, where the next images reuse the memory of freed ones. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "loader_memory.h"
 
@@ -22,11 +22,11 @@
 #include "../program/memory.h"
 
 static struct {
-    int on; /* set once, before there are loaders; read by all threads */
+    int on; /* set once, before any loader starts; read by all threads */
     sem_t turns;
     pthread_mutex_t mutex;
     pthread_cond_t ended;
-    int at_work, allowed; /* number of threads that load now; number that may load at the same time */
+    int at_work, allowed; /* number of threads that load now; maximum number that may */
 } loaders = { .mutex = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER };
 
 int amp_loaders_processors(void)
@@ -42,11 +42,11 @@ void amp_loaders_watch(int is_training)
 {
     if (loaders.on) return;
 #ifdef M_ARENA_MAX
-    /* Only for a training, because these settings apply to the whole program, and another program may use
-     * this library. By default the C library raises its threshold when the first large block is freed, and
-     * from then on keeps blocks of that size in its arenas. It does not do so if a threshold is set
-     * explicitly. The thresholds are above an image's size. Otherwise each image's memory would be returned
-     * to the system and requested again, which costs as much as a third of the decoding. */
+    /* Only for a training, because these settings apply to the whole program, and other programs may use this
+     * library. By default, the first time that a large block is freed, the C library raises its threshold,
+     * and then keeps blocks of that size in its arenas. Setting a threshold explicitly prevents this. Our
+     * thresholds are larger than an image. Otherwise each image's memory would be returned to the system and
+     * requested again, which costs up to a third of the decoding time. */
     if (is_training) {
         mallopt(M_ARENA_MAX, 1);
         mallopt(M_MMAP_THRESHOLD, 32 << 20);
@@ -60,10 +60,10 @@ void amp_loaders_watch(int is_training)
 
 /* ---- photos ---- */
 
-/* The number of bytes of a file that the kernel is asked to read ahead: more than most photos have. */
+/* How many bytes of a file the kernel is asked to read ahead: more than most photos have. */
 enum { READ_AHEAD = 4 << 20 };
 
-/* There are as many turns as processors. Other threads wait here while the disk reads their files. */
+/* A thread waits here for a turn while the disk reads its file. There are as many turns as processors. */
 int amp_loaders_begin_turn(const char *file)
 {
     if (!loaders.on) return 0;
@@ -98,9 +98,9 @@ void amp_loaders_end_part(void)
 
 /* ---- how many threads ---- */
 
-/* If the step waited for more than the share LONG_WAIT of its time, twice as many threads are allowed. If one
- * thread fewer would have loaded the batch in less than the share SHORT_LOAD of the step's time, one thread
- * fewer is allowed. */
+/* If a step waits longer than the fraction LONG_WAIT of its time, the number of allowed threads is doubled.
+ * It is reduced by one if that many threads would still have loaded the batch in less than the fraction
+ * SHORT_LOAD of the step's time. */
 #define LONG_WAIT .02
 #define SHORT_LOAD .7
 
@@ -132,8 +132,8 @@ void darknet_amp_no_memory(size_t bytes)
 void *darknet_amp_calloc(size_t count, size_t size, const char *text)
 {
     void *memory = calloc(count, size);
-    /* Allocating a layer's output, or an array of that size, may fail: most of these are freed as soon as the
-     * layer is made, and amp_own_check finds any that is needed but missing. */
+    /* Allocating a layer's output, or another array of that size, may fail: most of these arrays are freed as
+     * soon as the layer is made, and amp_own_check finds any missing array that is needed. */
     if (!memory && !(amp_host_parser_uses_amp() && (strstr(text, "batch") || strstr(text, "output_size"))))
         darknet_amp_no_memory(size && count > SIZE_MAX / size ? SIZE_MAX : count * size);
     return memory;

@@ -20,9 +20,9 @@
 #include "label_file.h"
 #include "loader_memory.h"
 
-/* What loaders warn about. Each of the first NAMED_MOST files gets a line: `before`, the file's name, and
- * what is wrong with the file. Then one line says that further files of this `kind` are only counted. At the
- * end of a training, a line gives `summary` and the number of files. */
+/* The mistakes that loaders warn about. For each of the first NAMED_MOST files a line is printed: `before`,
+ * the file's name, and what is wrong. Then one line says that further files of this `kind` are only counted.
+ * At the end of a training, a line gives `summary` and the number of files. */
 typedef enum mistake { UNREADABLE, OUTSIDE, SMALL, CROWDED, MISLABELLED, MISTAKES } mistake;
 static const struct { const char *before, *kind, *summary; } mistakes[MISTAKES] = {
     [UNREADABLE] = { "image '", "images that cannot be read", "unreadable images" },
@@ -33,24 +33,25 @@ static const struct { const char *before, *kind, *summary; } mistakes[MISTAKES] 
     [MISLABELLED] = { "image '", "such images", "images whose path does not hold exactly one label" } };
 enum { NAMED_MOST = 100 };
 
-/* What the calling thread loads from. */
+/* What the calling thread loads, and which image it is replacing. */
 static _Thread_local struct {
     amp_loading from;
     char **place;      /* the path that is being replaced */
-    int tries, start;  /* number of replacements tried so far; the list index of the last random one */
+    int tries, start;  /* number of replacements tried so far; list index of the last one that was drawn at
+                          random */
 } loader;
 
 static struct {
     pthread_mutex_t mutex;
-    struct { void *names; long count; } seen[MISTAKES]; /* names: a tree of the C library's tsearch */
+    struct { void *names; long count; } seen[MISTAKES]; /* names: a tree made with tsearch */
     atomic_long replaced;
     pthread_cond_t decided;
     int wanted;                      /* set by amp_loading_decide */
-    double began, ended;             /* when the last job began and ended, in amp_clock_seconds */
-    int keeps_faults;                /* amp_loading_keep_faults was called, before there were loaders */
-    long jobs;                       /* batches whose loading has begun */
+    double began, ended;             /* times of amp_clock_seconds at which the last job began and ended */
+    int keeps_faults;                /* 1: amp_loading_keep_faults was called */
+    long jobs;                       /* number of batches whose loading has begun */
     int faulty_part;                 /* the part of the current job that reported `fault` */
-    amp_error fault;                 /* status AMP_OK: the job has none */
+    amp_error fault;                 /* status AMP_OK: the job has no fault */
 } watch = { .mutex = PTHREAD_MUTEX_INITIALIZER, .decided = PTHREAD_COND_INITIALIZER, .wanted = 1 };
 
 void amp_loading_watch(void)
@@ -116,8 +117,8 @@ amp_status amp_loading_fault(amp_error *error)
     return watch.fault.status;
 }
 
-/* Keeps an error for the loop. If several parts of a job fail, the error of the lowest part is kept,
- * whichever thread reports first. */
+/* Stores an error for the loop. If several parts of a job fail, stores the error of the lowest part, so that
+ * the result does not depend on which thread reports first. */
 static void keep(amp_error error)
 {
     error.status = AMP_BAD_CONFIG;
@@ -129,8 +130,8 @@ static void keep(amp_error error)
     pthread_mutex_unlock(&watch.mutex);
 }
 
-/* Ends the program with this line. In a loader of the training's loop, it keeps the line for the loop instead
- * and returns; the caller must then continue with harmless input. */
+/* Ends the program with this line. But in a loader of the training's loop, stores the line for the loop and
+ * returns; the caller must then continue with harmless input. */
 __attribute__((format(printf, 1, 2))) static void fail(const char *format, ...)
 {
     amp_error error;
@@ -154,14 +155,14 @@ int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job)
     amp_error error;
     amp_fail(&error, AMP_BAD_CONFIG, "darknet: no thread that loads images can be started: %s; what limits "
              "the program's memory or its number of threads (ulimit -v, -u) is too low", strerror(status));
-    /* Before the first batch there is nothing to save. */
+    /* before the first batch there is nothing to save */
     if (!watch.keeps_faults || watch.jobs < 2) darknet_amp_refuse("%s", error.message);
-    *thread = pthread_self(); /* so that the caller's pthread_join fails at once (EDEADLK) */
+    *thread = pthread_self(); /* the caller's pthread_join then fails at once (EDEADLK) */
     keep(error);
     return 0;
 }
 
-/* ---- files that loaders cannot read: of a wrong kind, or with too long a name ---- */
+/* ---- files that loaders cannot read: not regular files, and too long paths ---- */
 
 FILE *darknet_amp_fopen(const char *file, const char *mode)
 {
@@ -183,7 +184,7 @@ int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
              "parts: the folder's path, the file's name", shown, length, room - 1);
         return *text = 0;
     }
-    va_start(args, format); /* not vsnprintf: find_replace prints a text onto itself */
+    va_start(args, format); /* not vsnprintf, because find_replace prints a text onto itself */
     length = vsprintf(text, format, args);
     va_end(args);
     return length;
@@ -193,7 +194,7 @@ int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
 
 static int compare_names(const void *a, const void *b) { return strcmp(a, b); }
 
-/* Counts the files that have mistake m. The first time that a name comes, prints it with what is wrong. */
+/* Counts a file that has mistake m. The first time that its name comes, prints the name and what is wrong. */
 __attribute__((format(printf, 3, 4)))
 static void warn_once(mistake m, const char *name, const char *wrong, ...)
 {
@@ -240,9 +241,9 @@ static void no_image_left(void)
     amp_this_thread()->only_black = 1;
 }
 
-/* The first tries are random: if a whole folder is missing, the image that follows it in the list should not
- * replace all its images. After these tries the list is tried in order. The number of random numbers drawn
- * does not depend on what other threads have found out about the files. */
+/* The first RANDOM_TRIES tries are random: if a whole folder is missing, its images should not all be
+ * replaced by the next image of the list. After these tries the list is tried in order. How many random
+ * numbers are drawn does not depend on what other threads have found. */
 enum { RANDOM_TRIES = 32 };
 
 void darknet_amp_another_image(char **paths, int i)
@@ -275,8 +276,8 @@ int darknet_amp_not_augmented(int w, int h, const char *why)
 
 typedef struct boxes { amp_label *box; size_t count, room; } boxes;
 
-/* Only warns about a small box. Darknet itself leaves it out later, if it is still small after the image was
- * cropped, which may enlarge it. */
+/* Adds a box of a label file. About a small box it only warns: the box may become larger when the image is
+ * cropped, and Darknet itself drops it later if it is still too small. */
 static amp_status add_box(void *context, const char *file, unsigned long line, const amp_label *l,
                           int outside, amp_error *error)
 {
@@ -301,7 +302,7 @@ amp_label *amp_loading_labels(const char *file, int *count)
 {
     amp_error error;
     if (!amp_this_program()->watches_images || !loader.from.classes) return NULL;
-    /* the result must not be NULL, even without a box */
+    /* the result must not be NULL, even if there are no boxes */
     boxes all = { .box = amp_allocated(malloc(sizeof *all.box)), .room = 1 };
     if (amp_labels_read(file, loader.from.classes, add_box, &all, &error) != AMP_OK) {
         fail("%s", error.message);

@@ -30,20 +30,20 @@ amp_status amp_host_largest_pass(const amp_training *t, size_t there, int most, 
     return AMP_OK;
 }
 
-/* What is known about a network that is about to be trained. */
+/* Facts about a network that is about to be trained. */
 typedef struct asked {
-    amp_training training; /* training.plan is the engine's own plan, or `outline` */
-    amp_plan *outline;     /* owned by this struct; NULL: none */
-    int roughly;           /* as for amp_host_check_fits */
+    amp_training training; /* training.plan is a plan of the engine, or `outline` */
+    amp_plan *outline;     /* owned by this struct; may be NULL */
+    int roughly;           /* see amp_host_check_fits */
     amp_view view;
     int images;            /* per step */
     size_t there;          /* the maximum memory in bytes that the training may take; 0: unknown */
     const char *what;      /* the kind of memory, for messages: "RAM" */
 } asked;
 
-/* Fills *a and makes its plan. This is the engine's own plan, which the training then runs, or an outline if
- * `roughly`. On a GPU it is always an outline, because building a plan there times kernels, which itself
- * takes memory. The caller calls forget, also after an error. */
+/* Fills *a and makes its plan. This is the engine's plan that the training will use, or only an outline if
+ * `roughly` is set. On a GPU it is always an outline, because building a plan there times kernels, which
+ * takes memory. The caller calls forget, even after an error. */
 static amp_status make_plan(struct network *net, int roughly, asked *a, amp_error *error)
 {
     amp_view v = amp_fork_view(net);
@@ -63,18 +63,18 @@ static void forget(asked *a)
     if (a->outline) amp_plan_free(a->outline, amp_fork_state(a->training.net)->engine->backend);
 }
 
-/* Waits until all ranks are here. A machine's free memory is divided equally among its ranks, so all of them
- * must measure it before any rank allocates more than the others. */
+/* Waits until all ranks are here. Each rank gets an equal part of a machine's free memory, so all must
+ * measure it before any of them allocates more than the others. */
 static void wait_for_others(void)
 {
     amp_error none;
     amp_exchange_outcome(AMP_OK, "asking whether the training fits into memory", &none);
 }
 
-/* Adds up the training's needs, and sets a->there to the maximum that it may take: the free memory plus the
- * part of `needs` that the program already holds. For RAM, that part is the resident memory. For an address
- * space or a GPU, that part is calculated: the parameters, the input of a pass and, once there was a plan,
- * the program with the memory of the backend's library. Gradients count as already allocated, although the
+/* Computes *needs, and sets a->there to the maximum memory that the training may take: the free memory plus
+ * the part of `needs` that the program already holds. For RAM, this part is the resident memory. For an
+ * address space or a GPU, it is calculated: the parameters and the input of a pass and, once a plan was made,
+ * the program including the memory of the backend's library. Gradients count as already held, although the
  * first plan allocates them. */
 static amp_status measure(asked *a, amp_needs *needs, amp_error *error)
 {
@@ -91,15 +91,15 @@ static amp_status measure(asked *a, amp_needs *needs, amp_error *error)
     return AMP_OK;
 }
 
-/* The part of `there` bytes that is left for activations after everything else, converted to the network's
- * current input size. */
+/* Returns the bytes that are left of `there` for activations after all other needs, converted to the
+ * network's current input size. */
 static size_t arena_budget(const amp_needs *needs, size_t there)
 {
     size_t beside = amp_needs_sum(needs) - needs->pass.arena;
     return there > beside ? (size_t)((double)(there - beside) / needs->area) : 0;
 }
 
-/* Fails. The error names the smallest number of subdivisions with which the training fits. */
+/* Returns an error that names the smallest number of subdivisions with which the training fits. */
 static amp_status fail_too_little(const asked *a, size_t takes, amp_error *error)
 {
     char fits[160] = "no number of subdivisions is enough: use a smaller width and height or batch, "
@@ -118,9 +118,9 @@ static amp_status fail_too_little(const asked *a, size_t takes, amp_error *error
                                           a->what, fits);
 }
 
-/* The RAM that is left for decoded images (cache=ram): 90 % of this rank's part, minus what the training
- * takes. A training on a GPU takes little more RAM than it has now, except for the images of two batches and
- * for the images that are being decoded. */
+/* Returns the RAM that is left for decoded images (cache=ram): 90 % of this rank's part, minus the training's
+ * needs. A training on a GPU needs little more RAM than the program holds now, except for the images of two
+ * batches and for the images that are being decoded. */
 static size_t left_of_ram(const asked *a, const amp_needs *needs)
 {
     size_t there = a->there, takes = amp_needs_sum(needs);
@@ -139,7 +139,7 @@ static amp_status ask(asked *a, amp_error *error)
     amp_needs needs;
     AMP_TRY(measure(a, &needs, error));
     if (chooses) needs.pass.arena = 0;
-    if (a->roughly && !a->view.on_gpu) needs.copies = 0; /* an outline knows only the upper limit */
+    if (a->roughly && !a->view.on_gpu) needs.copies = 0; /* an outline gives only an upper limit for copies */
     size_t takes = amp_needs_sum(&needs);
     if (a->there && takes > a->there) return fail_too_little(a, takes, error);
     if (a->roughly) return AMP_OK;
@@ -158,16 +158,16 @@ amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *erro
     return status;
 }
 
-/* The settings for checkpoint=N (N segments). All are 0 for checkpoint=off, and also for checkpoint=auto, for
- * which the caller sets them. */
+/* Returns the settings for checkpoint=N (N segments). For checkpoint=off they are all 0. For checkpoint=auto
+ * they are 0 too, and the caller sets them. */
 static amp_recompute_settings settings_of(const amp_config *config)
 {
     int segments = config->checkpoint > 0 ? config->checkpoint : 0;
     return (amp_recompute_settings){ .on = segments > 0, .segments = segments };
 }
 
-/* With checkpoint=auto, the budget for activations is what everything else leaves of memory= or, if that is
- * not set, of the available memory. */
+/* With checkpoint=auto, the budget for activations is the part of memory= that other needs leave or, if
+ * memory= is not set, the part of the available memory that they leave. */
 amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
 {
     struct darknet_amp *amp = amp_fork_state(net);
@@ -177,8 +177,8 @@ amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
     if (amp->config->checkpoint == AMP_CHECKPOINT_AUTO) {
         asked a;
         amp_needs needs;
-        /* A network that may only predict gets no training plan, because that would allocate gradients
-         * and prevent batch norm from being folded from then on. */
+        /* A network that is not trained gets no training plan: the plan would allocate gradients and, from
+         * then on, prevent batch norm from being folded. */
         status = make_plan(net, !amp_this_program()->trains, &a, error);
         if (status == AMP_OK) status = measure(&a, &needs, error);
         if (status == AMP_OK) settings.budget = arena_budget(&needs, memory ? memory : a.there);
@@ -192,22 +192,23 @@ amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
 
 /* ---- -fit ---- */
 
-/* What -fit has chosen for a training. Memory is in bytes. */
+/* The choice of -fit for a training. Memory is in bytes. */
 typedef struct amp_fitting {
     int subdivisions;
-    double again;        /* the arithmetic that checkpoint=auto repeats, as a share of a forward's; 0: none */
-    size_t limit;        /* the limit under which this was chosen; checkpoint=auto must keep it. 0: unknown */
-    size_t needs, given; /* memory that the training needs with this choice, and with the .cfg's settings */
+    double again;        /* arithmetic that checkpoint=auto repeats, as a fraction of a forward's; 0: none */
+    size_t limit;        /* the memory limit of this choice, which checkpoint=auto must keep; 0: unknown */
+    size_t needs, given; /* memory that the training needs: with this choice; with the .cfg's own settings */
     size_t there;        /* the maximum that the training may take; 0: unknown */
 } amp_fitting;
 
 /* The fixed cost of a pass, in operations per weight: reading a weight for forward and for backward, and
  * adding to its gradient, takes the time of about 150 operations. Measured on a CPU: with yolov3-tiny, 416,
- * bf16, 16 images take 5 % longer in 16 passes than in one pass. This is a cost of 120 operations. */
+ * bf16, a step of 16 images takes 5 % longer in 16 passes than in one pass; this corresponds to 120
+ * operations. */
 static const double pass_cost = 150;
 
-/* A step's operations: forward; backward, which takes twice as many; what backward repeats (again); and the
- * fixed cost of each pass. */
+/* Returns the cost of a step in operations. It is the sum of forward, of backward (twice as much), of what
+ * backward repeats (again), and of the fixed cost of each pass. */
 static double cost_of(const asked *a, int subdivisions, double again)
 {
     const amp_parameters *all = &amp_fork_state(a->training.net)->engine->parameters;
@@ -216,8 +217,8 @@ static double cost_of(const asked *a, int subdivisions, double again)
     return forward * (3 + again) + pass_cost * weights * subdivisions;
 }
 
-/* The needs of a step in `subdivisions` passes. If they exceed `limit` and the .cfg does not set
- * checkpoint=N, the needs with checkpoint=auto under that limit. A limit of 0 means none. */
+/* Computes the needs of a step in `subdivisions` passes. If they exceed `limit` and the .cfg does not set
+ * checkpoint=N, computes them with checkpoint=auto under this limit. limit=0: no limit. */
 static amp_status needs_in(const asked *a, int subdivisions, size_t limit, amp_needs *needs,
                            amp_error *error)
 {
@@ -248,17 +249,18 @@ static amp_status choose_under(const asked *a, int least, size_t limit, amp_fitt
         out->subdivisions = s;
         out->again = needs.pass.again;
         out->needs = amp_needs_sum(&needs);
-        if (out->again == 0) return AMP_OK; /* any choice with more passes costs more */
+        if (out->again == 0) return AMP_OK; /* nothing is recomputed, so any choice with more passes costs
+                                               more */
     }
     return AMP_OK;
 }
 
-/* By how much the available RAM may have shrunk when the training makes its own network: the library and the
+/* The free RAM may shrink by this much until the training makes its own network, because the library and the
  * heap keep some memory of the network that was made to choose. Up to 18 MiB were seen. */
 enum { USED = 20 << 20 };
 
-/* Chooses with a plan for one image. If no choice is certain to fit, takes the one that needs the least
- * memory: the check of the training's own network will show whether it fits. */
+/* Chooses with a plan for one image per pass. If no choice is certain to fit, takes the one that needs the
+ * least memory; the check of the training's own network will show whether it fits. */
 static amp_status choose_of(asked *a, int least, amp_fitting *out, amp_error *error)
 {
     amp_needs needs;
@@ -281,9 +283,9 @@ static amp_status choose_of(asked *a, int least, amp_fitting *out, amp_error *er
     return AMP_OK;
 }
 
-/* Chooses for a network that was made with one image per pass and has not run yet. All ranks call this
- * function and get rank 0's choice. least: the smallest number of subdivisions to consider. *what: the kind
- * of memory, for example "RAM". AMP_NO_MEMORY: nothing fits. */
+/* Makes the choice with a network that was made with one image per pass and has not run yet. All ranks call
+ * this function and get rank 0's choice. least: the smallest number of subdivisions to consider. *what: the
+ * kind of memory, for example "RAM". AMP_NO_MEMORY: no choice fits. */
 static amp_status choose_fit(struct network *net, int least, amp_fitting *out, const char **what,
                              amp_error *error)
 {
@@ -298,7 +300,7 @@ static amp_status choose_fit(struct network *net, int least, amp_fitting *out, c
     return AMP_OK;
 }
 
-/* images: per step; given: the .cfg's subdivisions. */
+/* images: number of images per step; given: the .cfg's subdivisions. */
 static void print_choice(const amp_fitting *c, int images, int given, const char *what)
 {
     if (!c->there) {
@@ -333,10 +335,10 @@ static void choose(amp_program *program, const char *cfg_file)
     int images = (int)cfg_net_number(cfg, "batch", 1);
     int cut = (int)amp_sharing_cut(amp_ranks_of_step(), (int)cfg_net_number(cfg, "subdivisions", 1));
     amp_document_give_back(cfg);
-    if (images % cut) return; /* this error is reported when the training's network is made */
+    if (images % cut) return; /* the error is reported when the training's network is made */
     fprintf(stderr, "amp: -fit: the network is made twice, first to find out what fits\n");
-    /* From now on large blocks are returned to the system when they are freed, also later in the training. By
-     * default the C library would keep them after the first large block is freed. */
+    /* From now on, and also during the training, large blocks are returned to the system when they are freed.
+     * By default the C library would stop returning them after the first large block is freed. */
     mallopt(M_MMAP_THRESHOLD, 128 << 10);
     program->chosen.subdivisions = images;
     program->chosen.recompute = 1;

@@ -1,4 +1,4 @@
-/* Adds up the memory that a training takes: see needs.h. */
+/* Computes the memory that a training takes: see needs.h. */
 #include "needs.h"
 
 #include "../fork_commands.h"
@@ -77,8 +77,8 @@ static size_t weights_of(const amp_node *node)
     return weights;
 }
 
-/* For an outline, whose nodes have no convolutions, this is the upper limit: a copy in one layout for
- * forward, and a copy in another layout for backward. */
+/* For an outline, whose nodes have no convolutions, returns the upper limit: one copy in a layout for
+ * forward, and one in a layout for backward. */
 static size_t convolution_copies(const amp_node *node, const amp_backend *backend, amp_dtype dtype)
 {
     amp_conv_facts facts;
@@ -90,8 +90,8 @@ static size_t convolution_copies(const amp_node *node, const amp_backend *backen
 size_t amp_node_copies(const amp_node *node, const amp_backend *backend, amp_dtype dtype)
 {
     if (node->desc.kind->products) return convolution_copies(node, backend, dtype);
-    /* For a layer that runs Darknet's code, with products computed by the backend, each array has one copy
-     * for all its uses. */
+    /* A layer that runs Darknet's code, but whose products the backend computes: each array has one copy for
+     * all uses. */
     if (!node->desc.lends_products || node->products == AMP_FP32 || dtype == AMP_FP32) return 0;
     return weights_of(node) * amp_dtype_size(backend->gemm_computes(backend, node->products));
 }

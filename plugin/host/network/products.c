@@ -1,9 +1,9 @@
-/* Matrix products of rnn, gru, lstm and crnn. These layers run Darknet's own code in fp32, but most of their
- * time goes into gemm. Darknet's gemm calls darknet_amp_gemm first. While AMP runs one of these layers, the
- * backend then computes the product, in the layer's dtype with fp32 sums.
+/* Matrix products of rnn, gru, lstm and crnn. These layers run Darknet's own code in fp32, but spend most of
+ * their time in gemm. Darknet's gemm calls darknet_amp_gemm first. While one of these layers runs under AMP,
+ * the backend then computes the product, in the layer's dtype with fp32 sums.
  *
- * Weights are multiplied in each time step but do not change between two updates. So they are passed to the
- * backend with a version number, and are rounded only once. All other factors are in buffers that are
+ * Weights are multiplied in each time step but change only at an update. So they are passed to the backend
+ * with a version number, and are rounded only once per version. All other factors are in buffers that are
  * overwritten all the time. */
 #include "state.h"
 

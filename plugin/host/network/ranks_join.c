@@ -1,13 +1,14 @@
-/* Turns networks into ranks. A network is either this program's only rank, which trains with the networks of
- * other programs, or one of several ranks in this program (-gpus). Also keeps `seen` and random numbers right
- * when ranks divide the passes of a step. See ranks_join.h. */
+/* Connects networks as ranks. Either this program's only network is one rank, and trains with the networks of
+ * other programs, or each of this program's networks is a rank (-gpus). Also corrects `seen` and the random
+ * numbers when ranks divide the passes of a step. See ranks_join.h. */
 #include "ranks_join.h"
 
 #include "../../comm/watchdog.h"
 #include "../program/random.h"
 #include "../program/ranks.h"
 
-/* May replace *ours by another comm, which sums on GPUs and uses the old one. */
+/* Connects a network with the other ranks. On GPUs, replaces *ours by a comm that sums on GPUs and uses the
+ * old one. */
 static amp_status join(struct darknet_amp *amp, amp_comm **ours, amp_error *error)
 {
     if (amp_fork_device() >= 0) {
@@ -29,7 +30,7 @@ amp_status amp_ranks_use(struct darknet_amp *amp, amp_error *error)
     return AMP_OK;
 }
 
-/* ---- what must be the same for all programs' networks ---- */
+/* ---- checking that all programs' networks agree ---- */
 
 void amp_ranks_agree_to_train(struct network *net)
 {
@@ -43,7 +44,7 @@ void amp_ranks_agree_to_train(struct network *net)
     amp_ranks_note("dtype %s\n", amp_dtype_name(amp->config->dtype));
     amp_ranks_note("weights with checksum %016llx\n", (unsigned long long)sum);
     amp_ranks_note("a start at step %ld\n", amp_fork_view(net).batch_number);
-    /* steps are 0 without a sidecar; momentum is then 0 too */
+    /* without a sidecar, steps are 0, and so is momentum */
     amp_ranks_note("a sidecar of %lu steps\n", amp->steps);
     amp_ranks_note("loss scale %a\n", (double)amp->engine->scaler.scale);
     amp_ranks_agree();
@@ -65,8 +66,9 @@ void amp_ranks_unite(struct network **nets, int count)
     }
 }
 
-/* Copies rank 0's masters to all networks. Darknet makes every network from the same seed, but the weights
- * differ: its rand_normal keeps every second number for the next call, which may be for another network. */
+/* Copies rank 0's masters to all networks. Darknet makes all networks from the same seed, but their weights
+ * differ: rand_normal makes two numbers at a time and keeps the second for its next call, which may be for
+ * another network. */
 static amp_status share_masters(const struct darknet_amp *amp, amp_error *error)
 {
     const amp_parameters *all = &amp->engine->parameters;
@@ -96,7 +98,8 @@ void amp_ranks_join(struct darknet_amp *amp)
 void amp_ranks_forget(struct darknet_amp *amp)
 {
     if (!amp->comm || amp_ranks()) return;
-    amp->comm->abort(amp->comm, 0); /* no call is in progress. Without abort, destroy would wait for others */
+    amp->comm->abort(amp->comm, 0); /* no call is in progress; without abort, destroy would wait for the other
+                                       ranks */
     amp->comm->destroy(amp->comm);
     amp->comm = NULL;
 }
@@ -105,9 +108,9 @@ int amp_ranks_prints_for(const struct darknet_amp *amp) { return !amp->comm || a
 
 /* ---- the passes of this rank and of the other ranks ---- */
 
-/* Skips the random numbers that other ranks draw in `passes` passes. The main thread's generator begins each
- * step in the same state on all ranks, and must advance as if one rank had made all passes. A network that
- * has its own thread draws from a copy of that generator. */
+/* Skips the random numbers that other ranks draw in `passes` passes. The main thread's generator is in the
+ * same state on all ranks when a step begins, and must advance as if one rank had made all passes. With
+ * -gpus, each network's thread draws from its own copy of that generator. */
 static void leave_to_others(const struct network *net, int passes)
 {
     size_t numbers = (size_t)passes * amp_fork_random_numbers(net);
@@ -122,9 +125,9 @@ static void move_seen(struct network *net, int passes)
     amp_fork_set_counters(net, counters);
 }
 
-/* By how many passes `seen` must be advanced before this rank's p-th pass of a step. Before this, `seen`
- * counts p passes of every rank. If a single rank made all passes, `seen` would count all passes of lower
- * ranks, p passes of this rank, and none of higher ranks. */
+/* Returns the number of passes by which `seen` must be advanced before this rank's p-th pass of a step.
+ * Before the correction, `seen` counts p passes of every rank. If a single rank made all passes in order,
+ * `seen` would count all passes of lower ranks, p passes of this rank, and no passes of higher ranks. */
 static int passes_ahead(const amp_comm *comm, const amp_view *view, int p)
 {
     return comm->rank * (view->subdivisions / comm->size) - p * (comm->size - 1);

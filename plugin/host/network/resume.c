@@ -41,14 +41,14 @@ static int32_t window_of(const amp_view *view, size_t seen)
     return (int32_t)(seen / (size_t)view->batch % (size_t)view->subdivisions);
 }
 
-/* Every rank gets the states of all ranks. This is cheap, since few layers have a state. */
+/* Gives every rank the states of all ranks. This is cheap, since few layers have a state. */
 void amp_resume_gather_states(const struct network *net)
 {
     amp_error error;
     struct darknet_amp *amp = amp_fork_state(net);
     size_t count = amp_sidecar_state_count(amp->engine);
     if (!amp->comm || !count) return;
-    int here = amp->united ? amp->comm->size : 1; /* networks of this program */
+    int here = amp->united ? amp->comm->size : 1; /* number of this program's networks */
     float *states = amp_allocated(malloc((size_t)here * count * sizeof *states));
     for (int i = 0; i < here; i++) {
         const struct network *of = amp->united ? amp->united[i] : net;
@@ -89,7 +89,7 @@ amp_run_state amp_resume_run_state(struct darknet_amp *amp, const struct network
 
 #define ANEW "remove it to start with a fresh loss scale and momentum"
 
-/* With -gpus only one network prints, because all would print the same. */
+/* With -gpus only rank 0's network prints, because all networks would print the same. */
 static int is_quiet(const struct darknet_amp *amp) { return amp->united && amp->comm->rank > 0; }
 
 #define print_note(net, ...) (is_quiet(amp_fork_state(net)) ? 0 : fprintf(stderr, __VA_ARGS__))
@@ -98,7 +98,8 @@ enum { LARGEST_SIZE = 4096 };
 
 static int is_size(int32_t side, int step) { return side > 0 && side <= LARGEST_SIZE && side % step == 0; }
 
-/* Restores what the loop of `detector train` or `classifier train` needs beyond the engine's state. */
+/* Restores the state that only the loop of `detector train` or `classifier train` needs, beyond the engine's
+ * state. */
 static amp_status restore_loop(struct network *net, const amp_run_state *run, const char *sidecar,
                                amp_error *error)
 {
@@ -143,8 +144,8 @@ static void print_resumed(const struct network *net, const amp_run_state *run, s
     else print_note(net, "\n");
 }
 
-/* A sidecar that was saved in the middle of a batch has the gradients of only some of the batch's images, so
- * the training can only continue with the same batch. */
+/* Checks the batch if the sidecar was saved in the middle of one. This sidecar has the gradients of only some
+ * of the batch's images, so the training can continue only with the same batch. */
 static amp_status fits_batch(const amp_run_state *run, const amp_view *view, size_t seen, const char *sidecar,
                              amp_error *error)
 {
@@ -161,8 +162,8 @@ static amp_status fits_batch(const amp_run_state *run, const amp_view *view, siz
                     (int)run->subdivisions, view->batch, view->subdivisions);
 }
 
-/* Uses the value of `seen` that was loaded, because a training that begins at its first forward has already
- * added that forward's images to the current value. */
+/* Restores the training's state from the sidecar. Uses the value of `seen` that was loaded from the weights:
+ * the current value may already include the images of the first forward, if the training begins there. */
 static amp_status resume_training(struct network *net, const amp_sidecar *saved, const char *sidecar,
                                   int in_loop, amp_error *error)
 {
@@ -181,7 +182,7 @@ static amp_status resume_training(struct network *net, const amp_sidecar *saved,
     if (amp_ranks_of_step() > 1)
         amp_sidecar_fit_ranks(saved, amp->config->wire, amp->config->sync_batchnorm, note);
     amp_sidecar_fit_batch(saved, amp->engine, view.batch * view.subdivisions, note);
-    /* t counts the updates that made the sidecar's moments; 0 if they are another optimizer's */
+    /* t counts the updates of the sidecar's moments; it is 0 if the sidecar is from another optimizer */
     counters.t = amp_sidecar_adam(saved) == view.adam ? (int)run->t : 0;
     amp_fork_set_counters(net, counters);
     amp->steps = (unsigned long)run->steps;
@@ -193,10 +194,10 @@ static amp_status resume_training(struct network *net, const amp_sidecar *saved,
     return AMP_OK;
 }
 
-/* Loads the weights again, because they were first loaded before a killed save of them was completed. */
+/* Loads the weights again, because a killed save of them was completed after they were first loaded. */
 static void load_again(struct network *net, const char *weights)
 {
-    /* images counted since the first load: not 0 if the training begins at its first forward */
+    /* images counted since the first load; not 0 if the training begins at its first forward */
     size_t counted = amp_fork_counters(net).seen - amp_fork_state(net)->resume->loaded_seen;
     amp_fork_load_weights(net, weights);
     amp_counters counters = amp_fork_counters(net);
@@ -204,8 +205,8 @@ static void load_again(struct network *net, const char *weights)
     amp_fork_set_counters(net, counters);
 }
 
-/* Begins a training from the weights and their sidecar. Sets *ended to 1 if a killed save was completed; rank
- * 0, whose network begins first, completes it. */
+/* Begins a training from the weights and their sidecar. Sets *ended to 1 if a killed save was completed. Rank
+ * 0 completes it, because its network begins first. */
 static amp_status begin(struct network *net, const char *weights, const char *sidecar, int in_loop,
                         int *ended, amp_error *error)
 {
@@ -230,7 +231,7 @@ static amp_status begin(struct network *net, const char *weights, const char *si
 }
 
 /* Rejects weights that are inf or NaN. Otherwise every step would be skipped, and the final message would
- * give advice about the training although the weights are at fault. */
+ * give advice about the training although the fault is in the weights. */
 static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
 {
     const amp_parameters *all = &amp->engine->parameters;
@@ -243,7 +244,7 @@ static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
                     "them; use another .weights file", file, bad.tensor, bad.layer);
 }
 
-/* Prints a note if a layer reads another part of the file than it wrote, because the training then does not
+/* Prints a note if a layer reads another part of a file than it wrote, because then the training does not
  * continue from the saved state. */
 static void note_one_sided(const struct network *net)
 {
@@ -272,7 +273,8 @@ static void begin_training(struct network *net, int in_loop, int *ended)
         free(sidecar);
     } else note_one_sided(net);
     amp_host_check(check_start(amp_fork_state(net), &error), &error);
-    if (in_loop) amp_sharing_align(net); /* otherwise the first forward has already counted its images */
+    if (in_loop) amp_sharing_align(net); /* without a loop, the first forward has already counted its
+                                            images */
     resume->phase = AMP_TRAINING;
 }
 
@@ -307,7 +309,7 @@ int amp_resume_loop_ended(struct darknet_amp *amp)
     amp->resume->loop = (amp_loop){ 0 };
     amp_loading_summary();
     amp_image_cache_summary();
-    return amp->resume->phase == AMP_UNSAVED; /* the reason was printed when it failed */
+    return amp->resume->phase == AMP_UNSAVED; /* the reason was printed when the save failed */
 }
 
 void amp_resume_before_forward(struct darknet_amp *amp, struct network *net)

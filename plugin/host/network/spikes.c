@@ -25,7 +25,7 @@ void amp_spikes_begin_pass(struct darknet_amp *amp)
     memset(l->pass, 0, (size_t)batch * sizeof *l->pass);
 }
 
-/* Inserts an image into the sorted list, which drops its last image if it is full. Takes ownership of
+/* Inserts an image into the sorted list. If the list is full, its last image is dropped. Takes ownership of
  * path. */
 static void keep_largest(amp_image_losses *l, double loss, char *path)
 {
@@ -69,8 +69,8 @@ void amp_spikes_free(struct darknet_amp *amp)
 
 /* ---- the line ---- */
 
-/* What a rank sends to the others about its images. The struct is sent as bytes, so paths are stored in it;
- * the beginning of a path that is too long is cut off. */
+/* The message that a rank sends to the others about its images. The struct is sent as bytes, so it contains
+ * the paths; if a path is too long, its beginning is cut off. */
 typedef struct told_images {
     size_t images;
     int count;
@@ -127,13 +127,14 @@ static void print_images(const amp_image_losses *l)
     fprintf(stderr, "\n");
 }
 
-/* Ends a training that drops more steps than outliers can explain. */
+/* Ends the training if it drops more steps than outliers can explain. */
 static void check_dropped(struct darknet_amp *amp)
 {
     const amp_spikes *spikes = &amp->engine->spikes;
     const char *saved = amp->resume->last_file;
     if (!amp_spikes_too_many(spikes)) return;
-    if (!amp_ranks_prints_for(amp)) amp_ranks_await_end(); /* rank 0 knows what was saved last */
+    if (!amp_ranks_prints_for(amp)) amp_ranks_await_end(); /* rank 0 prints the line, because it knows the
+                                                              last saved file */
     darknet_amp_refuse("amp: spike=skip has dropped %llu of %llu steps, more than 1 %%: too many to be "
                        "outliers; last saved: %s%s; try a lower learning_rate, clip_norm, a larger "
                        "spike_factor, or spike=log", (unsigned long long)spikes->dropped,

@@ -1,4 +1,4 @@
-/* Creates AMP's state for a network when Darknet's parser has made all layers, and frees it with the
+/* Creates AMP's state for a network once Darknet's parser has made all layers, and frees it with the
  * network. */
 #include "state.h"
 
@@ -35,7 +35,7 @@ static amp_status scaler_of(const amp_config *config, amp_scaler *scaler, amp_er
     return amp_scaler_init(scaler, &settings, error);
 }
 
-/* Prints a note for each layer that Darknet computes and whose batch norm is not synchronized between
+/* Prints a note for each layer that Darknet's code computes without synchronizing its batch norm between
  * ranks. */
 static void print_unsynced(const amp_network_desc *described)
 {
@@ -49,7 +49,7 @@ static void print_unsynced(const amp_network_desc *described)
     }
 }
 
-/* The engine takes ownership of the backend. */
+/* Creates the engine, which takes ownership of the backend. */
 static amp_status make_engine(struct darknet_amp *amp, struct network *net,
                               const amp_engine_settings *settings, amp_backend *backend, amp_error *error)
 {
@@ -119,8 +119,8 @@ struct darknet_amp *amp_host_make(struct network *net)
     amp_fork_use_device(net);
     struct darknet_amp *amp = amp_allocated(calloc(1, sizeof *amp));
     amp->config = config;
-    /* Set allocator limits before AMP allocates large blocks, but after Darknet has allocated its temporary
-     * blocks, which are freed while the network is made and would leave holes. */
+    /* Set allocator limits before AMP allocates large blocks. But do not set them before Darknet has
+     * allocated its temporary blocks: these are freed while the network is made, and would leave holes. */
     if (amp_this_program()->fit != AMP_FIT_LOOKS) amp_loading_watch();
     amp_host_check(make(amp, net, &error), &error);
     return amp;
@@ -131,7 +131,7 @@ void amp_host_network_made(struct network *net)
     amp_error error;
     int trains = amp_this_program()->trains;
     if (amp_this_program()->fit == AMP_FIT_LOOKS) return;
-    malloc_trim(0); /* otherwise memory that Darknet's layers have freed would still count as used */
+    malloc_trim(0); /* otherwise memory that Darknet's layers have freed would count as used */
     if (trains) amp_host_check(amp_host_check_fits(net, 1, &error), &error);
     amp_host_check(amp_host_choose_recompute(net, &error), &error);
     if (trains) amp_host_check(amp_host_check_fits(net, 0, &error), &error);

@@ -1,4 +1,4 @@
-/* What AMP keeps for one network. This struct is the same for every Darknet. */
+/* AMP's state of one network. This struct is the same in every Darknet. */
 #pragma once
 
 #include "../../include/darknet_amp.h"
@@ -8,51 +8,53 @@
 #include "spikes.h"
 
 struct amp_resume;      /* resume.h */
-struct amp_fork_memory; /* defined by the fork: which of Darknet's buffers AMP keeps */
+struct amp_fork_memory; /* defined by the fork; records which of Darknet's buffers AMP keeps */
 
 struct darknet_amp {
     amp_config *config;
     amp_engine *engine;
-    struct network *net;           /* the network of the current hook; may be a copy; only valid during the
-                                      hook */
+    struct network *net;           /* the network of the current hook, which may be a copy; valid only during
+                                      the hook */
     struct amp_fork_memory *memory;
-    struct amp_resume *resume;     /* files saved and loaded */
-    int measures;                  /* the command measures accuracy. Batch norm is then not folded into
+    struct amp_resume *resume;     /* state of saving and loading files */
+    int measures;                  /* 1: the command measures accuracy. Then batch norm is not folded into
                                       weights, so that a network detects the same objects before, during and
                                       after its training */
-    int layer_count, batch, w, h;  /* as parsed; Darknet's own fp32 layers cannot grow beyond this batch */
-    struct amp_comm *comm;         /* of the ranks that train the network together (ranks.h); NULL: this
-                                      network trains alone */
-    struct network **united;       /* -gpus: the networks of all ranks, in rank order; else NULL */
+    int layer_count, batch, w, h;  /* values from the parser; Darknet's own fp32 layers cannot run with a
+                                      larger batch */
+    struct amp_comm *comm;         /* connects the ranks that train the network (ranks.h); NULL: this network
+                                      trains alone */
+    struct network **united;       /* with -gpus, the networks of all ranks, in rank order; otherwise NULL */
 
     /* For the summary line and the training log. Times are in seconds of CLOCK_MONOTONIC. */
     unsigned long steps, skipped;
     double started, computed, images;
-    int subdivision;               /* number of the last training pass within its step, from 1 */
+    int subdivision;               /* number of the last training pass in its step, from 1 */
     uint64_t weights_seen;         /* a checksum: see notice_weights in step.c */
-    int step_skipped;              /* the last step was skipped because of an overflow, or was dropped as a
-                                      spike */
-    amp_spike step_spike;          /* whether the last step was a spike */
+    int step_skipped;              /* 1: the last step was skipped because of an overflow, or dropped because
+                                      of a spike */
+    amp_spike step_spike;          /* tells whether the last step was a spike */
     float step_scale;              /* the loss scale of the last step */
     double step_gradient_norm;     /* L2 norm of the unscaled mean gradient of the batch, before clipping;
                                       NaN after an overflow */
     int summary_printed, recompute_printed, bad_loss_printed, softmax_printed;
-    int anomaly_noted, anomaly_subdivision; /* debug=1, for the current step: see step.c */
+    int anomaly_noted, anomaly_subdivision; /* with debug=1, for the current step: see note_images in
+                                               step.c */
     char *anomaly_images;
-    amp_image_losses image_losses; /* of the current step: see spikes.h */
+    amp_image_losses image_losses; /* losses of the current step's images: see spikes.h */
 };
 
-/* Called by the fork's parser when it has made all layers from what darknet_amp_open_cfg returned. Returns
- * the value for net->amp; NULL: the network is without AMP. */
+/* The fork's parser calls it when it has made all layers of the .cfg that darknet_amp_open_cfg returned.
+ * Returns the value for net->amp; NULL: the network runs without AMP. */
 struct darknet_amp *amp_host_make(struct network *net);
-/* Called after net->amp is set. Ends the program if the network will be trained but does not fit into memory
+/* Call it after net->amp is set. Ends the program if the network will be trained but does not fit into memory
  * (fits.h). */
 void amp_host_network_made(struct network *net);
 /* Frees everything except amp->memory, which the fork frees first. */
 void amp_host_free(struct darknet_amp *amp);
 
-/* products.c: matrix products of Darknet's own layers (rnn, gru, lstm, crnn), which the backend computes
- * instead of Darknet's gemm. Between begin and end, the calling thread's products belong to this layer of the
- * engine's active plan. */
+/* products.c: the backend, instead of Darknet's gemm, computes the matrix products of some of Darknet's own
+ * layers (rnn, gru, lstm, crnn). Between begin and end, the calling thread's products belong to this layer of
+ * the engine's active plan. */
 void amp_host_products_begin(struct darknet_amp *amp, int layer);
 void amp_host_products_end(void);

@@ -1,4 +1,5 @@
-/* The hooks of a step: forward, backward and update of one network, and the lines about it. */
+/* The hooks of a step (forward, backward and update of one network), and the lines that are printed about
+ * it. */
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@
 
 /* ---- lines about a step that went wrong ----
  *
- * good_steps: the number of steps that were taken before this one, without skipped ones. */
+ * good_steps: the number of steps before this one, without skipped ones. */
 
 static const char *where(struct darknet_amp *amp, const amp_anomaly *a, char text[AMP_ANOMALY_TEXT])
 {
@@ -45,8 +46,8 @@ static char *files_of(const amp_view *view, int one)
     return NULL;
 }
 
-/* Called with debug=1 after each forward and backward. If the step's first inf or NaN was just found, records
- * the names of the images in the network's input before the next pass replaces them. */
+/* Call it with debug=1 after each forward and backward. If the step's first inf or NaN was just found,
+ * records the names of the images in the network's input, before the next pass replaces them. */
 static void note_images(struct darknet_amp *amp, const struct network *net)
 {
     amp_view view = amp_fork_view(net);
@@ -57,7 +58,7 @@ static void note_images(struct darknet_amp *amp, const struct network *net)
     amp->anomaly_images = files_of(&view, a->bad_images == 1 ? a->image : -1);
 }
 
-/* With debug=1: prints which tensor of the step had the first inf or NaN, if any. */
+/* With debug=1: prints which tensor had the step's first inf or NaN, if there was one. */
 static void print_anomaly(struct darknet_amp *amp, const amp_step_report *report, size_t good_steps)
 {
     char text[AMP_ANOMALY_TEXT];
@@ -92,7 +93,7 @@ static void print_skip(struct darknet_amp *amp, const amp_step_report *report, s
             where(amp, &report->bad, text), scale);
 }
 
-/* Whether the first inf or NaN is in the output of a layer that runs in fp16, in forward. */
+/* Whether the first inf or NaN was found in forward, in the output of a layer that runs in fp16. */
 static int overflows_fp16(const struct darknet_amp *amp, const amp_anomaly *bad)
 {
     const amp_plan *plan = amp->engine->active;
@@ -117,13 +118,16 @@ static const char *what_to_try(const struct darknet_amp *amp, const amp_anomaly 
                                      : "a lower learning_rate, more burn_in, correct labels";
 }
 
-/* The loss scale has reached min_scale and gradients still overflow: prints the layer and what to do. */
+/* Ends the program because the training has collapsed: the weights are inf, NaN or beyond 1e19, or
+ * gradients still overflow although the loss scale cannot fall any more. The line names the layer and says
+ * what to try. */
 _Noreturn static void collapse(struct darknet_amp *amp, const amp_step_report *report, size_t good_steps)
 {
     const amp_scaler *scaler = &amp->engine->scaler;
     const char *saved = amp->resume->last_file;
     char place[AMP_ANOMALY_TEXT], why[96], advice[ADVICE];
-    if (!amp_ranks_prints_for(amp)) amp_ranks_await_end(); /* rank 0 knows what was saved last */
+    if (!amp_ranks_prints_for(amp)) amp_ranks_await_end(); /* rank 0 prints the line, because it knows the
+                                                              last saved file */
     if (report->bad_master) snprintf(why, sizeof why, "weights are inf, NaN or beyond 1e19");
     else
         snprintf(why, sizeof why, "gradients stay inf or NaN %s %g",
@@ -146,7 +150,7 @@ static amp_plan_key key_of(const struct darknet_amp *amp, const struct network *
                            .folds = !keeps_state && !amp->measures && !amp->engine->trains };
 }
 
-/* Activation checkpointing: prints once what the training's first plan recomputes, and the memory it
+/* Activation checkpointing: prints, once, what the training's first plan recomputes and how much memory that
  * saves. */
 static amp_status print_recompute(struct darknet_amp *amp, const amp_plan *plan, amp_error *error)
 {
@@ -169,10 +173,10 @@ static amp_status print_recompute(struct darknet_amp *amp, const amp_plan *plan,
     return AMP_OK;
 }
 
-/* Makes new copies of the weights if they have changed. A program that uses the library may change weights in
- * memory between predictions, but the plans predict with copies. Reading all weights would take a tenth of a
- * prediction's time, so only 16 numbers of each array are compared. Does nothing for a network that trains,
- * which knows when its weights change. */
+/* Detects that the weights have changed, and then has new copies made. The plans predict with copies of the
+ * weights, but a program that uses the library may change weights in memory between predictions. Reading all
+ * weights would take a tenth of a prediction's time, so only 16 numbers of each array are compared. Does
+ * nothing for a network that trains, which knows when its weights change. */
 static void notice_weights(struct darknet_amp *amp, const amp_view *view)
 {
     enum { SAMPLES = 16 };
@@ -215,7 +219,7 @@ static amp_status forward(struct darknet_amp *amp, struct network *net, const am
 }
 
 /* Finds labels that are inf or NaN, for example from a label file that contains "nan". Darknet's losses would
- * use them as indices. So the image loses all its labels, and the step is skipped. */
+ * use them as indices. So all labels of the image are set to 0, and the step is skipped. */
 static void check_labels(struct darknet_amp *amp, const amp_view *view)
 {
     amp_anomaly bad = { .found = 1, .layer = -1, .pass = "forward", .tensor = "labels" };
@@ -237,7 +241,7 @@ static void print_note(struct darknet_amp *amp)
 
 /* ---- the hooks ---- */
 
-/* Every hook of a step starts with this. */
+/* Called at the start of every hook of a step. */
 static struct darknet_amp *enter(struct network *net)
 {
     struct darknet_amp *amp = amp_fork_state(net);
@@ -253,7 +257,7 @@ void darknet_amp_forward(struct network *net)
     struct darknet_amp *amp = enter(net);
     if (amp_fork_view(net).training) {
         if (amp->started == 0) amp->started = began;
-        amp_resume_before_forward(amp, net); /* may load the weights again, and change the input size */
+        amp_resume_before_forward(amp, net); /* may load the weights again and change the input size */
         amp_ranks_join(amp);
     }
     amp_view view = amp_fork_view(net);
@@ -276,7 +280,7 @@ void darknet_amp_backward(struct network *net)
     double began = amp_clock_seconds();
     struct darknet_amp *amp = enter(net);
     amp_view view = amp_fork_view(net);
-    /* `seen` already counts this pass: after the last subdivision it is a whole number of batches. */
+    /* `seen` already counts this pass, so after the last subdivision it is a multiple of the step's images */
     if (amp_fork_counters(net).seen / (size_t)view.batch % (size_t)view.subdivisions == 0)
         amp->engine->parallel.is_last_pass = 1;
     amp_host_check(amp_engine_backward(amp->engine, amp_fork_image_delta(net), &error), &error);
@@ -299,9 +303,9 @@ static void print_summary(struct darknet_amp *amp, const struct network *net)
             amp_host_peak_resident_mb());
 }
 
-/* A skipped step does not advance the schedule, so its images are subtracted from `seen`. If `seen` is
- * smaller than their number, the caller has not counted them. Adam's t counts only the steps that were
- * taken. */
+/* Advances the counters after a step. A skipped step does not advance the schedule, so its images are
+ * subtracted from `seen`. If `seen` is smaller than their number, the caller never counted them. Adam's t
+ * counts only the steps that were not skipped. */
 static void count_step(struct network *net, int images, int skipped)
 {
     amp_counters counters = amp_fork_counters(net);

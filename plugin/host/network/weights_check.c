@@ -6,8 +6,8 @@
 #include "../data/data_files.h"
 #include "../fork.h"
 
-/* The size of the header in bytes: three ints of version, then the number of images seen, which has 8 bytes
- * since version 0.2 and 4 bytes before. 0: the file is shorter than the version. */
+/* Returns the size of the header in bytes: three ints for the version, then the number of images seen, which
+ * takes 8 bytes since version 0.2 and 4 bytes before. 0: the file is too short for a version. */
 static size_t header_bytes(FILE *stream)
 {
     int version[3];
@@ -70,7 +70,7 @@ amp_status amp_check_weights_size(const struct network *net, const char *file, i
     size_t size = fstat(fileno(stream), &status) == 0 ? (size_t)status.st_size : 0;
     size_t header = header_bytes(stream);
     fclose(stream);
-    if (start > 0) return AMP_OK; /* its first bytes do not belong to the first layer */
+    if (start > 0) return AMP_OK; /* then the file does not begin with layer 0 */
     return compare(net, file, header, size, cutoff, held, error);
 }
 

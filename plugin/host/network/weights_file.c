@@ -1,5 +1,5 @@
 /* Loads and saves weights under AMP. Decides whether a file has all layers and whether it gets a sidecar, and
- * prints a message if a save or a load fails. */
+ * reports failed loads and saves. */
 #include "resume.h"
 
 #include <errno.h>
@@ -21,8 +21,8 @@ static void set_name(char **slot, const char *file)
 /* ---- loading ---- */
 
 /* Completes a killed save of `file`, but only if `file` itself is missing. Otherwise a program that only
- * reads weights might touch files that a running training is saving. A training completes any other killed
- * save when it begins (resume.c). */
+ * reads weights might touch files that a running training is saving. Other killed saves are completed when a
+ * training begins (resume.c). */
 static void recover_missing(const char *file)
 {
     amp_error error;
@@ -53,15 +53,16 @@ static int has_sidecar(const char *file)
     return has;
 }
 
-/* Whether a training can continue from the file that is opened. A file that ends early either has the first
- * layers of another network (darknet53.conv.74) and no sidecar, or was truncated and has a sidecar. */
+/* Whether a training can continue from the file that is being loaded. whole: all layers are loaded. A file
+ * that ends early either has the first layers of another network (darknet53.conv.74) and no sidecar, or it
+ * was truncated and has a sidecar. */
 static int can_continue(const struct network *net, const char *file, int whole)
 {
     return whole && amp_fork_one_sided_layer(net) < 0 && (!is_partial(net) || has_sidecar(file));
 }
 
-/* Called when other weights are loaded into a network that has trained. Drops all state of its training, so
- * that the next step starts from these weights only. */
+/* Call it when other weights are loaded into a network that has trained. Drops all state of its training, so
+ * that the next step depends only on these weights. */
 static void end_training(struct network *net)
 {
     amp_error error;
@@ -79,7 +80,8 @@ static FILE *open_to_load(struct network *net, const char *file, int first, int 
     int whole = first == 0 && layers >= amp_fork_view(net).layers, *held = &resume->held;
     *held = 0;
     recover_missing(file);
-    amp_exchange_broadcast(held, sizeof *held, "loading weights"); /* only to wait for rank 0 */
+    amp_exchange_broadcast(held, sizeof *held, "loading weights"); /* only waits for rank 0, which may
+                                                                      complete a killed save */
     check_weights_file(amp_check_weights_size(net, file, first, layers, held, &error), &error);
     if (is_partial(net))
         fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; layers after them, up to layer %d, "
@@ -106,17 +108,17 @@ static void close_loaded(struct network *net, FILE *stream)
 
 /* ---- saving ---- */
 
-/* Whether the loop saves a file again only because the last step was skipped: the batch number has not
- * advanced, so the loop saves the files of that number once more. */
+/* Whether the loop saves a file again only because the last step was skipped. After a skipped step the batch
+ * number is the same as before, so the loop saves the files of that number once more. */
 static int is_asked_again(const struct darknet_amp *amp, const struct network *net)
 {
     return amp->resume->loop.average_loss && amp->step_skipped && !amp_fork_is_over(net)
         && amp->resume->phase != AMP_STOPPING;
 }
 
-/* After a failed save a training continues without the file; any other command ends here. A training whose
- * steps are all done ends here too, except in the loops of detector and classifier: they may save more than
- * once at their end, and amp_resume_loop_ended checks their last save. */
+/* After a failed save, a training continues without the file; any other command ends here. A training whose
+ * steps are all done ends here too, unless it runs in the loop of `detector train` or `classifier train`: the
+ * loop may save more than once at its end, and amp_resume_loop_ended checks its last save. */
 static void print_failed_save(struct darknet_amp *amp, const struct network *net, const amp_error *error)
 {
     struct amp_resume *resume = amp->resume;
@@ -135,8 +137,8 @@ static void print_failed_save(struct darknet_amp *amp, const struct network *net
     resume->phase = AMP_UNSAVED;
 }
 
-/* Rejects weights that are useless, for example after an update with an absurd learning rate. The file that
- * they would replace is better. */
+/* Rejects useless weights, for example after an update with an absurd learning rate: the file that they would
+ * replace is better. */
 static amp_status check_weights(struct darknet_amp *amp, const struct network *net, amp_error *error)
 {
     amp_anomaly bad;
@@ -160,8 +162,8 @@ static amp_status open_file(amp_sidecar_save *save, const char *name, int with_s
     return status;
 }
 
-/* Rank 0 broadcasts whether its save failed, so that all ranks continue or end together. error: the reason,
- * on rank 0, if the save failed. */
+/* Ends a save. Rank 0 broadcasts whether it failed, so that all ranks continue or end together. error: on
+ * rank 0, the reason why the save failed. */
 static void end_save(struct darknet_amp *amp, const struct network *net, int failed, amp_error *error)
 {
     struct amp_resume *resume = amp->resume;
@@ -199,17 +201,17 @@ static FILE *open_to_save(struct network *net, const char *file, int first, int 
 
 static amp_status close_stream(FILE *stream, const char *name, amp_error *error)
 {
-    /* errno is that of the last fwrite, since open_to_save cleared it */
+    /* open_to_save cleared errno, so it is the error of an fwrite */
     int why = ferror(stream) ? errno ? errno : EIO : 0;
     if (fflush(stream) != 0) why = errno;
     if (fclose(stream) != 0 && !why) why = errno;
     return why ? amp_cannot_write(name, why, error) : AMP_OK;
 }
 
-/* Commits a file that gets no sidecar because no training can resume from it. A sidecar that exists beside it
- * belongs to the old file. It is removed last, so that the old file never exists without its sidecar. If the
- * program is killed between the two steps, the next training rejects the new file with the old sidecar,
- * because they do not match. */
+/* Commits a file that gets no sidecar because no training can resume from it. If a sidecar exists beside it,
+ * the sidecar belongs to the old file. It is removed last, so that the old file never exists without its
+ * sidecar. If the program is killed between the two steps, the next training rejects the new file with the
+ * old sidecar, because they do not match. */
 static amp_status put_alone(amp_safe_file *weights, amp_error *error)
 {
     amp_status status = AMP_OK;
@@ -234,7 +236,7 @@ static amp_status close_saved(struct darknet_amp *amp, const struct network *net
         return amp_sidecar_finish(save, amp->engine, &run, error);
     }
     if (status == AMP_OK) status = put_alone(&save->weights, error);
-    amp_sidecar_cancel(save); /* removes files that were not moved into place */
+    amp_sidecar_cancel(save); /* removes temporary files that were not moved into place */
     return status;
 }
 

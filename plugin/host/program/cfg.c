@@ -11,8 +11,9 @@
 
 /* ---- documents ---- */
 
-/* Whether the first item of a document, after any blank lines and comments, is of kind `first`. A .cfg begins
- * with a section and a .data file with a key. The command line may have the two files swapped. */
+/* Whether the document begins with an item of kind `first`, after blank lines and comments. A .cfg begins
+ * with a section, a .data file with a key. This detects that the user has swapped the two files on the
+ * command line. */
 static int is_kind(const cfg_document *d, cfg_kind first)
 {
     size_t i = 0;
@@ -114,7 +115,8 @@ static const amp_config *read_options(const char *cfg_file)
     return reading;
 }
 
-/* Whether Darknet reads this key of [net] too. For example, loss_scale is a key of AlexeyAB's and of AMP. */
+/* Whether Darknet also reads this key of [net]. For example, both AlexeyAB's Darknet and AMP read
+ * loss_scale. */
 static int is_darknets(const char *key)
 {
     const cfg_section_kind *net = &amp_cfg_fork.kinds[0];
@@ -133,7 +135,8 @@ int amp_cfg_line_is_ours(const cfg_item *line, amp_cfg_part *part, int enabled)
     return amp_config_is_key(line->text) && (enabled || !is_darknets(line->text));
 }
 
-/* Writes the .cfg with AMP's own lines blank. subdivisions: replaces the .cfg's value unless it is 0. */
+/* Writes the .cfg, with AMP's own lines blank. subdivisions: the number to write instead of the .cfg's; 0:
+ * keep the .cfg's. */
 static void write_lines(const cfg_document *cfg, int enabled, int subdivisions, FILE *out)
 {
     amp_cfg_part part = AMP_PART_LAYER;
@@ -149,7 +152,7 @@ static void write_lines(const cfg_document *cfg, int enabled, int subdivisions, 
 
 FILE *amp_cfg_open(const char *file)
 {
-    enum { ADDED = 64 }; /* bytes, for subdivisions= */
+    enum { ADDED = 64 }; /* bytes for the line subdivisions=N */
     amp_error error;
     cfg_document *cfg;
     if (!file) darknet_amp_refuse("command line: a .cfg file is missing");

@@ -14,7 +14,7 @@ static inline double amp_clock_read(clockid_t which)
 /* Seconds since an arbitrary fixed moment; setting the system's date does not affect them. */
 static inline double amp_clock_seconds(void) { return amp_clock_read(CLOCK_MONOTONIC); }
 
-/* The rate: count per second; NaN if the clock has not advanced. */
+/* Returns `count` per second; NaN if no time has passed. */
 static inline double amp_clock_rate(double count, double seconds)
 {
     return seconds > 0 ? count / seconds : NAN;

@@ -1,4 +1,4 @@
-/* Exchanges numbers between ranks (exchange.h), and checks what must be the same on all of them (ranks.h). */
+/* Exchanges numbers between ranks (exchange.h), and checks that ranks agree about their input (ranks.h). */
 #include "exchange.h"
 
 #include <string.h>
@@ -75,7 +75,7 @@ void amp_exchange_join(void **rows, size_t *count, size_t row_bytes, const char 
         if (counts[i] > most) most = counts[i];
         total += counts[i];
     }
-    /* gather takes the same number of bytes from each rank: as many as the longest list has */
+    /* gather needs the same number of bytes from each rank, so all lists are padded to the longest */
     char *mine = amp_allocated(calloc(most, row_bytes));
     char *joined = amp_allocated(malloc((total + 1) * row_bytes));
     if (*count) memcpy(mine, *rows, *count * row_bytes);
@@ -92,7 +92,7 @@ void amp_exchange_join(void **rows, size_t *count, size_t row_bytes, const char 
     *count = total;
 }
 
-/* ---- what must be the same on all ranks: each rank notes facts as lines of text, to be compared ---- */
+/* ---- comparing ranks: facts, as lines of text, that must be the same on all of them ---- */
 
 void amp_ranks_note(const char *format, ...)
 {
@@ -114,8 +114,8 @@ void amp_ranks_note_file(const char *what, const char *name)
     amp_ranks_note("%s with checksum %016llx\n", what, (unsigned long long)sum);
 }
 
-/* Whether two multi-line texts differ. If so, *at is the offset of the first line that differs, which is the
- * same in both; *a_length and *b_length are that line's lengths. */
+/* Whether two multi-line texts differ. If so, sets *at to the offset of the first different line, which is
+ * the same in both texts, and *a_length and *b_length to the lengths of that line. */
 static int find_difference(const char *a, const char *b, int *a_length, int *b_length, int *at)
 {
     int line = 0, i = 0;

@@ -1,9 +1,9 @@
-/* Exchanges numbers between ranks that are separate programs. In a program without ranks, the caller's values
- * stay as they are.
+/* Exchanges numbers between ranks that are separate programs. In a program without ranks, these functions do
+ * not change the caller's values.
  *
  * All functions are collective: all ranks call them in the same order. what: the purpose of the call, for
- * example "saving x.weights"; it is printed if the call times out. An error of the communicator ends the
- * program. */
+ * example "saving x.weights", which is printed if the call times out. If communication fails, the program
+ * ends. */
 #pragma once
 
 #include <stddef.h>
@@ -12,15 +12,16 @@
 
 struct amp_comm;
 
-/* Returns the ranks' blocks of `bytes` bytes, concatenated in rank order. The caller frees the result. */
+/* Every rank passes a block of `bytes` bytes. Returns all blocks, concatenated in rank order. The caller
+ * frees the result. */
 void *amp_exchange_gather(struct amp_comm *, const void *mine, size_t bytes);
-/* Broadcast: sets *value to rank 0's. */
+/* Broadcast: sets *value on every rank to rank 0's value. */
 void amp_exchange_broadcast(void *value, size_t bytes, const char *what);
 /* Replaces each number by its sum over the ranks. */
 void amp_exchange_sum(size_t *numbers, int count, const char *what);
 /* Returns the mean over the ranks. */
 float amp_exchange_mean(float number, const char *what);
-/* Returns the status of the first rank that failed, with its error, or AMP_OK. */
+/* Returns the status and the error of the first rank that failed; AMP_OK if no rank failed. */
 amp_status amp_exchange_outcome(amp_status mine, const char *what, amp_error *error);
 /* Replaces *rows by the rows of all ranks, in rank order. *rows is an array from malloc with *count rows of
  * row_bytes bytes each. */

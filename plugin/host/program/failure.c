@@ -10,14 +10,14 @@
 #include "ranks.h"
 
 static int error_stream = STDERR_FILENO;
-static const char *removed; /* a file to remove when the program ends with an error, or NULL */
+static const char *removed; /* the file to remove when the program ends with an error, or NULL */
 
 void amp_host_remove_if_refused(const char *file) { removed = file; }
 void amp_host_keep_error_stream(void) { error_stream = dup(STDERR_FILENO); }
 
-/* If several ranks of a machine have an error, only the first one prints it. Before the ranks have joined,
- * only rank 0 prints. Programs that a launcher starts side by side but that never join print their own
- * errors. */
+/* Whether this rank prints its error. If several ranks of a machine have an error, only the first one prints
+ * it. Before the ranks have joined, only rank 0 prints. Programs that a launcher starts side by side, but
+ * that never join, print their own errors. */
 static int prints_error(void)
 {
     amp_comm *comm = amp_ranks();
@@ -38,12 +38,14 @@ void darknet_amp_refuse(const char *format, ...)
     int prints = prints_error(), rank = amp_ranks() ? amp_ranks()->rank
         : amp_this_program()->ranks.awaited ? amp_comm_launched_rank() : 0;
     if (!prints) amp_ranks_await_end();
-    prints |= !amp_ranks(); /* no other rank has ended this program, so only this rank has the error */
+    prints |= !amp_ranks(); /* not joined, and no other rank ended this one while it waited: only this rank
+                               has the error */
     if (prints && rank) dprintf(error_stream, "rank %d: %s\n", rank, error.message);
     else if (prints) fprintf(stderr, "%s\n", error.message);
     if (removed) unlink(removed);
     if (amp_ranks()) amp_ranks()->abort(amp_ranks(), 1);
-    _exit(1); /* not exit, whose handlers destroy what other threads may still use to train or to load */
+    _exit(1); /* not exit: its handlers would destroy objects that other threads still use for training or
+                 loading */
 }
 
 void amp_host_communicator_lost(const char *line) { darknet_amp_refuse("%s", line); }

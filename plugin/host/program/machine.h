@@ -1,4 +1,5 @@
-/* The machine as the backend sees it, for commands that need these facts before they make a network. */
+/* The machine's properties as the backend reports them, for commands that need them before they make a
+ * network. */
 #pragma once
 
 #include "../../backend/backend.h"
@@ -6,7 +7,8 @@
 enum { AMP_MACHINE_DTYPES = 3 };
 
 typedef struct amp_machine {
-    char backend[300];                         /* library and instruction set, or GPU; shown to the user */
+    char backend[300];                         /* for the user: the library and its instruction set, or the
+                                                  GPU */
     char description[400];                     /* `backend` and the number of threads */
     amp_support support[AMP_MACHINE_DTYPES];   /* indexed by amp_dtype */
     char note[AMP_MACHINE_DTYPES][256];        /* why a dtype is not supported natively; may be empty */
@@ -14,11 +16,11 @@ typedef struct amp_machine {
 
 extern const char *const amp_support_names[]; /* indexed by amp_support */
 
-/* Describes the device that Darknet would train on now, according to -i and -nogpu. AMP_UNSUPPORTED: AMP
+/* Describes the device on which Darknet would train now, according to -i and -nogpu. AMP_UNSUPPORTED: AMP
  * cannot train on it. */
 amp_status amp_machine_read(amp_machine *, amp_error *);
 /* Fills the struct from an existing backend. */
 void amp_machine_describe(const amp_backend *, amp_machine *);
 
-/* The processor's name as its maker gives it; empty if the system does not provide it. */
+/* Sets name to the processor's model name; empty if the system does not provide it. */
 void amp_machine_processor(char *name, size_t size);

@@ -9,8 +9,8 @@
 #include "../fork.h"
 #include "ranks.h"
 
-/* The number after `key` on the first line that begins with it. If key is NULL: the first number in the file.
- * 0: no number was found. */
+/* Returns the number after `key` on the first line that begins with it. If key is NULL, returns the first
+ * number in the file. 0: no number was found. */
 static size_t number_in(const char *file, const char *key)
 {
     char line[256];
@@ -33,9 +33,9 @@ static void narrow(amp_available_memory *memory, size_t limit, size_t used, cons
     if (left < memory->bytes) *memory = (amp_available_memory){ left, limit, what, resident };
 }
 
-/* The folders and files of control groups, versions 2 and 1. If there is no limit, version 2 has "max", which
- * is not a number, and version 1 has a number larger than any machine's memory. `cache` is the page cache of
- * files, which the kernel frees when memory is needed. */
+/* The folders and files of control groups: version 2, then version 1. If a group has no limit, the limit file
+ * contains "max" in version 2, which is not a number, and a number larger than any machine's memory in
+ * version 1. `cache` is the key for the page cache, which the kernel frees when memory is needed. */
 static const struct group_files { const char *mount, *limit, *used, *cache; } groups[] = {
     { "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file " },
     { "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file " } };
@@ -47,8 +47,8 @@ static size_t number_of_group(const char *folder, const char *file, const char *
     return number_in(name, key);
 }
 
-/* The limits of all parent groups apply too. In a container, `path` can be that of a group outside the
- * container; then only the mount's root exists here. */
+/* The limits of all parent groups apply too. In a container, `path` may belong to a group outside the
+ * container; then only the root of the mount exists here. */
 static void narrow_by_group(amp_available_memory *memory, const char *root, const char *path,
                             const struct group_files *files)
 {
@@ -67,8 +67,8 @@ static void narrow_by_group(amp_available_memory *memory, const char *root, cons
     }
 }
 
-/* Lines of /proc/self/cgroup: "0::/path" in version 2; "4:memory:/path" in version 1, where more controllers
- * may be listed beside memory. */
+/* Reads the lines of /proc/self/cgroup: "0::/path" in version 2; "4:memory:/path" in version 1, which may
+ * list more controllers than memory. */
 static void narrow_by_groups(amp_available_memory *memory, const char *root)
 {
     char line[900], controllers[128];
@@ -123,7 +123,7 @@ amp_available_memory amp_host_available_memory(void)
 double amp_host_peak_resident_mb(void)
 {
     struct rusage usage;
-    /* VmHWM is preferred, since ru_maxrss starts with the parent's value if that was larger */
+    /* prefer VmHWM: ru_maxrss starts with the parent's value if that is larger */
     size_t kilobytes = number_in("/proc/self/status", "VmHWM:");
     if (!kilobytes && !getrusage(RUSAGE_SELF, &usage)) kilobytes = (size_t)usage.ru_maxrss;
     return (double)kilobytes / 1024;

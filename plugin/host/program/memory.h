@@ -1,42 +1,43 @@
-/* Free memory, and memory used. */
+/* Measures free memory, and the memory that this program uses. */
 #pragma once
 
 #include <stddef.h>
 
 typedef struct amp_available_memory {
-    size_t bytes;     /* that this program may still take; 0: unknown. In an address space, room for the
-                         stacks of loader threads is already subtracted */
-    size_t all;       /* the total; 0: unknown */
-    const char *what; /* "RAM", "GPU memory", or the limit that is lower: the control group's or the address
-                         space's */
-    size_t resident;  /* the program's resident memory, if only touched memory counts against the limit; 0 if
-                         untouched memory counts too */
+    size_t bytes;     /* bytes that this program may still allocate; 0: unknown. For an address space limit,
+                         the stacks of loader threads are already subtracted */
+    size_t all;       /* the total of RAM or GPU memory, or the limit, in bytes; 0: unknown */
+    const char *what; /* the kind of memory: "RAM", "GPU memory", or the name of a lower limit (control group,
+                         address space) */
+    size_t resident;  /* resident bytes of the program, if the limit counts only touched memory; 0 if it
+                         counts untouched memory too */
 } amp_available_memory;
 
 static inline double amp_mib(size_t bytes) { return (double)bytes / 0x1p20; }
 
-/* Free memory of the device on which networks are made from now on: the GPU's if one is used, else RAM. */
+/* Free memory of the device on which networks are made now: of the GPU if one is used, otherwise of RAM. */
 amp_available_memory amp_host_available_memory(void);
 
-/* Free RAM. Each rank on a machine gets an equal part. */
+/* The free RAM for this program. The ranks on a machine get equal parts. */
 amp_available_memory amp_host_available_ram(void);
 
-/* The smallest of three: the machine's free memory (MemAvailable); what the program's control group and its
- * parents allow, in version 1 or 2; and what is left of its address space (RLIMIT_AS). The first two are
- * divided by `programs`, the number of ranks that share them. root: "", or in tests a folder with its own
- * /proc and /sys. */
+/* Returns the smallest of three amounts: the machine's free memory (MemAvailable); the memory that the
+ * program's control group and its parent groups leave, in version 1 or 2; and the remaining address space
+ * (RLIMIT_AS). The first two are divided by `programs`, the number of ranks on this machine. root: "", or in
+ * tests a folder with its own /proc and /sys. */
 amp_available_memory amp_available_ram(const char *root, int programs);
 
-/* The peak of this program's RAM so far, in MB of 2^20 bytes. */
+/* The peak of this program's resident memory so far, in MB of 2^20 bytes. */
 double amp_host_peak_resident_mb(void);
 
-/* Estimates the bytes that this program takes in a training besides the network's memory. This is 16 MiB, of
- * which 12 MiB are mapped files (code and libraries). Resident pages of files beyond 12 MiB, as with
- * OpenCV's large libraries, count 1.75 times: such libraries also have data, and a training touches more of
- * their pages. (Measured: 62 MiB of files before a training; during it 75 MiB of files, 102 MiB in all.) */
+/* Estimates the bytes that this program takes in a training in addition to the network's memory. The estimate
+ * is 16 MiB, which includes 12 MiB of mapped files (code and libraries). If more than 12 MiB of file pages
+ * are resident, for example with OpenCV's large libraries, the excess counts 1.75 times: these libraries also
+ * have data, and a training touches more of their pages. (Measured: 62 MiB of files before a training; 75 MiB
+ * of files and 102 MiB in all during it.) */
 size_t amp_host_program_bytes(void);
 
-/* The maximum number of loader threads that exist at the same time, including those that wait for their turn,
- * and the stack size of each in bytes. (The C library's default is 8 MiB.) A thread that has ended keeps its
- * stack until it is joined at the end of its batch. */
+/* AMP_LOADERS: the maximum number of loader threads that exist at the same time, including waiting ones.
+ * AMP_LOADER_STACK: the stack size of each in bytes. (The C library's default is 8 MiB.) A thread that has
+ * ended keeps its stack until it is joined at the end of its batch. */
 enum { AMP_LOADERS = 64 + 1, AMP_LOADER_STACK = 1 << 20 };

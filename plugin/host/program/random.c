@@ -1,14 +1,14 @@
 /* Random numbers that do not depend on thread scheduling.
  *
- * Darknet's loader threads share the C library's generator: even with one seed, each thread draws different
- * numbers in each run. With -seed N every part of every loading job gets its own stream, which depends only
- * on (N, job, part). The main thread has no stream and keeps rand(). Since no other thread uses rand() any
- * more, the main thread's numbers are reproducible too. Without -seed all numbers come from the C library, as
- * in stock Darknet.
+ * Darknet's loader threads share the C library's generator: even with a fixed seed, each thread draws
+ * different numbers in each run. With -seed N every part of every loading job gets its own stream, which
+ * depends only on (N, job, part). The main thread has no stream and keeps using rand(). Then no other thread
+ * uses rand(), so the main thread's numbers are reproducible too. Without -seed all numbers come from the C
+ * library, as in stock Darknet.
  *
- * From the moment -seed is read, rand() uses a state buffer of ours. We can save this buffer, so that a
- * resumed training continues with exactly the same numbers. This works since glibc's rand() is its random(),
- * and since the sequence after srand(N) is the same in any buffer of 128 bytes.
+ * Once -seed is read, rand() uses a state buffer that we own and can save, so that a resumed training
+ * continues with exactly the same numbers. This relies on two facts: glibc's rand() is its random(), and the
+ * sequence after srand(N) is the same for any state buffer of 128 bytes.
  *
  * A stream is SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014): a
  * counter, and a mixer that makes consecutive values look unrelated. */
@@ -27,7 +27,7 @@
 
 static atomic_ulong jobs; /* number of image loading jobs begun */
 
-/* This thread's stream, once its part of a loading job has begun. */
+/* This thread's random stream. begun: this thread has begun its part of a loading job. */
 static _Thread_local struct {
     int begun;
     uint64_t counter;
@@ -42,8 +42,8 @@ uint64_t amp_random_mix(uint64_t z)
 
 /* ---- the main thread's generator ---- */
 
-/* The layout of glibc's random(): the first word of a state holds KINDS * place + KIND, where KIND is the
- * generator's kind and place is its position in the ring of RING words. */
+/* The layout of a state of glibc's random(): the first word is KINDS * place + KIND. KIND is the generator's
+ * kind; place is its position in the ring of RING words. */
 enum { KINDS = 5, KIND = 3, RING = 31 };
 
 static struct {
@@ -53,7 +53,7 @@ static struct {
 
 int amp_random_save(unsigned char state[AMP_HOST_RANDOM_BYTES])
 {
-    /* setstate also writes the current position in the ring into the first word of the current state */
+    /* setstate also stores the current position in the first word of the state that was in use */
     if (!generator.ours || !setstate((char *)generator.words)) return 0;
     memcpy(state, generator.words, AMP_HOST_RANDOM_BYTES);
     return 1;
@@ -64,8 +64,8 @@ int amp_random_restore(const unsigned char state[AMP_HOST_RANDOM_BYTES])
     int32_t head, scratch[AMP_HOST_RANDOM_BYTES / sizeof(int32_t)];
     memcpy(&head, state, sizeof head);
     if (!generator.ours || head < 0 || head % KINDS != KIND || head / KINDS >= RING) return 0;
-    /* The setstate below writes a position into the state that was current before. Make that a scratch state,
-     * or setstate would overwrite the first word of the restored one. */
+    /* setstate stores a position in the first word of the state that was in use before. Switch to a scratch
+     * state first, so that the setstate below does not overwrite the first word of the restored state. */
     if (!initstate(1, (char *)scratch, sizeof scratch)) return 0;
     memcpy(generator.words, state, AMP_HOST_RANDOM_BYTES);
     return setstate((char *)generator.words) != NULL;
@@ -85,7 +85,7 @@ void amp_random_skip(size_t count)
     for (size_t i = 0; i < count; i++) (void)rand();
 }
 
-/* A thread's own copy of the main thread's generator. */
+/* This thread's own copy of the main thread's generator. */
 static _Thread_local struct {
     int begun;
     unsigned char state[AMP_HOST_RANDOM_BYTES];
@@ -97,7 +97,7 @@ void amp_random_branch(size_t skipped)
     static pthread_mutex_t saving = PTHREAD_MUTEX_INITIALIZER;
     char scratch[AMP_HOST_RANDOM_BYTES];
     int32_t number;
-    pthread_mutex_lock(&saving); /* saving writes into the generator's first word */
+    pthread_mutex_lock(&saving); /* amp_random_save writes to the generator's first word */
     int saved = amp_random_save(branch.state);
     pthread_mutex_unlock(&saving);
     if (!saved) return;
@@ -126,7 +126,7 @@ unsigned darknet_amp_seed(void)
     return amp_this_program()->is_seeded ? amp_this_program()->seed : (unsigned)time(0);
 }
 
-/* Numbers start at 1: 0 means a job without a number. */
+/* Job numbers start at 1; 0 means that a job has no number. */
 unsigned long amp_random_next_job(void) { return atomic_fetch_add(&jobs, 1) + 1; }
 
 unsigned long amp_random_jobs_begun(void) { return atomic_load(&jobs); }

@@ -14,25 +14,25 @@ void amp_random_set_seed(unsigned seed);
 
 /* Returns the number of a new loading job. Called in the thread that starts the job. */
 unsigned long amp_random_next_job(void);
-/* Switches the calling thread to the random stream of part `part` of loading job `job`; does nothing without
+/* Gives the calling thread the random stream of part `part` of loading job `job`. Does nothing without
  * -seed. */
 void amp_random_begin_job(unsigned long job, int part);
 
-/* The number of loading jobs begun so far. They are numbered from 1, so this is also the last one's
- * number. */
+/* The number of loading jobs begun so far. Jobs are numbered from 1, so this is also the number of the last
+ * one. */
 unsigned long amp_random_jobs_begun(void);
 /* The next loading job gets this number (>= 1). */
 void amp_random_set_next_job(unsigned long job);
 
-/* Draws `count` numbers in the main thread and discards them, because other ranks use them. */
+/* Draws and discards `count` numbers in the main thread: the numbers that other ranks use. */
 void amp_random_skip(size_t count);
-/* Gives the calling thread its own generator, which returns what the main thread's would return after
- * `skipped` numbers. The main thread must not draw meanwhile. Only after -seed. */
+/* Gives the calling thread its own copy of the main thread's generator, advanced by `skipped` numbers. The
+ * main thread must not draw meanwhile. Works only after -seed. */
 void amp_random_branch(size_t skipped);
 
-/* Save and restore the main thread's generator, which after -seed is the C library's rand() with a state
- * buffer of ours. save returns 0 without -seed. restore returns 0 and changes nothing if the
- * bytes are not a valid state, or if the C library does not support this. */
+/* Save and restore the main thread's generator. After -seed, this is the C library's rand() with a state
+ * buffer of our own. save returns 0 without -seed. restore returns 0 and changes nothing if the bytes are not
+ * a valid state, or if the C library does not support it. */
 enum { AMP_HOST_RANDOM_BYTES = 128 };
 int amp_random_save(unsigned char state[AMP_HOST_RANDOM_BYTES]);
 int amp_random_restore(const unsigned char state[AMP_HOST_RANDOM_BYTES]);

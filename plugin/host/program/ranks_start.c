@@ -1,5 +1,6 @@
-/* Starts and ends ranks. At the start: finds whether a launcher has started several copies of this program,
- * and which processors and GPU each has. At the end: if one program ends too early, ends all others too. */
+/* Starts and ends ranks. At the start, finds out whether a launcher has started several copies of this
+ * program, and which processors and GPU each copy has. At the end, if one program ends too early, ends all
+ * others too. */
 #include <omp.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,8 +19,8 @@
 
 /* ---- the end ---- */
 
-/* Runs at every exit(). In some places Darknet itself ends the program with a message, but only rank 0 shows
- * what Darknet prints. Any other rank prints how the user can see the message. */
+/* Runs at every exit(). In some places Darknet itself ends the program with a message. Only rank 0 shows
+ * Darknet's messages, so any other rank prints how the user can see them. */
 static void leave_or_end(void)
 {
     amp_comm *comm = amp_ranks();
@@ -36,26 +37,26 @@ static void leave_or_end(void)
 
 /* ---- settings that ranks share ---- */
 
-/* All ranks need the same seed: each draws the same sequence of images and takes its share of them. Without
- * -seed the seed comes from rank 0's clock. */
+/* Gives all ranks the same seed, because each draws the same sequence of images and takes its share of them.
+ * Without -seed, the seed comes from rank 0's clock. */
 static void share_seed(void)
 {
     amp_error error;
     unsigned seed = darknet_amp_seed();
     amp_comm *comm = amp_ranks();
-    if (darknet_amp_is_seeded()) return; /* all ranks have the same seed */
+    if (darknet_amp_is_seeded()) return; /* -seed gives all ranks the same seed */
     if (comm) amp_host_check(comm->broadcast(comm, &seed, sizeof seed, 0, &error), &error);
     amp_random_set_seed(seed);
 }
 
 /* Warns if ranks have too few processors. A launcher that binds ranks to cores gives each rank one core by
- * default. OpenMP then starts one thread, which shares that core with the threads that load images and the
- * thread that communicates with other ranks. */
+ * default. OpenMP then starts only one thread, and this thread shares the core with the threads that load
+ * images and the thread that communicates with other ranks. */
 static void check_processors(void)
 {
     amp_comm *comm = amp_ranks();
-    /* allowed: the processors that a rank may use; threads: OpenMP's; fair: a rank's equal share of the
-     * machine's processors */
+    /* Numbers of processors or threads. allowed: processors that the rank may use; threads: OpenMP threads;
+     * fair: the rank's equal share of the machine's processors */
     typedef struct processors { int allowed, threads, fair; } processors;
     processors mine = { .allowed = omp_get_num_procs(), .threads = omp_get_max_threads(),
                         .fair = (int)sysconf(_SC_NPROCESSORS_ONLN) / comm->local_size };
@@ -63,7 +64,7 @@ static void check_processors(void)
     for (int i = 0; i < comm->size && amp_ranks_leads(); i++) {
         const processors *p = &all[i];
         int cores = p->threads > p->fair ? p->threads : p->fair;
-        /* two processors may be the two hardware threads of one core */
+        /* two processors may be two hardware threads of the same core */
         if (p->allowed >= p->threads && (p->allowed > 2 || p->allowed >= p->fair)) continue;
         fprintf(stderr, "ranks: processors that rank %d may use: %d; OpenMP threads: %d, plus those that "
                         "load images and sum gradients; if the launcher bound it, use mpirun --bind-to none, "
@@ -83,7 +84,7 @@ void amp_ranks_take_gpu(void)
                        comm->local_rank);
 }
 
-/* ---- parts, for measuring ---- */
+/* ---- measuring with some of the ranks ---- */
 
 void amp_ranks_gather(void)
 {
@@ -113,21 +114,23 @@ static int is_bench(const char *const *words)
     return !strcmp(words[0], "amp") && !strcmp(words[1], "bench");
 }
 
-/* Whether ranks can share this command's training: only these loops have AMP's hooks (training/loop.h). */
+/* Whether ranks can share a training with this command. Only the loops of these two commands have AMP's hooks
+ * (training/loop.h). */
 static int is_shared(const char *command)
 {
     return !strcmp(command, "detector") || !strcmp(command, "classifier");
 }
 
-/* Whether this program must join others that a launcher has started with it: for a command that they share
- * (bench, a training under AMP), or for a training that amp_ranks_start then rejects. */
+/* Whether this program must join the other copies that a launcher has started. This is so for a command that
+ * ranks share (bench, a training under AMP), and for a training without AMP, which amp_ranks_start then
+ * rejects. */
 static int is_one_of_several(const char *const *words, int count, int under_amp)
 {
     return amp_comm_is_launched() && count >= 2
         && (is_bench(words) || (!strcmp(words[1], "train") && (under_amp || amp_comm_is_here)));
 }
 
-/* -gpus 0,1: one network per number. */
+/* Handles -gpus: with -gpus 0,1 this program trains two networks, one per GPU. */
 static void start_networks(const char *const *words, int count, int under_amp, const char *gpus)
 {
     int networks = 1;
@@ -168,7 +171,8 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
     if (is_shared(words[0]) && count > 3) amp_ranks_note_file("a .cfg", words[3]);
     amp_ranks_agree();
     if (!under_amp && is_shared(words[0]) && count > 3)
-        amp_host_cfg_uses_amp(words[3], CFG_FOR_ANYTHING, NULL); /* a wrong .cfg or -amp ends the program */
+        amp_host_cfg_uses_amp(words[3], CFG_FOR_ANYTHING, NULL); /* ends the program if the .cfg or -amp is
+                                                                    wrong */
     if (!under_amp || (!is_shared(words[0]) && !is_bench(words)))
         amp_ranks_refuse("command line: a launcher started %d copies of this program, but only detector "
                          "train and classifier train under AMP, and amp bench, share the work; give one of "

@@ -56,7 +56,8 @@ const char *amp_host_take_argument(int *count, char **argv, const char *name, co
     return value;
 }
 
-/* These are removed from the arguments before Darknet reads them, some of them only for certain commands. */
+/* AMP's own options. They are removed from argv before Darknet reads it, some of them only for certain
+ * commands. */
 const amp_fork_option amp_host_own_options[] = {
     { "-amp", 1, 1, 1 }, { "-seed", 1, 1, 1 }, { amp_fork_log_option, 1, 1, 1 }, { "-cache", 1, 1, 1 },
     { "-map", 0, 1, 0 }, { "-patience", 1, 1, 0 },
@@ -87,7 +88,7 @@ static int is_of(const amp_fork_option *option, int classifier)
     return classifier ? option->of_classifier : option->of_detector;
 }
 
-/* Whether the option at argv[i] is misused. If so, text says how. */
+/* Whether the option at argv[i] is given twice or lacks its value. If so, text says which. */
 static int is_misused(int argc, char **argv, int i, const amp_fork_option *option, char *text, size_t size)
 {
     const char *how = NULL;
@@ -102,8 +103,8 @@ static int may_be_meant_as_option(const char *word)
     return word[0] == '-' && word[1] && !strchr(".0123456789", word[1]) && !amp_file_exists(word);
 }
 
-/* Writes to text that this option is unknown. Returns whether it is similar to a known option. If it is not,
- * a modified copy of Darknet may know it. */
+/* Writes to text that this option is unknown. Returns whether it resembles a known option. If it does not, it
+ * may be an option of a modified Darknet. */
 static int name_unknown(const char *word, int classifier, char *text, size_t size)
 {
     enum { MOST = 64 };
@@ -137,7 +138,7 @@ void amp_host_check_options(int argc, char **argv, int classifier, int refuses)
 
 /* ---- the options of a training ---- */
 
-/* The count that an option's value stands for; 0: the word is not a count. */
+/* Converts an option's value to a count; 0: the word is not a count. */
 static long count_of(const char *word)
 {
     char *end;
@@ -145,7 +146,7 @@ static long count_of(const char *word)
     return *word && !*end && count >= 1 && count <= 1000000000 ? count : 0;
 }
 
-/* -map alone, or followed by a number. */
+/* Takes -map, with or without a number after it, off the command line. */
 static void take_map(amp_program *program, int *argc, char **argv)
 {
     int i = amp_host_take_flag(argc, argv, "-map");
@@ -157,8 +158,8 @@ static void take_map(amp_program *program, int *argc, char **argv)
     amp_host_remove_arguments(argc, argv, i, 1);
 }
 
-/* The value of an option that belongs to Darknet's own -map, in forks that have a -map. NULL: not given. The
- * option stays in argv. */
+/* The value of an option of Darknet's own -map, in a fork that has -map; NULL: the option is not given.
+ * Leaves the option in argv. */
 static const char *map_option(int argc, char **argv, const char *name)
 {
     const amp_fork_option *option = amp_fork_options;
@@ -247,9 +248,10 @@ void amp_host_take_options(int *argc, char **argv, int under_amp)
         darknet_amp_refuse("command line: -map: mAP is for detectors; use classifier valid for a classifier");
 }
 
-/* ---- what the command asks of networks ---- */
+/* ---- the command, and whether it works with AMP ---- */
 
-/* Darknet's commands that inspect a network, or train through it, using buffers that AMP does not keep. */
+/* Darknet's commands that use buffers that AMP does not keep, to show a layer's outputs or to train through
+ * another network. */
 static const struct { const char *command[2], *why; } refused[] = {
     { { "visualize", NULL }, "visualize shows layers' fp32 outputs, which are not kept" },
     { { "classifier", "try" }, "classifier try prints a layer's fp32 output, which is not kept" },

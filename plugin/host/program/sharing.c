@@ -1,4 +1,4 @@
-/* Finds which of a step's images are this rank's: see sharing.h. */
+/* Finds out which images of a step belong to this rank: see sharing.h. */
 #include "sharing.h"
 
 #include "failure.h"
@@ -18,7 +18,7 @@ int amp_sharing_subdivisions(const cfg_document *cfg, int sync_batchnorm)
 {
     int ranks = amp_ranks_of_step();
     if (ranks < 2) return 0;
-    int batch = (int)cfg_net_number(cfg, "batch", 1);               /* cfg_check.h: whole, from 1 */
+    int batch = (int)cfg_net_number(cfg, "batch", 1);               /* an integer from 1: see cfg_check.h */
     int subdivisions = (int)cfg_net_number(cfg, "subdivisions", 1);
     long step = amp_sharing_cut(ranks, subdivisions);
     int images = batch / subdivisions, cut = (int)(step / subdivisions);
@@ -26,7 +26,8 @@ int amp_sharing_subdivisions(const cfg_document *cfg, int sync_batchnorm)
         darknet_amp_refuse("amp: %s: [net]: %d ranks cannot share batch=%d with subdivisions=%d evenly; the "
                            "next batch that works is %ld", cfg->file, ranks, batch, subdivisions,
                            (batch / step + 1) * step);
-    long alone = sync_batchnorm ? step / ranks : step; /* with which one rank would compute the same */
+    long alone = sync_batchnorm ? step / ranks : step; /* a single rank would compute the same with this
+                                                          number of subdivisions */
     if (alone != subdivisions)
         fprintf(stderr, "amp: %d ranks share a step as if subdivisions were %ld, not %d: batch norm sees %ld "
                 "images at a time, not %d\n", ranks, alone, subdivisions, batch / alone, images);
@@ -35,19 +36,19 @@ int amp_sharing_subdivisions(const cfg_document *cfg, int sync_batchnorm)
 
 /* ---- images ---- */
 
-/* A job loads the images of a step, in parts; this struct is the same for all jobs of a training. The thread
- * that starts jobs sets it before it starts loaders. first, last: the first and the last part that contain
- * images of this rank. rank and ranks are copied, because the main thread may leave the other ranks while
- * loaders still run. */
+/* The current loading job. A job loads the images of one step, in parts; all jobs of a training have the same
+ * values here. The thread that starts jobs sets them before it starts loaders. first, last: the first and the
+ * last part that contain images of this rank. rank and ranks are copies, because the main thread may leave
+ * the other ranks while loaders still run. */
 typedef struct amp_shared_job job;
 
-/* Where part i's images begin in the step. The last part's images come first. */
+/* The index of part i's first image in the step. The last part's images come first. */
 static int begin_of(const job *j, int i)
 {
     return j->images - (int)((long)(i + 1) * j->images / j->parts);
 }
 
-/* This rank's images of the step. */
+/* This rank's images in the step: from own_begin to own_end - 1. */
 static int own_begin(const job *j) { return j->rank * (j->images / j->ranks); }
 static int own_end(const job *j) { return own_begin(j) + j->images / j->ranks; }
 

@@ -1,41 +1,41 @@
-/* How ranks share the images of a step, so that together they train as one rank would.
+/* How ranks share the images of a step, so that together they train as a single rank would.
  *
- * batch= of the .cfg is the batch of one step of all ranks together. A network's counters (batch,
- * subdivisions, seen) have the same values on every rank, those of the whole training. So everything computed
- * from them (learning rate, max_batches, the images in a printed line, `seen` in a .weights file) is right
- * without special cases for ranks.
+ * batch= of the .cfg is the number of images in one step of all ranks together. Every rank has the counters
+ * of the whole training in its network (batch, subdivisions, seen). So all values computed from them are
+ * right without special cases for ranks: learning rate, max_batches, the number of images in a printed line,
+ * `seen` in a .weights file.
  *
  * A step has S subdivisions. Rank r of N computes subdivisions r·S/N to (r+1)·S/N - 1, and loads only their
- * images. If N does not divide S, the step is cut into more subdivisions, so that it does.
+ * images. If S is not a multiple of N, the step is divided into more subdivisions, a multiple of N.
  *
- * In a program without ranks these functions do nothing. network/ranks_join.h handles a pass. */
+ * In a program without ranks these functions do nothing. network/ranks_join.h divides the passes. */
 #pragma once
 
 #include "../../amp/cfg_document.h"
 
-/* The number of subdivisions that ranks use: the smallest multiple of the .cfg's that is also a multiple of
- * `ranks`. */
+/* The number of subdivisions that `ranks` ranks use: the least common multiple of `ranks` and the .cfg's
+ * number. */
 long amp_sharing_cut(int ranks, int subdivisions);
-/* The number of subdivisions that the parser must use instead of the .cfg's; 0: the .cfg's own. Prints a line
- * if batch norm then sees fewer images at a time than the .cfg says. Ends the program if the batch cannot be
- * divided among the ranks. */
+/* Returns the number of subdivisions that the parser must use; 0: the .cfg's own. Prints a line if batch norm
+ * then sees fewer images at a time than the .cfg says. Ends the program if the batch cannot be divided evenly
+ * among the ranks. */
 int amp_sharing_subdivisions(const cfg_document *cfg, int sync_batchnorm);
 
 /* ---- images ---- */
 
-/* Darknet loads a step's images in a job of several threads. The images are cut into as many parts as there
- * are threads. Each part has its own random stream, and the last part's images come first in the step. A rank
- * loads only the parts that have images of its own. */
+/* Darknet loads a step's images in a job of several threads. It divides the images into one part per thread.
+ * Each part has its own random stream. The parts are stored in reverse order: the images of the last part
+ * come first in the step. A rank loads only the parts that contain images of its own. */
 
 /* Called once per job, before its threads start. */
 void amp_sharing_begin_job(int images, int parts);
 
-/* What a thread of the job must load. The last thread always has a part, because Darknet gets the size of the
- * images from it. */
+/* The part of the job that a thread must load. The last thread always has a part, because Darknet reads the
+ * images' size from it. */
 typedef struct amp_shared_part {
     int number;      /* the part's number, which selects its random stream */
-    int images;      /* number of images to load; 0: the thread loads nothing */
-    int first, kept; /* of these, the `kept` ones starting at `first` are this rank's. The others are
-                        loaded and dropped, so that the stream advances as with one rank */
+    int images;      /* number of images to load; 0: nothing to load */
+    int first, kept; /* this rank keeps `kept` images, starting with image `first` of the part. It loads the
+                        others only to advance the random stream, and drops them */
 } amp_shared_part;
 amp_shared_part amp_sharing_part(int thread);

@@ -1,4 +1,4 @@
-/* Handlers for signals that end a training after its step: see stopping.h. */
+/* Signal handlers that make a training end after its current step: see stopping.h. */
 #include "stopping.h"
 
 #include <errno.h>
@@ -9,12 +9,12 @@
 #include "exchange.h"
 #include "ranks.h"
 
-/* SIGUSR1 stops only a training with several ranks. It is needed there because a launcher forwards SIGUSR1 to
- * all ranks, but kills the ranks soon after SIGINT or SIGTERM. */
+/* SIGUSR1 is handled only with several ranks. It is needed because a launcher forwards SIGUSR1 to all ranks,
+ * but kills them soon after SIGINT or SIGTERM. */
 static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1 };
 enum { SIGNALS = sizeof signals / sizeof *signals };
 
-/* There is one set of handlers per program, and any thread may run them. */
+/* The handlers' state. A program has only one, and a handler may run in any thread. */
 static struct {
     atomic_int asked, watched[SIGNALS];
     struct sigaction before[SIGNALS];
@@ -28,7 +28,7 @@ static void ask(int signal)
     int why = errno;
     stopping.asked = signal;
     for (size_t i = 0; i < SIGNALS; i++) if (stopping.watched[i]) sigaction(signals[i], &at_once, NULL);
-    /* a failed write does not matter: nobody reads stderr then */
+    /* a failed write does not matter, because then nobody reads stderr */
     if (write(STDERR_FILENO, note, sizeof note - 1) < 0) stopping.asked = signal;
     errno = why;
 }
@@ -78,6 +78,6 @@ int amp_stopping_agree(void)
     int agreed = 0, mine = stopping.asked, *all = amp_exchange_gather(comm, &mine, sizeof mine);
     for (int i = 0; i < comm->size && !agreed; i++) agreed = all[i];
     free(all);
-    if (agreed) stopping.asked = agreed; /* a signal that arrives from here on counts for the next call */
+    if (agreed) stopping.asked = agreed; /* a signal that arrives later counts for the next call */
     return agreed;
 }

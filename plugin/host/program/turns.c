@@ -23,20 +23,20 @@ amp_status amp_turns_take(amp_error *error)
         || out > 65535 || fcntl((int)in, F_GETFD) < 0 || fcntl((int)out, F_GETFD) < 0)
         return amp_fail(error, AMP_BAD_CONFIG, AMP_TURNS "=%s: expected two open file descriptors, IN,OUT; "
                         "`darknet amp compare` and `bench` start programs with it; unset it", descriptors);
-    unsetenv(AMP_TURNS); /* programs that this one starts must not find it */
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* if the other side is killed, so is this program */
+    unsetenv(AMP_TURNS); /* child processes must not see it */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* kill this program too if the other side is killed */
     amp_program_to_set()->turns = (struct amp_turns){ .taken = 1, .in = (int)in, .out = (int)out };
     fcntl((int)in, F_SETFD, FD_CLOEXEC);
     fcntl((int)out, F_SETFD, FD_CLOEXEC);
-    setvbuf(stdout, NULL, _IOLBF, 0); /* keeps the lines of stdout and stderr in order in their common log */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* stdout and stderr have a common log: keep their lines in order */
     return AMP_OK;
 }
 
 int amp_turns_taken(void) { return amp_this_program()->turns.taken; }
 double amp_turns_waited(void) { return amp_this_program()->turns.waited; }
 
-/* Sends a line that begins with `before`, which is "" or " ". Returns 0 if the other side is gone: then the
- * write fails, since the program ignores SIGPIPE. */
+/* Sends a line that begins with `before`, which is "" or " ". Returns 0 if the other side is gone: the
+ * program ignores SIGPIPE, so the write fails. */
 static int send_line(const char *before, const char *format, va_list args)
 {
     char text[LONGEST_LINE];
