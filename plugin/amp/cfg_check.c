@@ -169,8 +169,8 @@ static const char *describe(const cfg_key *key, char text[256])
     return text;
 }
 
-/* Whether text is [+-]digits, optionally followed by '.' and zeros. atoi reads the intended number from
- * this. */
+/* Whether text is [+-]digits, optionally followed by '.' and zeros. atoi then reads the number that the user
+ * meant. */
 static int is_whole(const char *text)
 {
     text += *text == '+' || *text == '-';

@@ -30,7 +30,7 @@ typedef struct cfg_key {
     cfg_type type;
     int rules;
     double fallback;           /* the default; for a CFG_WORD, its index in `words` */
-    double least, most;        /* the bounds; in a list, each number's */
+    double least, most;        /* the bounds of the value, or of each number in a list */
     const char *const *words;  /* ends with NULL */
 } cfg_key;
 
@@ -38,7 +38,7 @@ typedef struct cfg_walk cfg_walk;
 
 /* Traits are properties of a kind of section that need no rule. They are combined with |. */
 enum {
-    CFG_NEEDS_IMAGE = 1,   /* its input must have width, height and channels */
+    CFG_NEEDS_IMAGE = 1,   /* the layer's input must have width, height and channels */
     CFG_SAME_IMAGE = 2,    /* output shape = input shape */
     CFG_SAME_COUNT = 4,    /* number of outputs = number of inputs; the output is not an image */
     CFG_ONE_SIZE = 8,      /* Darknet cannot resize a network with a layer of this kind */
@@ -104,8 +104,9 @@ typedef enum cfg_use {
     CFG_FOR_ANYTHING,
     CFG_TRAINS_DETECTOR,
     CFG_TRAINS_CLASSIFIER,
-    CFG_TRAINS_BOXES,          /* CFG_TRAINS_DETECTOR if the last layer detects boxes, else CFG_FOR_ANYTHING;
-                                  problems that concern only `classifier train` are then warnings */
+    CFG_TRAINS_BOXES,          /* CFG_TRAINS_DETECTOR if the last layer detects boxes. Otherwise
+                                  CFG_FOR_ANYTHING, and problems that concern only `classifier train` are
+                                  warnings */
     CFG_TRAINS_DATA            /* CFG_TRAINS_DETECTOR if the last layer detects boxes, else
                                   CFG_TRAINS_CLASSIFIER */
 } cfg_use;

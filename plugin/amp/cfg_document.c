@@ -105,7 +105,7 @@ static char *trimmed(char *text)
     return text;
 }
 
-/* Fills *item from the copied line. Only with CFG_SPACED does the copy contain blanks. */
+/* Fills *item from the copied line. The copy contains blanks only with CFG_SPACED. */
 static void take_item(cfg_item *item, cfg_syntax syntax, char *text)
 {
     if (syntax == CFG_STRICT) text[strcspn(text, "#")] = 0;

@@ -1,9 +1,9 @@
 /* A .cfg or .data file in memory: its bytes, and its lines as Darknet's own reader understands them.
  *
- * Darknet removes every blank from a line, so "init_scale = 65 536" means init_scale=65536. Then a line that
- * starts with '#' or ';' is a comment (a comment cannot follow a value). A line that starts with '[' is a
- * section, and any other line is key=value. This reader also removes '\r' and '\f', which stock Darknet
- * keeps. It accepts any bytes: a bad line becomes an item that says what is wrong with the line. */
+ * Darknet first removes every blank from a line, so "init_scale = 65 536" means init_scale=65536. After that,
+ * a line that starts with '#' or ';' is a comment (a comment cannot follow a value), a line that starts with
+ * '[' is a section, and any other line is key=value. This reader also removes '\r' and '\f', which stock
+ * Darknet keeps. It accepts any bytes: a bad line becomes an item that says what is wrong with the line. */
 #pragma once
 
 #include "cfg_text.h"

@@ -11,9 +11,9 @@ typedef struct cfg_place {
     const char *section, *key, *value;
 } cfg_place;
 
-/* Fails with the line "FILE:LINE: [section] key = value: problem; allowed: allowed" (allowed may be NULL).
- * Text from the file is shortened, and its control characters are replaced, so that the message is one
- * line. */
+/* Sets *error to the line "FILE:LINE: [section] key = value: problem; allowed: allowed" (allowed may be
+ * NULL), and returns AMP_BAD_CONFIG. Text from the file is shortened, and its control characters are
+ * replaced, so that the message is one line. */
 amp_status cfg_fail(amp_error *error, cfg_place place, const char *problem, const char *allowed);
 
 /* The allowed sections, as a message about an unknown section lists them. */

@@ -186,7 +186,7 @@ static const char *parse_value(const key_row *row, const char *value, double *nu
 /* The last setting of a key. [net] comes first, so settings in [amp] replace those in [net]. */
 typedef struct setting {
     double number;
-    char text[48];         /* the value as written, for later errors */
+    char text[48];         /* the value as written, for error messages */
     unsigned long line;    /* 0: the key was not set */
     const char *section;   /* "[net]" or "[amp]" */
 } setting;
@@ -363,8 +363,8 @@ static amp_status refuse_setting(const parse *p, amp_key key, const char *proble
     return cfg_fail(error, place, problem, allowed);
 }
 
-/* Reports that init_scale is below MIN_SCALE or above MAX_SCALE. bound: the violated limit, and value: its
- * value. The error is about init_scale if the .cfg sets it, else about bound. */
+/* Reports that init_scale is below MIN_SCALE or above MAX_SCALE. bound: the violated limit. value: the value
+ * of that limit. The error is about init_scale if the .cfg sets it, else about bound. */
 static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound, double value,
                                amp_error *error)
 {

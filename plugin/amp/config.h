@@ -12,7 +12,7 @@
 /* Keys of a layer's section. */
 typedef struct amp_layer_keys {
     signed char amp;        /* 0: the layer computes in fp32; 1: the default */
-    signed char checkpoint; /* 1: backward recomputes its output (recompute.h) */
+    signed char checkpoint; /* 1: backward recomputes the layer's output (recompute.h) */
 } amp_layer_keys;
 
 typedef struct amp_config {
@@ -52,8 +52,8 @@ enum { AMP_CHECKPOINT_OFF = -1, AMP_CHECKPOINT_AUTO = 0 };
  *
  * AMP is on if -amp names a dtype. Without -amp, AMP is on if the last amp= in [net] and [amp] is 1, or if
  * there is an [amp] section but no amp= in either. AMP's keys are checked even if AMP is off. If the .cfg
- * sets keys of AMP under [net] but does not mention AMP at all (no [amp], no amp=, no -amp), config->note
- * says that they have no effect.
+ * sets keys of AMP under [net] but nothing mentions AMP itself (no [amp], no amp=, no -amp), the note in *out
+ * says that these keys have no effect.
  *
  * On success the caller owns *out and frees it with amp_config_free. On failure *out is NULL and the status
  * is AMP_BAD_CONFIG. */

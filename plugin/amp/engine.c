@@ -72,7 +72,7 @@ void amp_engine_invalidate(amp_engine *engine)
     engine->backend->gemm_drop_copies(engine->backend);
 }
 
-/* Also commits the rolling statistics that were loaded with the weights, so that a skipped step restores
+/* Also commits the rolling statistics, because they were loaded with the weights: a skipped step must restore
  * them. */
 void amp_engine_weights_changed(amp_engine *engine)
 {
@@ -252,8 +252,8 @@ static amp_status drop_gradients(amp_engine *engine, amp_error *error)
     return amp_parameters_restore(&engine->parameters, error);
 }
 
-/* Ends a step that has overflowed. Changes only the scale. AMP_DIVERGED: the scaler cannot continue, or the
- * weights themselves are inf or NaN. */
+/* Ends a step that has overflowed. Lowers the scale, and leaves the weights unchanged. AMP_DIVERGED: the
+ * scaler cannot continue, or the weights themselves are inf or NaN. */
 static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_error *error)
 {
     amp_status verdict = amp_scaler_update(&engine->scaler, 1);
@@ -267,7 +267,7 @@ static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_err
                     report->bad_master ? "weights" : "gradients", report->bad.layer, report->bad.tensor);
 }
 
-/* Ends a step that is dropped as a spike. Not even the scale changes. */
+/* Ends a step that is dropped as a spike. Leaves the weights and the scale unchanged. */
 static amp_status drop_step(amp_engine *engine, amp_step_report *report, amp_error *error)
 {
     engine->spikes.dropped++;

@@ -17,7 +17,7 @@
 typedef struct amp_engine_settings {
     amp_dtype dtype;
     amp_scaler scaler;   /* in its state before the first step */
-    amp_spikes spikes;   /* likewise */
+    amp_spikes spikes;   /* in its state before the first step */
     double clip_norm;    /* 0: off */
     int adam, adamw;     /* adamw: Adam with decoupled weight decay */
     int sync_batchnorm;  /* 1: batch norm treats the images of all ranks in a pass as one batch */
@@ -48,7 +48,7 @@ enum { AMP_MAX_PLANS = 16 }; /* random=1 uses ten sizes, and validation a few mo
 
 /* Code outside the engine may read all members, and may write to those whose comments say so. */
 typedef struct amp_engine {
-    amp_engine_settings settings; /* of these, only recompute may be changed */
+    amp_engine_settings settings; /* only settings.recompute may be changed */
     amp_backend *backend;
     amp_host host;
     amp_plan *plans[AMP_MAX_PLANS];
@@ -81,12 +81,12 @@ typedef struct amp_engine {
 
     amp_parameters parameters; /* masters, gradients, moments, statistics; its `held` may be written */
     amp_scaler scaler;    /* may be written, to resume a training */
-    amp_spikes spikes;    /* likewise */
+    amp_spikes spikes;    /* may be written, to resume a training */
 } amp_engine;
 
-/* The engine takes ownership of backend. network describes the layers (at least one), with their shapes at
- * any input size. The engine copies what it needs from network. host is copied, but host->context must
- * outlive the engine. */
+/* The engine takes ownership of backend. network describes the layers (at least one). The shapes in it may be
+ * those of any input size. The engine copies what it needs from network. host is copied, but host->context
+ * must outlive the engine. */
 amp_engine *amp_engine_create(const amp_engine_settings *, amp_backend *backend, const amp_host *host,
                               const amp_network_desc *network);
 void amp_engine_free(amp_engine *);

@@ -58,7 +58,7 @@ static amp_status show_gradients(amp_engine *engine, const amp_node *node, amp_e
 
 /* Decides whether anomaly detection watches this pass. It watches either all training passes of a step or
  * none, and never a validation between steps. Without debug=1 it watches a step only if one more overflow
- * would end training. The last message can then name the tensor in which the overflow began. */
+ * would end training, so that the final error message can name the tensor in which the overflow began. */
 static void begin_pass(amp_engine *engine, const amp_plan_key *key, int training)
 {
     int of_step = training && key->keeps_state;

@@ -9,7 +9,7 @@
 
 /* ---- sums of batch norm ---- */
 
-/* Implements amp_batchnorm_ranks.sum. sum_end waits for all sums that have started, so also for those of
+/* Implements amp_batchnorm_ranks.sum. sum_end waits for all sums that have started, including sums of
  * gradients. */
 static amp_status sum_of_batchnorm(void *context, float *values, size_t count, amp_error *error)
 {
@@ -70,10 +70,10 @@ static int differs(const amp_parallel *p, const amp_statistics *s)
 }
 
 /* These two functions compute the rolling statistics that one rank would have if it had made all passes of
- * the step. A rank that starts at r0 and makes S passes ends at r = k·r0 + s, where k = (1 -
- * rolling_factor)^S and s is the contribution of its images. One rank that makes the passes of all N ranks in
- * order ends at k^N·r0 + Σ k^(N-1-rank)·s. to_terms computes a rank's term of the sum, with s = r - k·r0.
- * from_terms adds k^N·r0 to the sum. */
+ * the step. A rank that starts at r0 and makes S passes ends at r = k·r0 + s. Here s is the contribution of
+ * its images, and k = (1 - rolling_factor)^S. One rank that makes the passes of all N ranks in order ends at
+ * k^N·r0 + Σ k^(N-1-rank)·s. to_terms computes a rank's term of the sum, with s = r - k·r0. from_terms adds
+ * k^N·r0 to the sum. */
 static void to_terms(const amp_parallel *p, const amp_statistics *s, const float *committed,
                      const float *now, float *terms)
 {

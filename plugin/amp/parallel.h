@@ -11,8 +11,8 @@
  * order. With sync_batchnorm, batch norm treats the images of all ranks in a pass as one batch: it sums over
  * all ranks in each pass, forward and backward, so that its statistics are the same on all ranks.
  *
- * Each rank also sends a record to the others. It says whether this rank must skip the step. It also has the
- * step number, loss scale and masters' checksum at the start of the step, which must be the same on all
+ * Each rank also sends a record to the others. The record says whether the sending rank must skip the step.
+ * It also has that rank's step number, loss scale and checksum of masters, which must be the same on all
  * ranks. */
 #pragma once
 

@@ -29,7 +29,7 @@ typedef struct amp_parameters {
  * not. */
 void amp_parameters_collect(amp_parameters *, const amp_network_desc *network);
 /* Allocates the memory that only training needs, unless it exists: gradients and Adam's moments, set to 0,
- * and the committed statistics. Networks that only predict never call this. */
+ * and the committed statistics. A network that only predicts does not need this memory. */
 amp_status amp_parameters_take(amp_parameters *, amp_error *);
 void amp_parameters_free(amp_parameters *);
 

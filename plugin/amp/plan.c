@@ -186,7 +186,7 @@ static void choose_recomputation(amp_plan *plan, const amp_recompute *recompute)
 
 /* ---- batch norm and shortcut in one pass over memory ---- */
 
-/* The number of the layer's inputs, from the first, whose delta equals the delta of the output. */
+/* How many of the layer's inputs, counted from the first, have the same delta as the output. */
 static int passed_deltas(const amp_node *node)
 {
     return node->desc.kind->passes_delta ? node->desc.kind->passes_delta(node) : 0;
@@ -231,8 +231,8 @@ static int is_only_delta_until(const amp_plan *plan, const amp_node *shortcut, c
 }
 
 /* In a plain sum s = y + x, the deltas of y and x equal the delta of s. If only the sum reads y, all three
- * can share one buffer, and x's other readers add to it. Then y's backward must not change its delta, because
- * x needs it. keeps_delta makes y's backward leave it unchanged. */
+ * can share one buffer, and x's other readers add to it. Then y's backward must not change this buffer,
+ * because it also holds x's delta. keeps_delta makes y's backward leave it unchanged. */
 static void choose_kept_deltas(amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {
@@ -259,7 +259,7 @@ static void extend(life *l, int time)
 }
 
 /* Finds when a value is read in each form. lives[0]: reads of the value that forward writes. lives[1]: reads
- * of the value that a repeated forward writes; without one, unchanged. */
+ * of the value that a repeated forward writes; unchanged if forward is not repeated. */
 static void find_reads(const amp_plan *plan, const amp_value *value, life lives[2][AMP_FORMS])
 {
     int again = value->index < 0 ? -1 : plan->nodes[value->index].again_time;

@@ -10,7 +10,8 @@ typedef struct amp_plan_key {
     int batch, w, h;
     int keeps_state;  /* 1: a backward will follow, so forward keeps what it needs */
     int image_delta;  /* 1: backward also computes the gradient of the image */
-    int frozen;       /* number of layers, from the first, that do not learn now, according to the host */
+    int frozen;       /* number of layers at the start of the network that do not learn now; set by the
+                         host */
     int folds;        /* 1: the network only predicts. Batch norm is folded into weights (fold.c), and matrix
                          products also apply the activation. Never with keeps_state */
 } amp_plan_key;
@@ -34,8 +35,8 @@ typedef struct amp_plan {
     int *again, again_count;   /* indices of layers whose forward is repeated in backward, in the order of
                                   their nodes' again_time */
     amp_arena arena;
-    char *needs_output, *needs_delta; /* per layer: 1: the host's fp32 buffer is in use */
-    char *host_reads;                 /* per layer: 1: the host reads the layer's fp32 output after the
+    char *needs_output, *needs_delta; /* per layer: 1 if the host's fp32 buffer is in use */
+    char *host_reads;                 /* per layer: 1 if the host reads the layer's fp32 output after the
                                          pass */
     amp_yolo_result *results;         /* results of the losses that AMP computes, followed by each image's
                                          part of the cost (amp_plan_image_costs); in the arena */

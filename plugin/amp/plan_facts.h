@@ -14,7 +14,7 @@ typedef struct amp_plan_bytes {
                       max pooling's indices; and a loss's result */
 } amp_plan_bytes;
 
-/* layer -1 is the image. */
+/* Returns the bytes of one layer; layer -1 is the image. */
 amp_plan_bytes amp_plan_bytes_of(const amp_plan *, int layer);
 
 /* A cast of a value to another form. All layers that read the value in that form use the same cast. If these

@@ -15,7 +15,8 @@
 
 #include "plan.h"
 
-/* The recordings of forward and backward on one block of images, and the arguments that they contain. */
+/* The recordings of forward and backward on one block of images, and the arguments with which they were
+ * made. */
 typedef struct amp_recorded {
     const float *image, *labels;
     float scale;
@@ -34,14 +35,16 @@ typedef struct amp_recording {
     int line_is_new;           /* 1: `line` is not printed yet; the host clears this */
 } amp_recording;
 
-/* Returns 1 if passes of this plan cannot be recorded, else 0. The first 1 also sets `line` to the reason.
- * looks: what observes each layer ("debug=1"), or NULL. ranks: whether several ranks train. */
+/* Returns 1 if passes of this plan cannot be recorded, else 0. Writes the first reason to `line`, except that
+ * graphs=0 and image_delta write nothing. looks: what observes each layer ("debug=1"), or NULL. ranks:
+ * whether several ranks train. */
 int amp_recording_is_off(amp_recording *, const amp_plan *, const amp_backend *, const char *looks,
                          int ranks);
 /* Call when a training's forward begins. Sets `current`, or clears it if this pass must not be recorded. */
 void amp_recording_choose(amp_recording *, const amp_plan *, const amp_call *, const float *image);
-/* keep: saves which forms of the plan's values are valid; call it after a forward that was not replayed. put:
- * restores this; call it after a replay, and before a backward runs again because its recording failed. */
+/* amp_recording_keep_values saves which forms of the plan's values are valid. Call it after a forward that
+ * was not replayed. amp_recording_put_values restores this. Call it after a replay, and before a backward
+ * runs again because its recording failed. */
 void amp_recording_keep_values(amp_recording *, const amp_plan *);
 void amp_recording_put_values(const amp_recording *, amp_plan *);
 /* Frees all recordings. Call this when another plan becomes active. */

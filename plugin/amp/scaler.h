@@ -34,7 +34,7 @@ typedef struct amp_scaler {
     int enabled;          /* 0: the scale is 1, and no other member matters */
     int dynamic;          /* 0: the scale is static, and no other setting matters */
     int growth_interval;  /* >= 1 */
-    double growth_factor, backoff_factor; /* > 1 and finite; > 0 and < 1 */
+    double growth_factor, backoff_factor; /* growth_factor > 1 and finite; 0 < backoff_factor < 1 */
     double min_scale;     /* > 0, <= scale, inverse finite in fp32. torch has no lower limit: its scale can
                              reach 0 */
     double max_scale;     /* >= scale; INFINITY: torch's rule, growth up to fp32's largest number */
@@ -44,7 +44,7 @@ typedef struct amp_scaler {
 
     int hysteresis_tracker; /* number of further found_infs until the scale backs off; a clean step resets it
                                to hysteresis */
-    int growth_tracker;     /* consecutive clean steps since the scale last moved (or could not grow) */
+    int growth_tracker;     /* consecutive clean steps since the scale last changed or last could not grow */
     int stuck;              /* consecutive skipped steps in which the scale should have backed off but could
                                not change */
     unsigned long steps;    /* number of steps, including skipped steps */

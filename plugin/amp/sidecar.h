@@ -110,8 +110,8 @@ char *amp_sidecar_name(const char *weights);
  *     status = amp_sidecar_finish(&save, engine, run, error);
  *     or, if writing failed, amp_sidecar_cancel(&save)
  *
- * amp_sidecar_finish needs no cancel, even if it fails. After a failure the old pair is complete and in
- * place, unless the message says where the new one is. A device or a FIFO is written directly
+ * amp_sidecar_finish also ends a save that fails, so it needs no cancel. After a failure the old pair is
+ * complete and in place, unless the message says where the new one is. A device or a FIFO is written directly
  * (save.weights.direct) and gets no sidecar. */
 typedef struct amp_sidecar_save { amp_safe_file weights, sidecar; } amp_sidecar_save;
 
@@ -122,11 +122,11 @@ void amp_sidecar_cancel(amp_sidecar_save *);
 
 /* Call before a training loads NAME. Completes a save of NAME that was killed after all its data was on disk,
  * and reads the sidecar. *out, owned by the caller: the sidecar of exactly this .weights file, or NULL if
- * NAME has no sidecar or does not exist. If *out is not NULL, leftovers of killed saves were removed. note:
- * says which save was completed; may be empty. AMP_BAD_SIDECAR: the sidecar is not valid, or belongs to other
+ * NAME has no sidecar or does not exist. If *out is not NULL, leftovers of killed saves were removed. note
+ * (may be empty): which save was completed. AMP_BAD_SIDECAR: the sidecar is not valid, or belongs to other
  * weights. A program that reads weights without training may call this only if NAME is missing: if NAME
  * exists, another program may be saving it.
  *
  * Call with out = NULL for a NAME that this training saves but does not start from. Then a killed save that
- * cannot be completed is also removed. If there is no older NAME, note reports this. */
+ * cannot be completed is also removed; note reports the removal if there is no older NAME. */
 amp_status amp_sidecar_recover(const char *name, amp_sidecar **out, char note[256], amp_error *);

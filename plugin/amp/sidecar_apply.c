@@ -117,8 +117,8 @@ static amp_status copy_array(const copier *c, float *to, const unsigned char *fr
     return c->backend->upload(c->backend, to, from, count * sizeof *to, c->error);
 }
 
-/* Copies an array, or writes zeros if the file does not have it. The file has no gradients if it was saved
- * between steps, and not the needed moments if the optimizer has changed. */
+/* Copies an array, or writes zeros if the file does not have it. The file lacks gradients if it was saved
+ * between steps, and it lacks the needed moments if the optimizer has changed. */
 static amp_status copy_or_clear(const copier *c, float *to, const unsigned char *from, size_t count)
 {
     if (from) return copy_array(c, to, from, count);

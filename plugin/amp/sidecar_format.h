@@ -34,7 +34,7 @@
 #include "sidecar.h"
 
 /* Like PNG's signature: the first byte shows that the file is not text. A transfer in text mode changes the
- * line ends in it, so that the reader detects the damage. */
+ * line ends in the signature, so that the reader detects the damage. */
 #define AMP_SIDECAR_MAGIC "\x89" "AMP\r\n\x1a\n"
 
 /* The end of every message that rejects a sidecar. */
@@ -67,8 +67,8 @@ typedef enum amp_saved_kind {
     AMP_SAVED_LIVE = AMP_SAVED_PARAM_KINDS, AMP_SAVED_COMMITTED, AMP_SAVED_AVERAGE, AMP_SAVED_KINDS
 } amp_saved_kind;
 
-/* Whether a sidecar has an array of this kind for a parameter, statistics or an average. unsaved: 1: it is
- * not in the .weights file. window: as in amp_run_state. */
+/* Whether a sidecar has an array of this kind for a parameter, statistics or an average. unsaved: 1 if the
+ * .weights file does not have the array. window: as in amp_run_state. */
 static inline int amp_saved_wanted(amp_saved_kind kind, int adam, int unsaved, int window)
 {
     switch (kind) {

@@ -90,7 +90,7 @@ static amp_status read_run(amp_sidecar *c, cursor r, amp_error *error)
     if (s->t < 0 || s->width < 0 || s->height < 0 || s->batch < 0 || s->subdivisions < 0 || s->window < 0
         || s->loop_count < 0)
         return refuse(c, error, "it is damaged: one of its counters is negative");
-    /* The host continues these counters in an int. */
+    /* The host keeps these counters in an int. */
     if (s->t >= INT32_MAX || s->loop_count == INT32_MAX || !amp_is_finite(s->average_loss))
         return refuse(c, error, "it is damaged: one of its counters is out of range");
     if ((s->seeded | s->looped) & ~1) return refuse(c, error, "it is damaged: a flag is neither 0 nor 1");

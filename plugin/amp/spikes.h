@@ -35,16 +35,16 @@ typedef struct amp_spikes {
     amp_spike_window norms, losses;
 } amp_spikes;
 
-/* The verdict on a step. value: the norm, or the loss if by_loss is 1. median: the median of the same
- * window. */
+/* The verdict on a step. value: the norm, or the loss if by_loss is 1. median: the median of the norms or
+ * losses in the window. */
 typedef struct amp_spike { int found, dropped, by_loss; double value, median; } amp_spike;
 
 /* Judges a step by its norm first, then by its loss. Changes nothing. */
 amp_spike amp_spikes_judge(const amp_spikes *, double norm, double loss);
 
-/* Returns the norm_limit (amp_update_args) for a step with this loss. The backend drops the step if its norm
- * is above this limit, which is exactly when amp_spikes_judge says `dropped`. 0: the step is never dropped.
- * Below 0: it is always dropped. */
+/* Returns the norm_limit (amp_update_args) for a step with this loss. The backend drops a step whose norm is
+ * above this limit. So it drops exactly the steps for which amp_spikes_judge sets `dropped`. 0: the step is
+ * never dropped. Below 0: it is always dropped. */
 double amp_spikes_norm_limit(const amp_spikes *, double loss);
 
 /* Adds a step's norm and loss to the windows. Call this only for steps that were taken. */
