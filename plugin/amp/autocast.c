@@ -1,7 +1,7 @@
-/* The autocast rules. A layer has the class of its kind. */
+/* The autocast rules of autocast.h. A layer has the autocast class of its kind (layers/layer.h). */
 #include "autocast.h"
 
-/* HALF if the first `compared` inputs are all HALF, else WIDE. */
+/* The form is HALF if the first `compared` inputs are all HALF, else WIDE. */
 static amp_autocast by_inputs(amp_autocast_class class, int compared, const amp_form *input_homes)
 {
     for (int i = 0; i < compared; i++)

@@ -1,11 +1,13 @@
-/* Autocast: which form each layer computes in. The classes are torch.amp's; see docs/design.md. */
+/* Autocast chooses the form in which each layer computes: HALF (fp16 or bf16), WIDE (fp32), or PLAIN (the
+ * host's own fp32 layer). The classes are those of torch.amp; see docs/design.md. */
 #pragma once
 
 #include "../layers/layer.h"
 
 /* What decided the form of a layer. */
 typedef enum amp_autocast_reason {
-    AMP_WHY_CLASS,  /* the layer's class: half precision, or a host layer */
+    AMP_WHY_CLASS,  /* the layer's class alone: it always computes in half precision, or always in the host's
+                       own fp32 code */
     AMP_WHY_DTYPE,  /* the network's dtype is fp32 */
     AMP_WHY_KEPT,   /* amp=0 in the layer's section */
     AMP_WHY_INPUT   /* the forms of the layer's inputs */
@@ -15,9 +17,10 @@ typedef struct amp_autocast {
     amp_autocast_class class;
     amp_form form;
     amp_autocast_reason reason;
-    int input; /* AMP_WHY_INPUT: index of the input that decided; -1: all inputs have the same form */
+    int input; /* with AMP_WHY_INPUT: index of the input that decided; -1: several inputs decided, because all
+                  are HALF */
 } amp_autocast;
 
-/* The form a layer computes in, and why. input_homes: the home forms of its inputs. With dtype fp32 or amp=0
- * the form is never HALF. */
+/* Returns the form in which a layer computes, and why. input_homes: for each input, its home form, the form
+ * in which its producer wrote it. With dtype fp32 or amp=0 the result is never HALF. */
 amp_autocast amp_autocast_of(const amp_layer_desc *desc, amp_dtype dtype, const amp_form *input_homes);

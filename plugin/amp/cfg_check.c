@@ -1,5 +1,5 @@
-/* The check of cfg_check.h: reads all sections, checks each key against the fork's table, then calls the
- * rules of the layers in order. */
+/* The check of cfg_check.h: reads all sections, checks each key against the fork's table, then calls the rule
+ * of each section in order. */
 #include "cfg_check.h"
 
 #include <errno.h>
@@ -12,10 +12,10 @@
 #include "config.h"
 
 typedef struct entry {
-    const char *key, *value;  /* the document owns them; value is NULL if there is no '=' */
+    const char *key, *value;  /* owned by the document; value is NULL if there is no '=' */
     unsigned long line;
     const cfg_key *known;     /* NULL: not in the table, an AMP key, or a repeated key */
-    double *numbers;          /* the parsed value: `count` numbers; NULL: not parsed yet */
+    double *numbers;          /* the parsed value: `count` numbers; NULL: not parsed */
     int count;
 } entry;
 
@@ -23,7 +23,7 @@ typedef struct section {
     const char *name;         /* the document owns it */
     unsigned long line;
     const cfg_section_kind *kind;     /* NULL: unknown */
-    int is_wrong;             /* one of its keys has an error, so its rule is not called */
+    int is_wrong;             /* 1: one of the section's keys has an error, so its rule is not called */
     entry *entries;
     size_t count, room;
 } section;
@@ -35,15 +35,18 @@ struct cfg_check {
     cfg_summary *summary;
     section *sections;        /* [net], then the layers */
     size_t count, room;
-    section amp;              /* the last [amp]; without entries, since config.c reads its keys */
+    section amp;              /* the last [amp] section; it has no entries here, since config.c reads its
+                                 keys */
     section *at;              /* the current section */
-    cfg_shape *shapes;        /* of the layers at the .cfg's size, then again at another network size */
-    int has_failed;           /* the current section's rule or traits have reported a failure */
+    cfg_shape *shapes;        /* shapes of all layers at the .cfg's size, followed by their shapes at another
+                                 network size */
+    int has_failed;           /* 1: the current section's rule or traits reported a failure */
 };
 
 /* ---- findings ---- */
 
-/* Without e the finding is about the section; without s too, it is about the file. */
+/* The place of a finding. If e is NULL, the finding is about the whole section; if s is NULL too, about the
+ * whole file. */
 static cfg_place place_of(const struct cfg_check *check, const section *s, const entry *e)
 {
     cfg_place place = { .file = check->file };
@@ -138,7 +141,7 @@ static int is_kept_in_int(const cfg_key *key)
     return key->type == CFG_WHOLE || key->type == CFG_FLAG || key->type == CFG_LAYER;
 }
 
-/* The values that a key allows, for messages: "a whole number from 1 to 5", "linear, leaky". */
+/* Describes the values that a key allows, for messages: "a whole number from 1 to 5", "linear, leaky". */
 static const char *describe(const cfg_key *key, char text[256])
 {
     int list = key->rules & CFG_LIST, is_whole = key->type == CFG_WHOLE, is_above = key->rules & CFG_ABOVE;
@@ -166,7 +169,8 @@ static const char *describe(const cfg_key *key, char text[256])
     return text;
 }
 
-/* [+-]digits, optionally followed by '.' and zeros: atoi reads these as a human does. */
+/* Whether text is [+-]digits, optionally followed by '.' and zeros. atoi then reads the number that the user
+ * meant. */
 static int is_whole(const char *text)
 {
     text += *text == '+' || *text == '-';
@@ -188,8 +192,8 @@ static const char *out_of_range(const cfg_key *key, double number, char problem[
     return problem;
 }
 
-/* Returns what is wrong if layer `index` refers to itself, to a later layer, or to a layer that does not
- * exist; else NULL. */
+/* Checks a reference from layer `index` to layer `layer`. Returns NULL if `layer` exists and comes before
+ * `index`, else a description of the problem. */
 static const char *bad_layer(double layer, int index, char problem[128])
 {
     if (index == 0) return "the first layer has no layer before it";
@@ -202,10 +206,10 @@ static const char *bad_layer(double layer, int index, char problem[128])
     return problem;
 }
 
-/* Limits: characters of a number, numbers of a list, keys of a section. */
+/* Limits: characters per number, numbers per list, keys per section. */
 enum { NUMBER_MOST = 128, LIST_MOST = 4096, KEYS_MOST = 1000 };
 
-/* Parses one number of a value. Returns NULL, or what is wrong with it. */
+/* Parses one number of a value. Returns NULL, or a description of the problem. */
 static const char *parse_number(const cfg_key *key, const char *text, double *number)
 {
     if (strlen(text) >= NUMBER_MOST - 1) return "too many digits";
@@ -219,7 +223,8 @@ static const char *parse_number(const cfg_key *key, const char *text, double *nu
     return fabs(*number) <= 3.4028234663852886e38 ? NULL : "out of fp32's range";
 }
 
-/* Cuts off a comment after a number: Darknet reads "64#images" as 64. Returns 0 if it finds no comment. */
+/* Removes a comment that follows a number, because Darknet reads "64#images" as 64. Returns 1 if it removed a
+ * comment, else 0. */
 static int cut_comment(char *text)
 {
     size_t number = strspn(text, "+-.0123456789eE");
@@ -229,8 +234,8 @@ static int cut_comment(char *text)
     return 1;
 }
 
-/* Parses e's value into e->numbers. Returns NULL, or what is wrong with it. index: the layer's, or -1 in
- * [net]. */
+/* Parses e's value into e->numbers. Returns NULL, or a description of the problem. index: the index of the
+ * layer, or -1 for [net]. */
 static const char *read_numbers(struct cfg_check *check, const section *s, entry *e, int index,
                                 char problem[128])
 {
@@ -239,8 +244,8 @@ static const char *read_numbers(struct cfg_check *check, const section *s, entry
     const char *from = e->value, *wrong = NULL;
     while (!wrong && from) {
         size_t length = key->rules & CFG_LIST ? strcspn(from, ",") : strlen(from);
-        int kept = length < sizeof text ? (int)length : (int)sizeof text - 1; /* longer than any valid
-                                                                                 number */
+        int kept = length < sizeof text ? (int)length : (int)sizeof text - 1; /* truncated, but still too long
+                                                                                 to be valid */
         double *number = &e->numbers[e->count];
         if (e->count++ == LIST_MOST) return "too many numbers";
         snprintf(text, sizeof text, "%.*s", kept, from);
@@ -279,7 +284,7 @@ static const char *check_file(const char *value)
     return access(value, R_OK) ? strerror(errno) : NULL;
 }
 
-/* Parses and checks e's value. e->known must be set. */
+/* Parses and checks e's value, and reports an error. e->known must be set. */
 static void check_value(struct cfg_check *check, section *s, entry *e, int index)
 {
     char problem[128], allowed[256];
@@ -296,7 +301,7 @@ static void check_value(struct cfg_check *check, section *s, entry *e, int index
 
 /* ---- the keys of a section ---- */
 
-/* The i-th key that a section of this kind may have; NULL after the last one. */
+/* Returns key number i, from 0, of those that a section of this kind may have. NULL: there are fewer keys. */
 static const cfg_key *key_at(const cfg_fork *fork, const cfg_section_kind *kind, int i)
 {
     if (i < kind->count) return &kind->keys[i];
@@ -326,8 +331,8 @@ static void mind_unknown(struct cfg_check *check, section *s, const entry *e)
     mind_entry(check, s, e, problem);
 }
 
-/* Whether the section has the key before e. Darknet takes the first. Reports the repetition, unless both have
- * the same value and the parser is not strict. */
+/* Whether the section also sets e's key before e. Darknet uses the first value. Reports the repetition if the
+ * values differ or the fork's parser is strict. */
 static int is_repeated(struct cfg_check *check, section *s, const entry *e)
 {
     char problem[96];
@@ -397,7 +402,7 @@ static void check_section(struct cfg_check *check, section *s, int index)
 
 /* ---- what AMP cannot train ---- */
 
-/* Whether refusal r applies to entry e, or, if e is NULL, to the section itself. */
+/* Whether r refuses entry e or, if e is NULL, the section as a whole. */
 static int is_refused(const cfg_refusal *r, const section *s, const entry *e)
 {
     if (r->section && strcmp(r->section, s->kind->name)) return 0;
@@ -418,7 +423,8 @@ static void refuse_entry(struct cfg_check *check, section *s, const entry *e)
     }
 }
 
-/* Call this after the rules: a refused key must not keep a rule from being called. */
+/* Call this after the rules. It marks a section with a refused key as wrong, and the rules of wrong sections
+ * are not called. */
 static void refuse_under_amp(struct cfg_check *check, section *s)
 {
     if (!s->kind) return;

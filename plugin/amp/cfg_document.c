@@ -1,4 +1,4 @@
-/* The reader of cfg_document.h: the whole file first, then a line at a time. */
+/* Reads the whole file into memory, then splits it into lines. */
 #include "cfg_document.h"
 
 #include <errno.h>
@@ -16,7 +16,8 @@ static FILE *open_file(const char *file, amp_error *error)
     if (stat(file, &status) != 0) wrong = strerror(errno);
     else if (S_ISDIR(status.st_mode)) wrong = strerror(EISDIR);
     else if (!S_ISREG(status.st_mode)) {
-        /* The program may restart itself (command_line.c) and read the file again: a pipe would be empty. */
+        /* The program may restart itself (command_line.c) and read the file again. A pipe would then be
+         * empty. */
         wrong = "not a regular file, and a .cfg is read more than once";
         allowed = "a .cfg file (write the pipe's output to one first)";
     } else if (!(stream = fopen(file, "rb"))) {
@@ -27,8 +28,8 @@ static FILE *open_file(const char *file, amp_error *error)
     return stream;
 }
 
-/* Reads the whole file. Stops early at the first NUL, since a file with NULs is not text and may have any
- * size, and at a size above the limit. */
+/* Reads the whole file. Stops at the first NUL, because the file is then not text and may be huge. Also stops
+ * once it has read more than CFG_FILE_LIMIT bytes. */
 static amp_status read_bytes(cfg_document *d, amp_error *error)
 {
     FILE *stream = open_file(d->file, error);
@@ -53,7 +54,7 @@ static amp_status read_bytes(cfg_document *d, amp_error *error)
 
 static const char BLANKS[] = " \t\r\f";
 
-/* Records what is wrong with the line, unless a problem was recorded before. */
+/* Marks the item as broken and records the problem, unless an earlier problem was recorded. */
 __attribute__((format(printf, 3, 4)))
 static void break_item(cfg_item *item, int fatal, const char *format, ...)
 {
@@ -68,13 +69,13 @@ static void break_item(cfg_item *item, int fatal, const char *format, ...)
     item->text = amp_allocated(strdup(problem));
 }
 
-/* Copies the line to text without its blanks; CFG_SPACED keeps them. Returns the number of bytes written,
- * with the final 0. */
+/* Copies the line to `text`, without blanks unless the syntax is CFG_SPACED. Returns the number of bytes
+ * written, including the final 0. */
 static size_t copy_line(cfg_item *item, cfg_syntax syntax, char *text)
 {
     size_t kept = 0;
-    int equals = 0, blank = 0; /* equals: 1 just after the first '=', 2 inside the value; blank: the last
-                                  character was a blank */
+    int equals = 0, blank = 0; /* equals: 0 before the first '=', 1 directly after it, 2 inside the value;
+                                  blank: the previous character was a blank */
     if (!item->raw[item->raw_size - 1])
         break_item(item, 1, "byte %zu of the line is NUL: this is not a text file", item->raw_size);
     for (size_t i = 0; i < item->raw_size && item->raw[i] != '\n'; i++) {
@@ -104,7 +105,7 @@ static char *trimmed(char *text)
     return text;
 }
 
-/* Fills *item from the copied line, which has blanks only for CFG_SPACED. */
+/* Fills *item from the copied line. The copy contains blanks only with CFG_SPACED. */
 static void take_item(cfg_item *item, cfg_syntax syntax, char *text)
 {
     if (syntax == CFG_STRICT) text[strcspn(text, "#")] = 0;
@@ -124,7 +125,8 @@ static void take_item(cfg_item *item, cfg_syntax syntax, char *text)
 
 static void take_lines(cfg_document *d, cfg_syntax syntax)
 {
-    char *text = d->texts = amp_allocated(malloc(d->size + 2)); /* a line's 0 takes the place of its '\n' */
+    char *text = d->texts = amp_allocated(malloc(d->size + 2)); /* the final 0 of each copied line replaces
+                                                                   its '\n' */
     size_t room = 0, length;
     for (const char *raw = d->bytes, *end = raw + d->size; raw < end; raw += length) {
         const char *newline = memchr(raw, '\n', (size_t)(end - raw));

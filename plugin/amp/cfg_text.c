@@ -8,7 +8,7 @@ void cfg_printable(char *out, size_t size, const char *text)
     size_t length = strlen(text), kept = length;
     if (length >= size) {
         kept = size - 4;
-        /* do not cut a UTF-8 character */
+        /* do not cut inside a UTF-8 character */
         while (kept > 0 && ((unsigned char)text[kept] & 0xc0) == 0x80) kept--;
     }
     for (size_t i = 0; i < kept; i++) {
@@ -18,7 +18,7 @@ void cfg_printable(char *out, size_t size, const char *text)
     strcpy(out + kept, kept < length ? "..." : "");
 }
 
-/* Like cfg_printable, but keeps the end of a path that is too long. */
+/* Like cfg_printable, but truncates a long path at its start instead of its end. */
 static void printable_path(char *out, size_t size, const char *path)
 {
     size_t length = strlen(path);
@@ -52,7 +52,8 @@ int cfg_begins_with_mark(const char *text) { return !strncmp(text, "\xef\xbb\xbf
 
 static size_t digits(const char *text) { return strspn(text, "0123456789"); }
 
-/* [+-]digits[.digits][e[+-]digits], with a digit on at least one side of the point. */
+/* Whether text has the form [+-]digits[.digits][e[+-]digits], with a digit on at least one side of the
+ * point. */
 static int is_decimal(const char *text)
 {
     text += *text == '+' || *text == '-';
@@ -82,7 +83,7 @@ const char *cfg_parse_number(const char *value, double *number)
 
 /* ---- did you mean ---- */
 
-enum { NAME_LIMIT = 31 }; /* longer names are not misspellings */
+enum { NAME_LIMIT = 31 }; /* longer names are not compared */
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
 
@@ -106,7 +107,7 @@ static int edit_distance(const char *a, const char *b)
     return d[height][width];
 }
 
-/* Names count as misspelt if they differ by at most two edits, and by at most one edit per three letters. */
+/* A name counts as misspelt if it differs by at most two edits, and by at most one edit per three letters. */
 int cfg_did_you_mean(char *text, size_t size, const char *what, const char *name, const char *const *names,
                      size_t count)
 {

@@ -1,35 +1,36 @@
-/* The words and numbers of .cfg and .data files: messages about them, and what counts as a number or as a
- * misspelling. */
+/* Text functions for .cfg and .data files: error messages, parsing of numbers, and suggestions for misspelt
+ * names. */
 #pragma once
 
 #include "../tensor/status.h"
 
-/* Where an error is; section, key and value may be NULL. */
+/* The place of an error. section, key and value may be NULL. */
 typedef struct cfg_place {
     const char *file;
     unsigned long line; /* 0: the file as a whole */
     const char *section, *key, *value;
 } cfg_place;
 
-/* Fails with the line "FILE:LINE: [section] key = value: problem; allowed: allowed" (allowed may be NULL).
- * Text from the file is shortened and control characters are replaced, so that the message stays one line. */
+/* Sets *error to the line "FILE:LINE: [section] key = value: problem; allowed: allowed" (allowed may be
+ * NULL), and returns AMP_BAD_CONFIG. Text from the file is shortened, and its control characters are
+ * replaced, so that the message is one line. */
 amp_status cfg_fail(amp_error *error, cfg_place place, const char *problem, const char *allowed);
 
-/* What a message lists as allowed if a section's name is wrong. */
+/* The allowed sections, as a message about an unknown section lists them. */
 #define CFG_SECTIONS_ALLOWED "the layers of Darknet, [net] first, and [amp]"
 
-/* Parses a plain decimal number: strtod alone would also accept "nan", "inf", "0x10" and the start of "2x".
- * Returns NULL, or what is wrong with value; then *number is undefined. */
+/* Parses a plain decimal number; strtod alone would also accept "nan", "inf", "0x10" and the start of "2x".
+ * Returns NULL, or a description of the problem; *number is then undefined. */
 const char *cfg_parse_number(const char *value, double *number);
 
-/* Writes "WHAT, did you mean NAME?" to text[size], where NAME is the one of names[count] that `name` probably
- * misspells. If none is close, writes only WHAT and returns 0. */
+/* Writes "WHAT, did you mean NAME?" to text[size] and returns 1. NAME is the entry of names[count] that is
+ * closest to `name`. If no entry is close, writes only WHAT and returns 0. */
 int cfg_did_you_mean(char *text, size_t size, const char *what, const char *name, const char *const *names,
                      size_t count);
 
-/* Whether the text begins with the byte order mark of UTF-8, which some editors write. */
+/* Whether text begins with the UTF-8 byte order mark, which some editors write. */
 int cfg_begins_with_mark(const char *text);
 
-/* Copies text to out[size], truncated to size - 1 bytes with "..." at its end, control characters replaced by
- * '?'. */
+/* Copies text to out[size] and replaces each control character by '?'. If text does not fit, truncates it and
+ * appends "...". */
 void cfg_printable(char *out, size_t size, const char *text);

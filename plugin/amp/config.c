@@ -1,5 +1,6 @@
-/* Reads the [amp] section, AMP's keys under [net] and the layers' amp= into an amp_config: the table of keys,
- * what a section may contain, and which setting takes effect. */
+/* Reads the [amp] section, AMP's keys under [net], and the layers' amp= and checkpoint= into an amp_config.
+ * This file has the table of keys, the parser of their values, and the rules for which setting takes
+ * effect. */
 #include "config.h"
 
 #include <float.h>
@@ -29,17 +30,17 @@ typedef enum key_type {
 
 typedef struct key_row {
     const char *name;
-    size_t field;      /* offset in amp_config; the field is a double for scales, REAL, REAL_OR_0 and BYTES,
-                          else an int */
+    size_t field;      /* offset in amp_config; the field's type is double for scales, REAL, REAL_OR_0 and
+                          BYTES, else int */
     key_type type;
-    double fallback;   /* the value if the key is not given; dtype and loss_scale: see settle */
+    double fallback;   /* the default; settle computes those of dtype and loss_scale */
     double least, most;
-    const char *below, *above; /* what a message says of a number below least, or above most */
+    const char *below, *above; /* the problem in messages about a number below least, or above most */
     const char *allowed, *help;
-    const char *initial;       /* the default as text; NULL: print fallback */
+    const char *initial;       /* the default as text; NULL: use fallback as the text */
 } key_row;
 
-/* The first two members of the row of a key whose field in amp_config has the same name. */
+/* KEY(name) fills the first two members of a row whose key has the same name as its field in amp_config. */
 #define KEY(name) #name, offsetof(amp_config, name)
 
 /* docs/keys.md has the same table, in the same order; test_config compares the two. */
@@ -62,7 +63,7 @@ static const key_row rows[KEYS] = {
     [BACKOFF_FACTOR] = { KEY(backoff_factor), REAL, 0.5, DBL_MIN, 1 - DBL_EPSILON / 2,
                          "not between 0 and 1", "not between 0 and 1", "a number above 0 and below 1",
                          "multiply the scale by this when a step is skipped" },
-    /* The upper bound is the scaler's own limit: more consecutive skipped steps end training. */
+    /* The upper bound is the scaler's own limit on consecutive skipped steps; reaching it ends training. */
     [HYSTERESIS] = { KEY(hysteresis), WHOLE, 1, 1, AMP_SCALER_STUCK_LIMIT, "below 1", "too large",
                      "a whole number from 1 to 100",
                      "lower the scale after this many consecutive skipped steps" },
@@ -125,8 +126,8 @@ int amp_config_is_layer_key(const char *key)
     return k == AMP_ON || k == CHECKPOINT;
 }
 
-/* Returns NULL, or what is wrong with a scale. It is stored in fp32, and its inverse must be a normal number:
- * Darknet flushes subnormals to 0, so every gradient multiplied by a subnormal inverse would become 0. */
+/* Returns NULL, or what is wrong with a scale. A scale is stored in fp32, and its inverse must be a normal
+ * number: Darknet flushes subnormals to 0, so a subnormal inverse would turn every gradient into 0. */
 static const char *scale_problem(double scale)
 {
     if (!(scale > 0)) return "not positive";
@@ -134,7 +135,8 @@ static const char *scale_problem(double scale)
     return scale > 0x1p126 ? "above 2^126: fp32 cannot hold its inverse" : NULL;
 }
 
-/* 1 GB is 2^30 bytes, as in the memory sizes of graphics cards. */
+/* Parses a number of bytes with the unit MB or GB. 1 GB is 2^30 bytes, as in the memory sizes of graphics
+ * cards. */
 static const char *parse_bytes(const char *value, double *number)
 {
     char digits[32];
@@ -184,7 +186,7 @@ static const char *parse_value(const key_row *row, const char *value, double *nu
 /* The last setting of a key. [net] comes first, so settings in [amp] replace those in [net]. */
 typedef struct setting {
     double number;
-    char text[48];         /* the value as written, for later errors */
+    char text[48];         /* the value as written, for error messages */
     unsigned long line;    /* 0: the key was not set */
     const char *section;   /* "[net]" or "[amp]" */
 } setting;
@@ -193,12 +195,14 @@ typedef struct parse {
     const char *file;
     enum { IN_NOTHING, IN_NET, IN_AMP, IN_LAYER } kind;
     char section[48];      /* name of the current section, for errors */
-    unsigned long net_line, amp_line; /* of the sections [net] and [amp]; 0: no section */
+    unsigned long net_line, amp_line; /* line of [net], and of [amp]; 0: the file has no section of this
+                                         name */
     unsigned long layer_line[KEYS]; /* lines of the current layer's keys; 0: not given */
     setting set[KEYS];
     amp_layer_keys *layers;
     size_t layer_count, layer_room;
-    int adam;              /* [net]'s adam=; the first one counts, as in Darknet; -1: not given */
+    int adam;              /* [net]'s adam=; if it is repeated, the first one counts, as in Darknet; -1: not
+                              given */
     int mentioned;         /* AMP is mentioned: an [amp] section, an amp= anywhere, or -amp */
 } parse;
 
@@ -265,7 +269,7 @@ static amp_status refuse_key(const parse *p, const cfg_item *item, amp_error *er
     return cfg_fail(error, place_of(p, item), problem, allowed);
 }
 
-/* before: the line on which this section already sets the key, or 0. */
+/* Parses and checks the value of a key. before: the line on which this section already sets the key, or 0. */
 static amp_status read_value(const parse *p, const cfg_item *item, amp_key key, unsigned long before,
                              double *number, amp_error *error)
 {
@@ -360,8 +364,8 @@ static amp_status refuse_setting(const parse *p, amp_key key, const char *proble
     return cfg_fail(error, place, problem, allowed);
 }
 
-/* Reports that init_scale is beyond the limit `bound` (MIN_SCALE or MAX_SCALE), which has the value `value`.
- * The error is about init_scale if the .cfg sets it, else about bound. */
+/* Reports that init_scale is below MIN_SCALE or above MAX_SCALE. bound: the violated limit. value: the value
+ * of that limit. The error is about init_scale if the .cfg sets it, else about bound. */
 static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound, double value,
                                amp_error *error)
 {
@@ -373,8 +377,8 @@ static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound,
     return refuse_setting(p, key, problem, rows[key].allowed, error);
 }
 
-/* Keys of AMP under [net] have no effect without amp=1. This is not an error, since a .cfg for another
- * Darknet may have a key of this name (loss_scale). But a note tells the user that AMP is off. */
+/* Keys of AMP under [net] have no effect while AMP is off. This is not an error, since a .cfg for another
+ * Darknet may have a key of the same name (loss_scale). But config->note tells the user that AMP is off. */
 static void note_idle_key(const parse *p, amp_config *config)
 {
     int key = 0;
@@ -385,7 +389,8 @@ static void note_idle_key(const parse *p, amp_config *config)
     snprintf(config->note, sizeof config->note, "%.511s", note.message);
 }
 
-/* Fills *c with the values that take effect. line_dtype: the dtype of -amp, or -1. off: "-amp off". */
+/* Fills *c with the values that take effect. line_dtype: the dtype that -amp names, or -1. off: 1 with "-amp
+ * off". */
 static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype default_dtype, amp_config *c,
                          amp_error *error)
 {
@@ -399,7 +404,7 @@ static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype defa
     c->dynamic = c->loss_scale == DYNAMIC;
     if (c->dynamic) c->loss_scale = 1;
     if (!p->mentioned) note_idle_key(p, c);
-    /* Each value is valid by itself, but a scale that starts below its lower limit would end training at
+    /* Each value is valid by itself. But a scale that starts below its lower limit would end training at
      * once. */
     if (c->init_scale < c->min_scale) return refuse_scale(p, c->init_scale, MIN_SCALE, c->min_scale, error);
     if (c->init_scale > c->max_scale) return refuse_scale(p, c->init_scale, MAX_SCALE, c->max_scale, error);

@@ -1,9 +1,9 @@
 /* AMP's settings from a .cfg and the command line.
  *
  * Settings come from three places: keys under [net], keys in the [amp] section, and -amp on the command line.
- * For each key the last of these wins. Everything is checked before Darknet makes a single layer. A mistake
- * is reported in one line that names file, line, section, key, value and what is allowed. docs/keys.md has
- * the table of keys. */
+ * If several of these set a key, the last one wins. All settings are checked before Darknet creates a layer.
+ * A mistake is reported in one line that names file, line, section, key, value and what is allowed.
+ * docs/keys.md has the table of keys. */
 #pragma once
 
 #include "../tensor/tensor.h"
@@ -11,14 +11,14 @@
 
 /* Keys of a layer's section. */
 typedef struct amp_layer_keys {
-    signed char amp;        /* 0: the layer stays in fp32; 1: the default */
-    signed char checkpoint; /* 1: backward recomputes its output (recompute.h) */
+    signed char amp;        /* 0: the layer computes in fp32; 1: the default */
+    signed char checkpoint; /* 1: backward recomputes the layer's output (recompute.h) */
 } amp_layer_keys;
 
 typedef struct amp_config {
     int enabled;
     amp_dtype dtype;
-    int dynamic;        /* dynamic loss scaling; otherwise loss_scale is the static scale */
+    int dynamic;        /* 1: dynamic loss scaling; 0: loss_scale is the static scale */
     double loss_scale;
     double init_scale, growth_factor, backoff_factor;
     int growth_interval;
@@ -26,32 +26,34 @@ typedef struct amp_config {
     int hysteresis;
     double clip_norm;   /* 0: off */
     double spike_factor; /* 0: off (spikes.h) */
-    int spike;          /* AMP_SPIKE_LOG, AMP_SPIKE_SKIP */
+    int spike;          /* AMP_SPIKE_LOG or AMP_SPIKE_SKIP */
     int adamw;          /* decoupled weight decay; requires adam=1 in [net] */
     int debug;
-    int graphs;             /* record each pass of a training once, then replay it (recording.h) */
+    int graphs;             /* 1: record each pass of a training once, then replay it (recording.h) */
     int winograd;           /* 0: all convolutions use the direct algorithm (amp_conv_desc.direct) */
     int checkpoint;         /* activation checkpointing: AMP_CHECKPOINT_OFF, _AUTO, or a number of segments */
-    double memory;          /* the most bytes a training may take with AMP_CHECKPOINT_AUTO; 0: what is free */
+    double memory;          /* upper limit, in bytes, of a training's memory with AMP_CHECKPOINT_AUTO; 0: the
+                               free memory */
     amp_dtype wire;         /* the type in which ranks exchange gradients */
-    int sync_batchnorm;     /* batch norm treats the images of all ranks in a pass as one batch */
+    int sync_batchnorm;     /* 1: batch norm treats the images of all ranks in a pass as one batch */
     int layer_count;
-    amp_layer_keys *layers; /* an entry per layer; [net] and [amp] are not layers */
+    amp_layer_keys *layers; /* one entry per layer; [net] and [amp] are not layers */
     char *file;         /* the .cfg's name */
     char given[1024];   /* the keys that the .cfg sets: "amp=1, dtype=bf16" */
-    char note[512];     /* one line that is no error, but that the user should see; may be empty */
+    char note[512];     /* one line for the user that is not an error; may be empty */
 } amp_config;
 
 enum { AMP_SPIKE_LOG, AMP_SPIKE_SKIP };
 enum { AMP_CHECKPOINT_OFF = -1, AMP_CHECKPOINT_AUTO = 0 };
 
 /* Reads the settings in a .cfg. command_line_amp: the argument of -amp ("off", "fp32", "fp16", "bf16"), or
- * NULL without -amp. default_dtype: used if no dtype is given; the one that the backend runs best. Whether
- * the machine supports the dtype is not checked here.
+ * NULL without -amp. default_dtype: the dtype that suits the backend best, used if no dtype is given. This
+ * function does not check whether the machine supports the dtype.
  *
  * AMP is on if -amp names a dtype. Without -amp, AMP is on if the last amp= in [net] and [amp] is 1, or if
- * there is an [amp] section but no amp= in either. If AMP is not mentioned at all (no [amp], no amp=, no
- * -amp), an error is reported only for what would crash Darknet immediately; Darknet itself handles the rest.
+ * there is an [amp] section but no amp= in either. AMP's keys are checked even if AMP is off. If the .cfg
+ * sets keys of AMP under [net] but nothing mentions AMP itself (no [amp], no amp=, no -amp), the note in *out
+ * says that these keys have no effect.
  *
  * On success the caller owns *out and frees it with amp_config_free. On failure *out is NULL and the status
  * is AMP_BAD_CONFIG. */
@@ -60,15 +62,17 @@ amp_status amp_config_read(const cfg_document *, const char *command_line_amp, a
 
 void amp_config_free(amp_config *config); /* NULL is fine */
 
-/* What the documentation says of a key of [amp]. */
+/* The documentation of one of AMP's keys. */
 typedef struct amp_config_row {
     const char *name, *allowed, *help; /* help: one line */
     char initial[64];                  /* the default */
 } amp_config_row;
 
-/* Fills *out for key k, counted from 0 in the order of docs/keys.md. 0: there is no key k. */
+/* Fills *out for key k, counted from 0 in the order of docs/keys.md. Returns 0 if there is no key k, else
+ * 1. */
 int amp_config_key(int k, amp_config_row *out);
 
-/* Whether a key under [net], or in a layer's section, belongs to AMP and must be hidden from Darknet. */
+/* Whether a key belongs to AMP and must be hidden from Darknet. is_key: for keys under [net]; is_layer_key:
+ * for keys in a layer's section. */
 int amp_config_is_key(const char *key);
 int amp_config_is_layer_key(const char *key);

@@ -72,7 +72,8 @@ void amp_engine_invalidate(amp_engine *engine)
     engine->backend->gemm_drop_copies(engine->backend);
 }
 
-/* Rolling statistics were loaded with the weights: commits them, so that a skipped step returns to them. */
+/* Also commits the rolling statistics, because they were loaded with the weights: a skipped step must restore
+ * them. */
 void amp_engine_weights_changed(amp_engine *engine)
 {
     engine->weights_version++;
@@ -116,7 +117,7 @@ void amp_engine_reject_step(amp_engine *engine, const amp_anomaly *why)
 
 /* ---- plans: one per shape and mode, built on first use and kept while there is room ---- */
 
-/* Whether the plan has batch norm folded into weights that have changed since. */
+/* Whether the plan folds batch norm into weights that have changed since the plan was built. */
 static int is_outdated(const amp_engine *engine, const amp_plan *plan)
 {
     return plan->key.folds && plan->planned_version != engine->weights_version;
@@ -137,7 +138,8 @@ static void free_plan(amp_engine *engine, int i)
     engine->plans[i] = engine->plans[--engine->plan_count];
 }
 
-/* Frees outdated plans, and the least recently used one if there is no room for another. */
+/* Frees outdated plans. If there is still no room for another plan, also frees the least recently used
+ * one. */
 static void free_stale_plans(amp_engine *engine)
 {
     int oldest = 0;
@@ -196,11 +198,13 @@ amp_status amp_engine_outline(amp_engine *engine, const amp_plan_key *key, amp_d
     return make_plan(engine, key, dtype, recompute, 1, out, error);
 }
 
-/* All plans share one block of memory, since only the active one holds data between forward and backward. */
+/* All plans share one block of memory, because only the active plan holds data between forward and
+ * backward. */
 amp_status amp_engine_activate(amp_engine *engine, amp_plan *plan, amp_error *error)
 {
     if (engine->active == plan) return AMP_OK;
-    if (engine->parallel.comm) engine->parallel.comm->settled = 0; /* its first passes allocate memory */
+    if (engine->parallel.comm) engine->parallel.comm->settled = 0; /* the new plan's first passes allocate
+                                                                      memory */
     amp_recording_drop(&engine->recording, engine->backend);
     for (int i = 0; i < engine->plan_count; i++) {
         amp_plan *other = engine->plans[i];
@@ -230,8 +234,8 @@ amp_status amp_engine_activate(amp_engine *engine, amp_plan *plan, amp_error *er
 
 /* ---- the end of a step ---- */
 
-/* Sets report->bad to the reason why a step is skipped: the first inf or NaN that was seen, else the first
- * bad array in execution order. */
+/* Sets report->bad to the reason why a step is skipped: the first inf or NaN that was recorded, else the
+ * first bad array in execution order. */
 static void find_cause(amp_engine *engine, amp_step_report *report)
 {
     report->bad = report->anomaly;
@@ -241,15 +245,15 @@ static void find_cause(amp_engine *engine, amp_step_report *report)
     if (!report->bad.found) amp_parameters_bad_gradient(&engine->parameters, &report->bad);
 }
 
-/* Discards the step's gradients, and restores the statistics of the step before. */
+/* Discards the step's gradients, and restores the statistics committed by the last step that was taken. */
 static amp_status drop_gradients(amp_engine *engine, amp_error *error)
 {
     AMP_TRY(amp_parameters_zero_gradients(&engine->parameters, error));
     return amp_parameters_restore(&engine->parameters, error);
 }
 
-/* Ends a step that has overflowed: changes only the scale. AMP_DIVERGED also if the weights themselves are
- * inf or NaN. */
+/* Ends a step that has overflowed. Lowers the scale, and leaves the weights unchanged. AMP_DIVERGED: the
+ * scaler cannot continue, or the weights themselves are inf or NaN. */
 static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_error *error)
 {
     amp_status verdict = amp_scaler_update(&engine->scaler, 1);
@@ -263,7 +267,7 @@ static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_err
                     report->bad_master ? "weights" : "gradients", report->bad.layer, report->bad.tensor);
 }
 
-/* Ends a step that is a spike to be dropped: not even the scale changes. */
+/* Ends a step that is dropped as a spike. Leaves the weights and the scale unchanged. */
 static amp_status drop_step(amp_engine *engine, amp_step_report *report, amp_error *error)
 {
     engine->spikes.dropped++;

@@ -1,5 +1,5 @@
-/* Forward and backward, layer by layer, as engine.c describes them. They show the tensors in between to
- * observers and to anomaly detection. */
+/* Forward and backward, layer by layer, as engine.c describes them. Observers and anomaly detection see each
+ * tensor as it is computed. */
 #include "engine.h"
 
 #include <float.h>
@@ -20,7 +20,7 @@ static amp_status show(amp_engine *engine, amp_seen_kind kind, int layer, const 
     return engine->watching ? amp_anomaly_look(&engine->anomaly, engine->backend, &seen, error) : AMP_OK;
 }
 
-/* Casts the layer's inputs now, so that the observer sees the results before the layer computes. */
+/* Casts the layer's inputs now, so that the observer sees the cast tensors before the layer reads them. */
 static amp_status show_inputs(amp_engine *engine, amp_node *node, amp_call *call, amp_error *error)
 {
     for (int k = 0; k < node->desc.input_count; k++) {
@@ -33,8 +33,8 @@ static amp_status show_inputs(amp_engine *engine, amp_node *node, amp_call *call
     return AMP_OK;
 }
 
-/* Shows the results of a layer's forward: the output, if one was written, and the delta of a loss that AMP
- * computes. */
+/* Shows the results of a layer's forward: the output if it was written, and for a loss that AMP computes the
+ * delta of its input. */
 static amp_status show_made(amp_engine *engine, const amp_node *node, amp_error *error)
 {
     amp_form home = node->output->home;
@@ -56,9 +56,9 @@ static amp_status show_gradients(amp_engine *engine, const amp_node *node, amp_e
     return AMP_OK;
 }
 
-/* Decides whether anomaly detection watches this pass. It watches all training passes of a step or none, and
- * ignores a validation between steps. Without debug=1 it is on only if one more overflow would end training,
- * so that the last message can name the tensor in which the overflow began. */
+/* Decides whether anomaly detection watches this pass. It watches either all training passes of a step or
+ * none, and never a validation between steps. Without debug=1 it watches a step only if one more overflow
+ * would end training, so that the final error message can name the tensor in which the overflow began. */
 static void begin_pass(amp_engine *engine, const amp_plan_key *key, int training)
 {
     int of_step = training && key->keeps_state;
@@ -73,7 +73,7 @@ static void begin_pass(amp_engine *engine, const amp_plan_key *key, int training
 }
 
 /* Adds a layer's loss to the step's loss, which is the mean over the network's loss layers. A loss may be inf
- * or NaN although every gradient is finite; like GradScaler, the update checks only the gradients. Spike
+ * or NaN although every gradient is finite. So the update checks only the gradients, like GradScaler. Spike
  * detection counts a non-finite loss as the largest float. */
 static void take_loss(amp_engine *engine, const amp_plan *plan, const amp_node *node)
 {
@@ -119,7 +119,7 @@ static amp_status cast_for_host(amp_engine *engine, amp_node *node, amp_call *ca
     return observed(engine) ? show(engine, AMP_SEEN_OUTPUT, node->index, "output", out, error) : AMP_OK;
 }
 
-/* Waits for the download of the losses that AMP computes, and passes them to the host. */
+/* Waits until the losses that AMP computes are downloaded, and passes them to the host. */
 static amp_status take_due_losses(amp_engine *engine, amp_error *error)
 {
     amp_plan *plan = engine->active;
@@ -136,10 +136,10 @@ static amp_status take_due_losses(amp_engine *engine, amp_error *error)
     return AMP_OK;
 }
 
-/* Ends a forward. In training, all losses are downloaded together, and amp_engine_backward takes them once
- * its work is queued. So the CPU waits here only for the uploads, while the device may still have this whole
- * forward to run. The CPU waits here for the losses too if each layer is observed, or if no backward followed
- * the previous training forward. */
+/* Ends a forward. In training, all losses are downloaded together. Usually amp_engine_backward passes them to
+ * the host after it has queued its work. Then the CPU waits here only for the uploads, while the device may
+ * not even have begun this forward. If each layer is observed, or if no backward followed the previous
+ * training forward, the CPU waits here for the losses too. */
 static amp_status end_forward(amp_engine *engine, amp_plan *plan, amp_error *error)
 {
     amp_backend *b = engine->backend;
@@ -238,8 +238,8 @@ amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float
 
 /* ---- backward ---- */
 
-/* Activation checkpointing: repeats the layers' forwards that are due before the backward of layer i.
- * *repeated counts those of this backward so far. */
+/* Activation checkpointing: repeats the forwards that are due before the backward of layer i. *repeated: the
+ * number of forwards that this backward has repeated so far. */
 static amp_status repeat_forward(amp_plan *plan, int i, amp_call *call, int *repeated, amp_error *error)
 {
     while (*repeated < plan->again_count) {
@@ -268,9 +268,10 @@ static amp_status backward_layer(amp_engine *engine, amp_plan *plan, int i, amp_
     return amp_parallel_layer_done(&engine->parallel, &engine->parameters, i, error);
 }
 
-/* The image's delta belongs to the host and does not contain the loss scale. So what it contains is
- * multiplied by the loss scale before a backward, and the sum is divided by the loss scale afterwards. In a
- * network without losses, all deltas come from the host's and are not scaled, so nothing is done. */
+/* Multiplies the host's image delta by `factor`. The host's values do not contain the loss scale, but the
+ * values that backward adds do. So the buffer is multiplied by the loss scale before backward and divided by
+ * it afterwards. Does nothing in a network without losses: its deltas all come from the host, without a loss
+ * scale. */
 static amp_status scale_image_delta(amp_engine *engine, const amp_plan *plan, float *image_delta,
                                     float factor, amp_error *error)
 {

@@ -1,15 +1,15 @@
-/* An observer sees every tensor of a pass as soon as it is computed, before anything reads it. Observers find
- * where inf or NaN appears (anomaly.h), serve `amp probe`, and let tests write inf or NaN to a tensor.
+/* An observer sees every tensor of a pass as soon as it is computed, before anything reads it. Anomaly
+ * detection (anomaly.h), `amp probe`, and tests that write inf or NaN to a tensor use observers.
  *
  * The order in a training step, for each subdivision:
- *   forward:  the image; then for each layer, first to last, each input that had to be cast to the form that
- *             the layer computes in, then its output. A loss that AMP computes itself has no output in
- *             training; its delta is shown instead, times the loss scale, in its input's form.
- *   backward: for each layer that computes backward, last to first, its delta, summed over all consumers and
+ *   forward:  first the image. Then for each layer, first to last: each input that had to be cast to the
+ *             layer's form, then the layer's output. In training, a loss that AMP computes itself has no
+ *             output; the delta of its input is shown instead, times the loss scale, in the input's form.
+ *   backward: for each layer that computes backward, last to first: its delta, summed over all consumers and
  *             times the loss scale, then each parameter's gradient, summed over the subdivisions so far.
- * Passes without training show the forward part. Layers that run the host's own code are shown like all
- * others. Not shown: casts inside backward (only the sum of the cast deltas), batch statistics, half copies
- * of weights.
+ * Passes without training show only the forward part. Layers that run the host's own code are shown like all
+ * others. Not shown: casts inside backward (only the sum of the cast deltas is), batch statistics, and half
+ * copies of weights.
  *
  * Without an observer the engine only makes one comparison per layer and pass. */
 #pragma once
@@ -18,18 +18,18 @@
 
 typedef enum amp_seen_kind {
     AMP_SEEN_IMAGE,    /* fp32 NCHW, as the host gave it; layer is -1 */
-    AMP_SEEN_INPUT,    /* another layer's output, or the image, cast to this layer's form; all layers of that
+    AMP_SEEN_INPUT,    /* another layer's output, or the image, cast to this layer's form. All layers of that
                           form read the same copy, which is shown only for the first of them */
     AMP_SEEN_OUTPUT,   /* the layer's output, N,H,W,C, in its home form; the network's output is shown
                           again in fp32 NCHW */
-    AMP_SEEN_DELTA,    /* the delta of the output, in its shape and home form; not shown for a layer that no
-                          gradient reaches. In forward: the delta of a loss's input */
-    AMP_SEEN_GRADIENT  /* fp32, a flat array: shape 1, count, 1, 1; not unscaled */
+    AMP_SEEN_DELTA,    /* the delta of the output, in the output's shape and home form; not shown for a layer
+                          that no gradient reaches. In forward: the delta of a loss's input */
+    AMP_SEEN_GRADIENT  /* fp32, a flat array: shape 1, count, 1, 1; still multiplied by the loss scale */
 } amp_seen_kind;
 
 typedef struct amp_seen {
     amp_seen_kind kind;
-    int layer;          /* index in the .cfg; -1 is the image */
+    int layer;          /* index in the .cfg; -1: the image */
     const char *name;   /* "image", "input", "output", "delta", or a parameter's name ("weights"); valid as
                            long as the engine exists */
     amp_tensor tensor;  /* in the backend's memory; the observer may write to it until see returns */

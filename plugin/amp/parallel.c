@@ -9,7 +9,7 @@
 
 /* ---- sums of batch norm ---- */
 
-/* The function amp_batchnorm_ranks.sum. sum_end waits for all sums that have started, including those of
+/* Implements amp_batchnorm_ranks.sum. sum_end waits for all sums that have started, including sums of
  * gradients. */
 static amp_status sum_of_batchnorm(void *context, float *values, size_t count, amp_error *error)
 {
@@ -34,8 +34,8 @@ void amp_parallel_join(amp_parallel *p, amp_comm *comm, amp_dtype wire, size_t b
 
 /* ---- gradients ---- */
 
-/* Starts the sums of the buckets that lie within the last `complete` elements of the gradients' block.
- * Buckets are counted from the end of the block, so the one at its start may be short. */
+/* Starts the sums of all buckets that lie within the last `complete` elements of the gradient block. Buckets
+ * are counted from the end of the block, so the bucket at its start may be short. */
 static amp_status begin_sums(amp_parallel *p, const amp_parameters *params, size_t complete, amp_error *error)
 {
     float *end = params->gradient_block + params->gradient_count;
@@ -62,16 +62,17 @@ amp_status amp_parallel_layer_done(amp_parallel *p, const amp_parameters *params
 
 /* ---- rolling statistics ---- */
 
-/* Whether these rolling statistics differ between ranks, because each rank's come from its own images. */
+/* Whether these rolling statistics differ between ranks, because each rank computes them from its own
+ * images. */
 static int differs(const amp_parallel *p, const amp_statistics *s)
 {
     return s->rolling_factor > 0 && (s->by_host || !amp_parallel_batchnorm(p));
 }
 
-/* These two functions compute rolling statistics after a step as if one rank had made all passes. A rank that
- * starts at r0 and makes S passes ends at r = k·r0 + s, where k = (1 - rolling_factor)^S and s is the
- * contribution of its images. One rank that makes the passes of all N ranks in order ends at
- * k^N·r0 + Σ k^(N-1-rank)·s. to_terms computes a rank's term of the sum, with s = r - k·r0; from_terms adds
+/* These two functions compute the rolling statistics that one rank would have if it had made all passes of
+ * the step. A rank that starts at r0 and makes S passes ends at r = k·r0 + s. Here s is the contribution of
+ * its images, and k = (1 - rolling_factor)^S. One rank that makes the passes of all N ranks in order ends at
+ * k^N·r0 + Σ k^(N-1-rank)·s. to_terms computes a rank's term of the sum, with s = r - k·r0. from_terms adds
  * k^N·r0 to the sum. */
 static void to_terms(const amp_parallel *p, const amp_statistics *s, const float *committed,
                      const float *now, float *terms)
@@ -89,13 +90,16 @@ static void from_terms(const amp_parallel *p, const amp_statistics *s, const flo
     for (size_t j = 0; j < s->count; j++) now[j] = (float)(kept * (double)committed[j] + (double)terms[j]);
 }
 
-/* Combines the ranks' rolling statistics. These are in many arrays, possibly on a device. Their committed
- * copies are in one block, which serves as the buffer for the sum: the backend copies the arrays into the
- * block (copy_statistics), and the block is downloaded. The ranks' terms are uploaded to the block and summed
- * over the ranks. The result is uploaded to the block, and the backend copies it back into the arrays. In the
- * end the block has the committed copies again. committed, now, terms: buffers in CPU memory, each as large
- * as the block; terms must be 0 at first. Statistics that are the same on all ranks, or that belong to one
- * rank (a recurrent layer's state), stay unchanged. */
+/* Combines the ranks' rolling statistics. They are in many arrays, possibly on a device. Their committed
+ * copies are in one block, which is reused as the buffer of the sum:
+ *   - the committed copies are downloaded;
+ *   - the backend copies the current statistics into the block (copy_statistics); they are downloaded too;
+ *   - the ranks' terms are uploaded to the block, summed over the ranks, and downloaded;
+ *   - the results are uploaded to the block, and the backend copies them back into the arrays;
+ *   - the committed copies are uploaded to the block again.
+ * committed, now, terms: buffers in CPU memory, each as large as the block. The caller zeroes terms.
+ * Statistics that are the same on all ranks stay unchanged, and so do those that belong to one rank (a
+ * recurrent layer's state). */
 static amp_status combine(const amp_parallel *p, const amp_parameters *params, float *committed, float *now,
                           float *terms, amp_error *error)
 {
@@ -163,8 +167,8 @@ amp_status amp_masters_checksum(const amp_parameters *params, size_t first, size
     return AMP_OK;
 }
 
-/* The checksum of a 64th of the masters, a different 64th at each step: after 64 steps the ranks have
- * compared all masters. */
+/* Computes the checksum of a 64th of the masters, a different 64th at each step. After 64 steps the ranks
+ * have compared all masters. */
 static amp_status checksum_masters(const amp_parallel *p, const amp_parameters *params, uint64_t *sum,
                                    amp_error *error)
 {

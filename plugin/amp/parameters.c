@@ -4,8 +4,8 @@
 #include <float.h>
 #include <math.h>
 
-/* The index of the parameter with this master, or the next free index for a new master. Layers that share
- * a master share its gradient and its update. */
+/* Returns the index of the parameter with this master, or the next free index if the master is new. Layers
+ * that share a master share its gradient and its update. */
 static int param_of(const amp_parameters *p, const float *master)
 {
     int i = 0;
@@ -29,8 +29,8 @@ static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index
     p->gradients[index].count = layer->param_count;
 }
 
-/* Layers that share an array of rolling statistics each update it once per pass. Sets the rolling factor of
- * all records of this array to that of all updates together, and returns it. */
+/* Layers can share an array of rolling statistics. Each of them then updates it once per pass. Combines the
+ * factors of all these updates into one, sets it in all records of this array, and returns it. */
 static float join_factors(amp_parameters *p, const amp_statistics_desc *d)
 {
     float factor = d->rolling_factor;
@@ -121,7 +121,7 @@ void amp_parameters_free(amp_parameters *p)
 
 /* ---- the end of a step ---- */
 
-/* Keeps an update from changing held parameters: sets their gradient, rate and decay to 0. */
+/* Sets gradient, rate and decay of held parameters to 0, so that the update does not change them. */
 static amp_status hold(amp_parameters *p, amp_error *error)
 {
     for (int i = 0; i < p->param_count; i++) {
@@ -175,7 +175,8 @@ amp_status amp_parameters_reset(amp_parameters *p, amp_error *error)
 
 /* ---- finite or not ---- */
 
-/* Whether an array holds inf or NaN, or the sum of its squares exceeds `most`. If so, sets *bad to place. */
+/* Whether an array contains inf or NaN, or the sum of its squares exceeds `most`. If so, sets *bad to
+ * `place`. */
 static int is_bad(amp_backend *b, const float *array, size_t count, double most, amp_anomaly place,
                   amp_anomaly *bad)
 {

@@ -1,13 +1,13 @@
-/* Builds a plan. In this order, amp_plan_create chooses: each layer's form (autocast); where batch norm is
- * folded into weights; which layers compute backward; which outputs and which of Darknet's own fp32 buffers
- * are needed; when backward repeats a layer's forward (activation checkpointing); which shortcuts are added
- * in batch norm's pass; which deltas share a buffer; and the lifetime of each buffer, so that buffers can
- * share memory.
+/* Builds a plan. amp_plan_create makes these choices, in this order: each layer's form (autocast); where
+ * batch norm is folded into weights; which layers compute backward; which outputs and which of Darknet's own
+ * fp32 buffers are needed; where backward repeats a layer's forward (activation checkpointing); which
+ * shortcuts are added in batch norm's pass; and which deltas share a buffer. Last it finds the lifetime of
+ * each buffer, so that buffers can share memory.
  *
- * Time is counted in layers: with n layers, the forward of layer i is at time i, its backward at time 2n-1-i.
- * A repeated forward is at node->again_time. This is the time of the first backward that reads results of the
- * layer, directly or through other repeated layers; the forward is repeated just before that backward. The
- * layer's output then has two lifetimes, one in forward and one from again_time on. */
+ * Time is counted in layers: with n layers, the forward of layer i is at time i, and its backward at time
+ * 2n-1-i. A repeated forward is at node->again_time, which is the time of the first backward that reads
+ * results of the layer, directly or through other repeated layers. The forward is repeated just before that
+ * backward. The layer's output then has two lifetimes: one in forward, and one from again_time on. */
 #include "plan.h"
 
 #include "../layers/epilogue.h"
@@ -73,8 +73,9 @@ static void choose_forms(amp_plan *plan, amp_dtype low)
     free(homes);
 }
 
-/* A layer computes backward if it has parameters that learn from it, or if one of its inputs wants a delta:
- * a layer further down has such parameters, or the caller wants the image's delta. */
+/* A layer computes backward if it has parameters to train, or if one of its inputs wants a delta. An input
+ * wants a delta if its own layer computes backward, or if it is the image and the caller wants the image's
+ * delta. */
 static void choose_gradients(amp_plan *plan)
 {
     int stop = -1;
@@ -101,7 +102,7 @@ static amp_status choose_folding(amp_plan *plan, amp_backend *backend, amp_error
     return AMP_OK;
 }
 
-/* How many times later layers have this layer's output as an input. */
+/* Returns how many inputs of later layers are this layer's output. */
 static int reads_of(const amp_plan *plan, int layer)
 {
     int reads = 0;
@@ -109,8 +110,8 @@ static int reads_of(const amp_plan *plan, int layer)
     return reads;
 }
 
-/* At inference Darknet reads boxes from the output of every yolo layer. In training it does not, so these
- * outputs, which would be the network's largest, are not kept (except with image_delta). */
+/* At inference Darknet reads boxes from the output of every yolo layer. In training it does not read these
+ * outputs, which would be the network's largest, so they are not kept (except with image_delta). */
 static void choose_outputs(amp_plan *plan)
 {
     int trains = plan->key.keeps_state && !plan->key.image_delta;
@@ -123,8 +124,8 @@ static void choose_outputs(amp_plan *plan)
     }
 }
 
-/* Chooses which host buffers are needed: outputs and deltas of host layers, and of all layers whose outputs
- * they read. */
+/* Chooses which host buffers are needed: outputs that the host reads, outputs and deltas of host layers, and
+ * outputs and deltas of the layers whose outputs host layers read. */
 static void choose_host_buffers(amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {
@@ -144,16 +145,17 @@ static void choose_host_buffers(amp_plan *plan)
 
 /* ---- activation checkpointing ---- */
 
-/* Returns AMP_RECOMPUTE_NOTHING for host layers, whose data is in the host's buffers, and for losses, which
- * are computed once per pass. */
+/* Limits `wanted` to what the layer can recompute. Host layers recompute nothing, because their data is in
+ * the host's buffers, and neither do losses, which are computed once per pass. */
 static amp_recompute what_can_be_recomputed(const amp_node *node, amp_recompute wanted)
 {
     if (node->form == AMP_FORM_PLAIN || node->desc.kind->makes_loss) return AMP_RECOMPUTE_NOTHING;
     return wanted == AMP_RECOMPUTE_OUTPUT && !amp_node_keeps_sums(node) ? AMP_RECOMPUTE_ALL : wanted;
 }
 
-/* Results of the layer's forward are read at this time. If they are not kept until then, plans to repeat the
- * layer's forward at this time, after repeating the layers whose outputs it reads. */
+/* Call if backward reads results of the layer's forward at this time. If they are not kept until then,
+ * schedules a repeat of the layer's forward at this time, after the repeats of the layers whose outputs it
+ * reads. */
 static void repeat_forward(amp_plan *plan, int layer, int time)
 {
     amp_node *node = layer < 0 ? NULL : &plan->nodes[layer];
@@ -184,7 +186,7 @@ static void choose_recomputation(amp_plan *plan, const amp_recompute *recompute)
 
 /* ---- batch norm and shortcut in one pass over memory ---- */
 
-/* How many of the layer's inputs get the output's delta as their own, unchanged. */
+/* How many of the layer's inputs, counted from the first, have the same delta as the output. */
 static int passed_deltas(const amp_node *node)
 {
     return node->desc.kind->passes_delta ? node->desc.kind->passes_delta(node) : 0;
@@ -192,9 +194,8 @@ static int passed_deltas(const amp_node *node)
 
 static int is_plain_sum(const amp_node *node) { return passed_deltas(node) == 2; }
 
-/* If only a shortcut reads a batch norm's output, and the backend can add a tensor in batch norm's pass
- * (adds_to_batchnorm), batch norm's output is never written to memory: the shortcut's forward normalizes and
- * adds in one pass. */
+/* Finds batch norms whose output is never written to memory, because only a shortcut reads it: the shortcut's
+ * forward normalizes and adds in one pass. The backend must be able to do this (adds_to_batchnorm). */
 static void choose_joint_norms(amp_plan *plan, const amp_backend *backend)
 {
     for (int i = 0; backend->adds_to_batchnorm && i < plan->count; i++) {
@@ -211,13 +212,14 @@ static void choose_joint_norms(amp_plan *plan, const amp_backend *backend)
 
 /* ---- shared deltas ---- */
 
-/* The time at which a layer adds to the deltas of its inputs. */
+/* The time at which a layer adds to the deltas of its inputs. A loss that AMP computes does this in
+ * forward. */
 static int delta_time(const amp_plan *plan, const amp_node *node)
 {
     return node->desc.kind->makes_loss ? node->index : backward_time(plan, node->index);
 }
 
-/* Whether, of all readers of x, only this shortcut (s = y + x) adds to x's delta before y's backward. */
+/* Whether this shortcut (s = y + x) is the only reader of x that adds to x's delta before y's backward. */
 static int is_only_delta_until(const amp_plan *plan, const amp_node *shortcut, const amp_value *x, int y)
 {
     for (int i = 0; i < plan->count; i++) {
@@ -228,9 +230,9 @@ static int is_only_delta_until(const amp_plan *plan, const amp_node *shortcut, c
     return 1;
 }
 
-/* In a plain sum s = y + x, the deltas of y and x are that of s. If only the sum reads y, all three can share
- * one buffer, to which x's other readers add. This requires that y's backward leaves its delta unchanged,
- * because x needs it: keeps_delta tells y's backward to do so. */
+/* In a plain sum s = y + x, the deltas of y and x equal the delta of s. If only the sum reads y, all three
+ * can share one buffer, and x's other readers add to it. Then y's backward must not change this buffer,
+ * because it also holds x's delta. keeps_delta makes y's backward leave it unchanged. */
 static void choose_kept_deltas(amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {
@@ -256,8 +258,8 @@ static void extend(life *l, int time)
     l->last = larger(l->last, time);
 }
 
-/* Finds when a value is read in each form. lives[0]: the value that forward writes; lives[1]: the one that
- * the repeated forward writes, if there is one. */
+/* Finds when a value is read in each form. lives[0]: reads of the value that forward writes. lives[1]: reads
+ * of the value that a repeated forward writes; unchanged if forward is not repeated. */
 static void find_reads(const amp_plan *plan, const amp_value *value, life lives[2][AMP_FORMS])
 {
     int again = value->index < 0 ? -1 : plan->nodes[value->index].again_time;
@@ -274,7 +276,7 @@ static void find_reads(const amp_plan *plan, const amp_value *value, life lives[
     }
 }
 
-/* Requests memory for a value's data in the forms that are read. produced: the time at which the value is
+/* Requests memory for a value's data in each form that is read. produced: the time at which the value is
  * computed. */
 static void request_data(amp_plan *plan, amp_value *value, const life reads[AMP_FORMS], int produced,
                          void **slots)
@@ -283,7 +285,7 @@ static void request_data(amp_plan *plan, amp_value *value, const life reads[AMP_
         life l = reads[form];
         if (form == (int)value->home) {
             extend(&l, produced);
-            /* The cast to another form reads the home form at the first use of the other form. */
+            /* A cast to another form reads the home form. It happens at the first use of the other form. */
             for (int other = 0; other < AMP_FORMS; other++) if (other != form) extend(&l, reads[other].first);
         }
         size_t size = form == AMP_FORM_HALF ? amp_dtype_size(value->low_dtype) : 4;
@@ -325,8 +327,9 @@ static void request_value(amp_plan *plan, amp_value *value)
     if (value->wants_delta) request_delta(plan, value);
 }
 
-/* A shortcut passes its delta to its first input. If that input has no other consumer, both deltas share a
- * buffer. The second input's delta shares it too if the first input's backward leaves the delta unchanged. */
+/* A shortcut passes its delta to its first input unchanged. If that input has no other consumer, both deltas
+ * share a buffer. If also the first input's backward leaves the delta unchanged (keeps_delta), the second
+ * input's delta shares this buffer too. */
 static void share_deltas(amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {

@@ -1,6 +1,6 @@
-/* A plan: the network at one shape and in one mode, ready to run. It has the nodes and values, the forms to
- * which each value is cast, and the place of each buffer in the arena. Plans are cached per key, so that with
- * random=1 the plan for each size is built once. */
+/* A plan: the network at one input shape and in one mode, ready to run. It contains the nodes and values, the
+ * forms to which each value is cast, and the location of each buffer in the arena. Plans are cached per key:
+ * with random=1 the plan for each size is built once. */
 #pragma once
 
 #include "autocast.h"
@@ -8,10 +8,11 @@
 /* Each distinct key has its own plan. */
 typedef struct amp_plan_key {
     int batch, w, h;
-    int keeps_state;  /* a backward will follow */
-    int image_delta;  /* the gradient of the image is needed too */
-    int frozen;       /* number of layers that do not learn now, according to the network's description */
-    int folds;        /* the network only predicts: batch norm is folded into weights (fold.c), and matrix
+    int keeps_state;  /* 1: a backward will follow, so forward keeps what it needs */
+    int image_delta;  /* 1: backward also computes the gradient of the image */
+    int frozen;       /* number of layers at the start of the network that do not learn now; set by the
+                         host */
+    int folds;        /* 1: the network only predicts. Batch norm is folded into weights (fold.c), and matrix
                          products also apply the activation. Never with keeps_state */
 } amp_plan_key;
 
@@ -19,49 +20,51 @@ typedef struct amp_network_desc {
     amp_layer_desc *layers;
     int count;
     amp_shape image;
-    int output_layer;       /* the host returns this layer's fp32 output */
+    int output_layer;       /* index of the layer whose fp32 output the host returns */
 } amp_network_desc;
 
 typedef struct amp_plan {
     amp_plan_key key;
-    amp_network_desc network;  /* the description whose arrays the nodes use, if the plan owns it; else
-                                  empty */
+    amp_network_desc network;  /* the description whose arrays the nodes use, if the plan owns that
+                                  description; else empty */
     amp_node *nodes;
     amp_value *values, image;
     amp_value **links;         /* memory for the `inputs` arrays of all nodes */
-    amp_autocast *autocast;    /* per layer: the reason for its form */
+    amp_autocast *autocast;    /* per layer: its form, and the reason for it */
     int count, output_layer;
     int *again, again_count;   /* indices of layers whose forward is repeated in backward, in the order of
                                   their nodes' again_time */
     amp_arena arena;
-    char *needs_output, *needs_delta; /* per layer: whether the host's fp32 buffer is in use */
-    char *host_reads;                 /* per layer: whether the host reads its fp32 output after the pass */
-    amp_yolo_result *results;         /* in the arena: results of the losses that AMP computes, followed by
-                                         each image's part of the cost (amp_plan_image_costs) */
+    char *needs_output, *needs_delta; /* per layer: 1 if the host's fp32 buffer is in use */
+    char *host_reads;                 /* per layer: 1 if the host reads the layer's fp32 output after the
+                                         pass */
+    amp_yolo_result *results;         /* results of the losses that AMP computes, followed by each image's
+                                         part of the cost (amp_plan_image_costs); in the arena */
     int result_count, loss_count;     /* result_count: losses that AMP computes; loss_count: all losses,
                                          including the host's own */
     unsigned long last_use;
-    unsigned long planned_version;    /* version of the masters when the plan was made; their values decide
+    unsigned long planned_version;    /* version of the masters when the plan was made. Their values decide
                                          which layers are folded */
-    unsigned long weights_version;    /* version of the masters from which the half copies were made; 0: there
-                                         are no copies (engine.c) */
+    unsigned long weights_version;    /* version of the masters from which the half copies were made; 0: no
+                                         copies have been made (engine.c) */
 } amp_plan;
 
 void amp_network_desc_free(amp_network_desc *);
 
-/* The size of plan->results in bytes, with the images' parts of the cost; and where these parts begin in
- * plan->results or in a copy of it: key.batch numbers for each result. */
+/* amp_plan_result_bytes: the size of plan->results in bytes, including the images' parts of the cost.
+ * amp_plan_image_costs: where these parts begin in plan->results or in a copy of it. Each result has
+ * key.batch of them. */
 size_t amp_plan_result_bytes(const amp_plan *);
 double *amp_plan_image_costs(const amp_plan *, amp_yolo_result *results);
 
-/* What a plan is built from. */
+/* The inputs from which a plan is built. */
 typedef struct amp_plan_request {
-    const amp_network_desc *network; /* must outlive the plan, unless the caller gives it to plan->network */
+    const amp_network_desc *network; /* must outlive the plan, unless the caller moves it to plan->network */
     const amp_plan_key *key;
-    amp_dtype low;                   /* the dtype of layers in form HALF; fp32: no layer has that form */
-    const amp_gradients *gradients;  /* an entry per layer; they must outlive the plan */
+    amp_dtype low;                   /* the dtype of layers in form HALF; fp32: no layer gets this form */
+    const amp_gradients *gradients;  /* one entry per layer; must outlive the plan */
     amp_call call;
-    const amp_recompute *recompute;  /* activation checkpointing: an entry per layer (recompute.h), or NULL.
+    const amp_recompute *recompute;  /* activation checkpointing: one entry per layer (recompute.h), or NULL.
                                         Entries of layers that cannot be recomputed are ignored */
 } amp_plan_request;
 

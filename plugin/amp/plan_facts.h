@@ -7,25 +7,26 @@
  * memory, so the arena (plan->arena.total) is smaller than the sum of all requests. Buffers of the host
  * (AMP_FORM_PLAIN) are not counted. */
 typedef struct amp_plan_bytes {
-    size_t output; /* in its home form */
+    size_t output; /* the layer's output in its home form */
     size_t copies; /* the output cast to other forms */
-    size_t deltas; /* of the output, in all forms; and a deconvolution's part of its input's delta */
+    size_t deltas; /* deltas of the output, in all forms; and a deconvolution's part of its input's delta */
     size_t kept;   /* everything else that forward keeps for backward: batch norm's input and statistics,
                       max pooling's indices; and a loss's result */
 } amp_plan_bytes;
 
-/* layer -1 is the image. */
+/* Returns the bytes of one layer; layer -1 is the image. */
 amp_plan_bytes amp_plan_bytes_of(const amp_plan *, int layer);
 
-/* A value is cast once for all layers that read it in one form. If these layers compute a delta for it, that
- * is cast back once, too. */
+/* A cast of a value to another form. All layers that read the value in that form use the same cast. If these
+ * layers compute a delta for the value, the delta is cast back once, too. */
 typedef struct amp_plan_cast {
     int producer;      /* -1: the image */
-    int reader;        /* the first layer that reads the value in form `to`; -1: the host reads it */
+    int reader;        /* index of the first layer that reads the value in form `to`; -1: the host reads it */
     amp_form from, to;
-    int backward;      /* whether a delta is cast back in backward */
+    int backward;      /* 1: a delta is cast back in backward */
     size_t elements;
 } amp_plan_cast;
 
-/* The casts of one step in forward order. Returns their number, and fills at most the first `room`. */
+/* Fills casts[room] with the casts of one step, in forward order. Returns their number, which may exceed
+ * room. */
 int amp_plan_casts(const amp_plan *, amp_plan_cast *casts, int room);

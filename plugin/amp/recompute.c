@@ -1,12 +1,13 @@
-/* Chooses what to recompute. For each candidate choice an outline is made, a plan without backend objects,
- * and judged by the bytes of its arena and the arithmetic that it repeats. */
+/* Chooses what to recompute. Tries several choices. Each is judged by an outline (a plan without backend
+ * objects): by the bytes of its arena, and by the arithmetic that it repeats. */
 #include "recompute.h"
 
 #include <string.h>
 
 /* ---- cost ---- */
 
-/* The operations of a layer's forward. Without matrix products it is assumed to take four per element. */
+/* The number of operations in a layer's forward. A layer without matrix products is assumed to take four per
+ * output element. */
 static double operations_of(const amp_node *node)
 {
     return node->desc.kind->products ? amp_products_operations(node->desc.kind->products(node))
@@ -28,9 +29,10 @@ amp_recompute_cost amp_recompute_cost_of(const amp_plan *plan)
 /* ---- choices ---- */
 
 typedef struct layer_facts {
-    int last;                 /* the last layer that reads this layer's output, or this layer */
+    int last;                 /* index of the last layer that reads this layer's output; its own index if no
+                                 layer does */
     int segment;
-    size_t crossing;          /* bytes of activations that would cross a cut just before this layer */
+    size_t crossing;          /* bytes of the activations that would cross a cut just before this layer */
 } layer_facts;
 
 typedef struct chooser {
@@ -39,7 +41,7 @@ typedef struct chooser {
     layer_facts *layers;
     amp_recompute *best;      /* the best choice so far: what each layer recomputes */
     size_t bytes;             /* the size of the arena with the best choice */
-    double again;             /* the operations that the best choice repeats */
+    double again;             /* number of operations that the best choice repeats */
 } chooser;
 
 static amp_recompute cheap_recompute(const amp_node *node)
@@ -67,8 +69,8 @@ static void find_readers(chooser *c)
             c->layers[at].crossing += bytes_of(&plan->nodes[i]);
 }
 
-/* Cuts the network into segments with about the same bytes of activations. Each cut is moved to a nearby
- * layer where few bytes cross it. */
+/* Cuts the network into segments whose activations have about the same number of bytes. Each cut is moved to
+ * a nearby layer where few bytes cross it. */
 static void cut(const chooser *c, int segments)
 {
     const amp_plan *plan = c->whole;
@@ -91,10 +93,10 @@ static void cut(const chooser *c, int segments)
     }
 }
 
-/* Fills `chosen`: all layers of the first `repeated` segments are recomputed, except those that a later
- * segment reads; in all other layers, only what is cheap to recompute. Layers without backward (frozen ones)
- * are not recomputed unless their section has checkpoint=1: a later backward reads few of their outputs, but
- * all of them would have to be repeated for it. */
+/* Fills `chosen`. Layers of the first `repeated` segments are recomputed entirely, unless a later segment
+ * reads them. All other layers recompute only what is cheap. Layers without backward (frozen ones) recompute
+ * nothing, because a later backward may read only a few of their outputs, but all of these layers would have
+ * to be repeated for it. Layers with checkpoint=1 in their section are always recomputed. */
 static void mark(const chooser *c, int repeated, amp_recompute *chosen)
 {
     for (int i = 0; i < c->whole->count; i++) {
@@ -119,9 +121,9 @@ static amp_status judge(const chooser *c, const amp_recompute *chosen, size_t *b
     return AMP_OK;
 }
 
-/* Cuts the network into `segments` and repeats more and more of them until the plan fits into the budget.
+/* Cuts the network into `segments`, and recomputes more and more of them until the plan fits into the budget.
  * A result becomes c->best if it fits and repeats less arithmetic than the best choice so far. While no
- * choice fits, a result becomes c->best if it takes less memory. */
+ * result has fitted, a result becomes c->best if it takes less memory. */
 static amp_status fit(chooser *c, int segments, size_t budget, amp_error *error)
 {
     amp_status status = AMP_OK;
@@ -152,11 +154,11 @@ static amp_status choose(chooser *c, const amp_recompute_settings *settings, amp
     if (!settings->on) return AMP_OK;
     if (settings->segments > 0) {
         cut(c, settings->segments);
-        mark(c, settings->segments - 1, c->best); /* repeating the last one saves nothing */
+        mark(c, settings->segments - 1, c->best); /* recomputing the last segment saves nothing */
         return AMP_OK;
     }
     if (c->bytes > settings->budget) AMP_TRY(fit(c, 1, settings->budget, error));
-    /* If the plan fits without recomputation, or with only cheap work repeated, no cut costs less. */
+    /* If the plan fits with no recomputation or only cheap recomputation, no cut costs less. */
     if (c->bytes <= settings->budget) return AMP_OK;
     for (size_t k = 0; k < sizeof tried / sizeof *tried && tried[k] <= c->whole->count / 2; k++)
         AMP_TRY(fit(c, tried[k], settings->budget, error));

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* The first layer because of which a pass cannot be recorded, since it does more than queue work on the
- * device; or NULL. */
+/* The first layer that prevents recording because it does more than queue work on the device; NULL: no layer
+ * does. */
 static const amp_node *layer_against(const amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {

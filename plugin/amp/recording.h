@@ -5,17 +5,18 @@
  * again if one of these has changed: the address of the images (a GPU has two blocks for them, each with its
  * own recording), the address of the labels, or the loss scale. When another plan becomes active, all
  * recordings are dropped. The first pass of an active plan is never recorded, since backends allocate memory
- * in it. After a forward, the plan knows which forms of each value are valid. This is the same after each
- * forward of a plan, so it is saved with the recordings and restored after a replay.
+ * in it. After a forward, the plan knows which forms of each value are valid. They are the same after every
+ * forward of the plan, so they are saved with the recordings and restored after a replay.
  *
  * A pass is not recorded if a layer does work that a backend does not queue (the host's own layers, dropout's
  * random numbers), if an observer looks at each layer, or if several ranks train. If recording fails, the
- * pass runs without graphs, nothing is recorded any more, and `line` tells the user why. */
+ * pass runs again without recording, recording is turned off, and `line` tells the user why. */
 #pragma once
 
 #include "plan.h"
 
-/* The recordings of forward and backward on one block of images, and the values used in them. */
+/* The recordings of forward and backward on one block of images, and the arguments with which they were
+ * made. */
 typedef struct amp_recorded {
     const float *image, *labels;
     float scale;
@@ -23,26 +24,30 @@ typedef struct amp_recorded {
 } amp_recorded;
 
 typedef struct amp_recording {
-    int on;                    /* graphs=1, and no recording has failed */
-    int warm;                  /* the active plan has run a forward and a backward since it became active */
+    int on;                    /* 1: graphs=1, and no recording has failed */
+    int warm;                  /* 1: the active plan has run a forward and a backward since it became
+                                  active */
     amp_recorded blocks[2];
-    amp_recorded *current;     /* the entry of `blocks` for the current pass; NULL: it is not recorded */
+    amp_recorded *current;     /* the entry of `blocks` for the current pass; NULL: the pass is not
+                                  recorded */
     amp_value *values, image;  /* copies of the plan's values after a forward; this struct owns the array */
-    char line[400];            /* a line for the user */
-    int line_is_new;           /* whether the line is still to be printed; the host clears this */
+    char line[400];            /* a message for the user; empty: no message */
+    int line_is_new;           /* 1: `line` is not printed yet; the host clears this */
 } amp_recording;
 
-/* Whether passes of this plan cannot be recorded. The first time, sets `line` to the reason. looks: a name
- * for what observes each layer ("debug=1"), or NULL. ranks: whether several ranks train. */
+/* Returns 1 if passes of this plan cannot be recorded, else 0. Writes the first reason to `line`, except that
+ * graphs=0 and image_delta write nothing. looks: what observes each layer ("debug=1"), or NULL. ranks:
+ * whether several ranks train. */
 int amp_recording_is_off(amp_recording *, const amp_plan *, const amp_backend *, const char *looks,
                          int ranks);
-/* Call when a training's forward begins: sets `current`, to NULL if this pass is not to be recorded. */
+/* Call when a training's forward begins. Sets `current`, or clears it if this pass must not be recorded. */
 void amp_recording_choose(amp_recording *, const amp_plan *, const amp_call *, const float *image);
-/* keep: call after a forward that was not replayed; saves which forms of the plan's values are valid. put:
- * restores this, after a replay or before a failed backward runs again. */
+/* amp_recording_keep_values saves which forms of the plan's values are valid. Call it after a forward that
+ * was not replayed. amp_recording_put_values restores this. Call it after a replay, and before a backward
+ * runs again because its recording failed. */
 void amp_recording_keep_values(amp_recording *, const amp_plan *);
 void amp_recording_put_values(const amp_recording *, amp_plan *);
-/* Frees all recordings, because another plan becomes active. */
+/* Frees all recordings. Call this when another plan becomes active. */
 void amp_recording_drop(amp_recording *, amp_backend *);
-/* Frees all recordings, records no more in this training, and sets `line` to the reason. */
+/* Frees all recordings, turns recording off for the rest of this training, and sets `line` to the reason. */
 void amp_recording_fail(amp_recording *, amp_backend *, const amp_error *why);

@@ -1,5 +1,5 @@
-/* Restores an engine from a sidecar. First compares everything with the network, then copies everything;
- * copying can fail only if the device fails. */
+/* Restores an engine from a sidecar. First compares everything with the network, then copies everything.
+ * Copying fails only if the device fails. */
 #include "sidecar_format.h"
 
 enum { NOTE = 256 };
@@ -63,8 +63,8 @@ static amp_status compare_params(const amp_sidecar *c, const amp_parameters *e, 
     return AMP_OK;
 }
 
-/* Whether statistics i are a recurrent layer's state that starts at zero because the batch has changed: the
- * size of the state depends on the batch. */
+/* Whether statistics i are the state of a recurrent layer, and this state starts at zero because its size,
+ * which depends on the batch, has changed. */
 static int starts_anew(const amp_sidecar *c, const amp_parameters *e, int i)
 {
     return c->statistics[i].unsaved && e->statistics[i].unsaved
@@ -89,8 +89,8 @@ static amp_status compare_statistics(const amp_sidecar *c, const amp_parameters 
 
 /* ---- the scaler ---- */
 
-/* Returns the scaler `now`, which has the .cfg's settings, continued from the saved state as far as these
- * settings allow. What they changed is appended to `note`. */
+/* Returns a scaler with the settings of `now`, which come from the .cfg, and the state of `saved`, changed
+ * where these settings do not allow it. Appends each change to `note`. */
 static amp_scaler resumed_scaler(const amp_scaler *now, const amp_scaler *saved, char note[NOTE])
 {
     amp_scaler s = *now;
@@ -109,7 +109,7 @@ static amp_scaler resumed_scaler(const amp_scaler *now, const amp_scaler *saved,
 
 /* ---- copying ---- */
 
-/* Copies arrays of the file into the backend's memory. */
+/* The context of functions that copy arrays of the file into the backend's memory. */
 typedef struct copier { amp_backend *backend; amp_error *error; } copier;
 
 static amp_status copy_array(const copier *c, float *to, const unsigned char *from, size_t count)
@@ -117,8 +117,8 @@ static amp_status copy_array(const copier *c, float *to, const unsigned char *fr
     return c->backend->upload(c->backend, to, from, count * sizeof *to, c->error);
 }
 
-/* Copies an array, or writes zeros if the file does not have it: gradients if it was saved between steps,
- * moments if the optimizer has changed. */
+/* Copies an array, or writes zeros if the file does not have it. The file lacks gradients if it was saved
+ * between steps, and it lacks the needed moments if the optimizer has changed. */
 static amp_status copy_or_clear(const copier *c, float *to, const unsigned char *from, size_t count)
 {
     if (from) return copy_array(c, to, from, count);
@@ -140,8 +140,8 @@ static amp_status copy_params(const copier *copy, const amp_sidecar *c, const am
     return AMP_OK;
 }
 
-/* Copies the current statistics before the committed ones. amp_engine_weights_changed commits what was copied
- * first; if the file has an unfinished batch, its committed statistics then overwrite these. */
+/* Copies all arrays. The current statistics are copied first, and amp_engine_weights_changed commits them. If
+ * the file has an unfinished batch, its committed statistics then overwrite the committed copies. */
 static amp_status copy_all(const copier *copy, const amp_sidecar *c, amp_engine *engine,
                            const amp_parameters *e)
 {
@@ -189,8 +189,8 @@ amp_status amp_sidecar_fit_rank(const amp_sidecar *c, amp_engine *engine, int ra
     const amp_parameters *e = &engine->parameters;
     size_t count = amp_sidecar_state_count(engine);
     int saved = c->run.ranks > 1 ? c->run.ranks : 1;
-    int own = saved == ranks && c->state_count == count; /* the file has this rank's own state;
-                                                            amp_sidecar_apply has restored rank 0's */
+    int own = saved == ranks && c->state_count == count; /* 1: the file has this rank's own state
+                                                            (amp_sidecar_apply has restored that of rank 0) */
     if (!count || (saved == ranks && rank == 0)) return AMP_OK;
     const unsigned char *from = own ? c->states + 4 * count * (size_t)(rank - 1) : NULL;
     copier copy = { e->backend, error };

@@ -33,8 +33,8 @@
 
 #include "sidecar.h"
 
-/* As with PNG's signature, its bytes show that the file is not text, and a transfer in text mode changes
- * them, so that the reader notices it. */
+/* Like PNG's signature: the first byte shows that the file is not text. A transfer in text mode changes the
+ * line ends in the signature, so that the reader detects the damage. */
 #define AMP_SIDECAR_MAGIC "\x89" "AMP\r\n\x1a\n"
 
 /* The end of every message that rejects a sidecar. */
@@ -61,14 +61,14 @@ enum {
 #define AMP_TAG_SPIKES AMP_SIDECAR_TAG('S', 'P', 'I', 'K')
 #define AMP_TAG_ARRAY AMP_SIDECAR_TAG('A', 'R', 'R', 'Y')
 
-/* The kinds of arrays: first those of a parameter, then those of statistics, then that of an average. */
+/* The kinds of arrays: first the arrays of a parameter, then those of statistics, then an average's. */
 typedef enum amp_saved_kind {
     AMP_SAVED_MOMENTUM, AMP_SAVED_M, AMP_SAVED_V, AMP_SAVED_MASTER, AMP_SAVED_GRADIENT, AMP_SAVED_PARAM_KINDS,
     AMP_SAVED_LIVE = AMP_SAVED_PARAM_KINDS, AMP_SAVED_COMMITTED, AMP_SAVED_AVERAGE, AMP_SAVED_KINDS
 } amp_saved_kind;
 
-/* Whether a sidecar has the array of this kind for a parameter, for statistics or for an average. unsaved:
- * not in the .weights file; window: amp_run_state's. */
+/* Whether a sidecar has an array of this kind for a parameter, statistics or an average. unsaved: 1 if the
+ * .weights file does not have the array. window: as in amp_run_state. */
 static inline int amp_saved_wanted(amp_saved_kind kind, int adam, int unsaved, int window)
 {
     switch (kind) {
@@ -80,7 +80,7 @@ static inline int amp_saved_wanted(amp_saved_kind kind, int adam, int unsaved, i
     }
 }
 
-/* These read and write numbers of the file, at any alignment. */
+/* These functions read and write numbers in the file's byte order, at any alignment. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "memory and the file have the same byte order");
 static inline void amp_store_u32(void *at, uint32_t value) { memcpy(at, &value, sizeof value); }
 static inline void amp_store_u64(void *at, uint64_t value) { memcpy(at, &value, sizeof value); }
@@ -93,7 +93,7 @@ static inline uint64_t amp_fetch_u64(const void *at)
     uint64_t value; memcpy(&value, at, sizeof value); return value;
 }
 
-/* A field of a record: its offset in the struct, and its number of bytes. The arrays below have the fields in
+/* A field of a record: its offset in the struct, and its size in bytes. The arrays below list the fields in
  * the file's order. */
 typedef struct amp_saved_field { size_t offset, size; } amp_saved_field;
 
@@ -115,7 +115,7 @@ static const amp_saved_field amp_saved_spikes[] = {
     F(dropped), F(loss), F(norms.seen), F(norms.values), F(losses.seen), F(losses.values), { 0 } };
 #undef F
 
-/* Text inside the file's bytes, not terminated. */
+/* Text inside the file's bytes; not terminated by 0. */
 typedef struct amp_saved_text { const char *at; int length; } amp_saved_text;
 
 /* A parameter, an array of statistics, or an average. Only a parameter has a name. */
@@ -126,7 +126,7 @@ typedef struct amp_saved_entry {
     const unsigned char *arrays[AMP_SAVED_KINDS]; /* by kind; NULL: not in the file */
 } amp_saved_entry;
 
-/* A file that was read and is valid. Texts, `states` and the entries' arrays point into `bytes`. */
+/* A sidecar file that was read and is valid. Texts, `states` and the entries' arrays point into `bytes`. */
 struct amp_sidecar {
     unsigned char *bytes;
     size_t size;
@@ -139,7 +139,7 @@ struct amp_sidecar {
     amp_saved_text *layers; /* the layers' types */
     amp_saved_entry *params, *statistics, *averages;
     int layer_count, param_count, statistics_count, average_count;
-    const unsigned char *states; /* of ranks 1 to run.ranks - 1, state_count floats each */
+    const unsigned char *states; /* states of ranks 1 to run.ranks - 1, state_count floats each */
     size_t state_count;
 };
 

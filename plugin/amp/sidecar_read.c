@@ -1,5 +1,5 @@
-/* Reads a sidecar. Everything is checked before it is used, so that any bytes result either in a valid
- * amp_sidecar or in one line that says what is wrong with them. */
+/* Reads a sidecar. Everything is checked before it is used. So any input results either in a valid
+ * amp_sidecar or in a one-line message that says what is wrong. */
 #include "sidecar_format.h"
 
 #include <errno.h>
@@ -37,7 +37,8 @@ static const unsigned char *take(cursor *c, size_t size)
 static uint32_t take_u32(cursor *c) { return amp_fetch_u32(take(c, 4)); }
 static uint64_t take_u64(cursor *c) { return amp_fetch_u64(take(c, 8)); }
 
-/* Fills the struct at `to` from a record. Returns 0 if the record does not have exactly the fields' size. */
+/* Fills the struct at `to` from a record. Returns 1 if the record has exactly the size of the fields, else
+ * 0. */
 static int take_fields(cursor *c, const amp_saved_field *fields, void *to)
 {
     for (const amp_saved_field *f = fields; f->size; f++) {
@@ -47,7 +48,7 @@ static int take_fields(cursor *c, const amp_saved_field *fields, void *to)
     return !c->broken && !left(c);
 }
 
-/* 1 to 255 characters of printable ASCII. */
+/* Takes a text: a length byte and 1 to 255 characters of printable ASCII. */
 static amp_saved_text take_text(cursor *c)
 {
     int length = *take(c, 1);
@@ -58,7 +59,8 @@ static amp_saved_text take_text(cursor *c)
     return (amp_saved_text){ at, length };
 }
 
-/* The number of entries that follow, each of at least entry_bytes. */
+/* Takes the number of entries that follow. Each has at least entry_bytes bytes; if they cannot all fit, sets
+ * `broken` and returns 0. */
 static int take_count(cursor *c, size_t entry_bytes)
 {
     uint32_t count = take_u32(c);
@@ -68,7 +70,7 @@ static int take_count(cursor *c, size_t entry_bytes)
 
 /* ---- records ---- */
 
-/* The smallest number of bytes of a parameter, and of an array of statistics, in the NETW record. */
+/* The smallest sizes, in bytes, of a parameter and of an array of statistics in the NETW record. */
 enum { PARAM_BYTES = 18, STATISTICS_BYTES = 16 };
 
 static amp_status read_scaler(amp_sidecar *c, cursor r, amp_error *error)
@@ -88,14 +90,15 @@ static amp_status read_run(amp_sidecar *c, cursor r, amp_error *error)
     if (s->t < 0 || s->width < 0 || s->height < 0 || s->batch < 0 || s->subdivisions < 0 || s->window < 0
         || s->loop_count < 0)
         return refuse(c, error, "it is damaged: one of its counters is negative");
-    /* The host continues to count in an int. */
+    /* The host keeps these counters in an int. */
     if (s->t >= INT32_MAX || s->loop_count == INT32_MAX || !amp_is_finite(s->average_loss))
         return refuse(c, error, "it is damaged: one of its counters is out of range");
     if ((s->seeded | s->looped) & ~1) return refuse(c, error, "it is damaged: a flag is neither 0 nor 1");
     return AMP_OK;
 }
 
-/* Reads the number of entries, and the entries, each of at least `bytes` bytes. A parameter's has a name. */
+/* Takes the number of entries, then the entries, each of at least `bytes` bytes. Only the entries of
+ * parameters have a name. */
 static amp_saved_entry *take_entries(const amp_sidecar *c, cursor *r, int bytes, int *count)
 {
     *count = take_count(r, (size_t)bytes);
@@ -334,7 +337,7 @@ amp_status amp_sidecar_read(const char *path, amp_sidecar **out, amp_error *erro
 {
     struct stat info;
     *out = NULL;
-    /* Opening a device may have a side effect, and opening a FIFO may block. */
+    /* Do not open other files: opening a device may have a side effect, and opening a FIFO may block. */
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) return no_file(path, &info, error);
     int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (file < 0)

@@ -47,9 +47,9 @@ static int is_there(const char *path)
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-/* Finds the names of both files; a device has no sidecar. With `reads`, fails if a FIFO, a device, a folder
- * or a dangling link has the sidecar's name: continuing as if there were no sidecar would be wrong. The
- * caller frees the names with amp_sidecar_cancel, even after a failure. */
+/* Finds the names of both files. A device has no sidecar. With `reads`, fails if the sidecar's name is taken
+ * by a FIFO, a device, a folder or a dangling link: continuing as if there were no sidecar would be wrong.
+ * The caller frees the names with amp_sidecar_cancel, even after a failure. */
 static amp_status locate(const char *name, int reads, amp_sidecar_save *pair, amp_error *error)
 {
     amp_sidecar *c = NULL;
@@ -79,7 +79,7 @@ static int is_file_of(const char *path, uint64_t sum)
     return is_there(path) && amp_file_checksum(path, &found, NULL) == AMP_OK && found == sum;
 }
 
-/* The sidecar at path if it is valid and belongs to the file `weights`, else NULL. */
+/* Returns the sidecar at path if it is valid and belongs to the file `weights`, else NULL. */
 static amp_sidecar *sidecar_of(const char *path, const char *weights)
 {
     amp_sidecar *c;
@@ -102,8 +102,8 @@ static amp_status other_weights(const amp_safe_file *w, const amp_sidecar *c, in
                     c->name, w->temporary, w->target, w->temporary);
 }
 
-/* Recovers as the opening comment describes. *out: the pair's sidecar, or NULL. *ended: whether a missing
- * rename was tried; the status says whether it succeeded. */
+/* Recovers as the opening comment describes. *out: the pair's sidecar, or NULL. *ended: 1 if a missing rename
+ * was tried; the status then says whether it succeeded. */
 static amp_status end_killed_save(const amp_sidecar_save *pair, amp_sidecar **out, int *ended,
                                   amp_error *error)
 {
@@ -135,8 +135,8 @@ static amp_status end_killed_save(const amp_sidecar_save *pair, amp_sidecar **ou
     return status;
 }
 
-/* Completes a killed save, and removes leftovers if there is a matching pair. own: NAME is one of this
- * training's own files, so leftovers are removed even without a pair. */
+/* Completes a killed save, and removes leftovers if there is a matching pair. own: 1 if this training saves
+ * NAME but does not start from it; then leftovers are removed even without a pair. */
 static amp_status settle(const amp_sidecar_save *pair, int own, amp_sidecar **out, char note[256],
                          amp_error *error)
 {
@@ -149,7 +149,7 @@ static amp_status settle(const amp_sidecar_save *pair, int own, amp_sidecar **ou
         snprintf(note, 256,
                  "%.159s: it was being saved when a training was killed, and is incomplete: removed",
                  w->temporary);
-    amp_safe_file_remove_leftover(&pair->sidecar, NULL); /* a leftover that stays does no harm */
+    amp_safe_file_remove_leftover(&pair->sidecar, NULL); /* failing to remove a leftover does no harm */
     amp_safe_file_remove_leftover(w, NULL);
     return AMP_OK;
 }
@@ -179,7 +179,7 @@ static amp_status end_earlier_save(const char *name, amp_error *error)
     amp_status status = locate(name, 0, &pair, error), ending = AMP_OK;
     if (status == AMP_OK && !pair.weights.direct
         && (is_there(pair.weights.temporary) || is_there(pair.sidecar.temporary))
-        && !amp_safe_file_busy(&pair.weights)) /* busy: a running save */
+        && !amp_safe_file_busy(&pair.weights)) /* busy: a save is still running */
         ending = end_killed_save(&pair, &found, &ended, error);
     amp_sidecar_free(found);
     amp_sidecar_cancel(&pair);
@@ -195,8 +195,8 @@ amp_status amp_sidecar_begin(const char *name, amp_sidecar_save *save, amp_error
     char *sidecar = amp_sidecar_name(save->weights.target);
     amp_status status = amp_safe_file_begin(sidecar, &save->sidecar, error);
     free(sidecar);
-    if (status == AMP_OK && save->sidecar.direct) /* a FIFO would wait for a reader, and a device would not
-                                                     keep the data */
+    if (status == AMP_OK && save->sidecar.direct) /* writing to a FIFO would wait for a reader, and a device
+                                                     would not keep the data */
         status = amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: it is not a regular file; remove it",
                           save->sidecar.target);
     if (status != AMP_OK) amp_sidecar_cancel(save);
@@ -212,8 +212,8 @@ static amp_status write_pair(amp_sidecar_save *save, amp_engine *engine, const a
     return amp_sidecar_write(save->sidecar.temporary, engine, run, sum, error);
 }
 
-/* Renames both files into place. Once the sidecar is renamed, this cannot be undone: if the weights cannot be
- * renamed, they stay where recovery finds them. */
+/* Renames both files into place. The rename of the sidecar cannot be undone. If the weights cannot be renamed
+ * after it, they stay where recovery finds them. */
 static amp_status place_pair(amp_sidecar_save *save, amp_error *error)
 {
     amp_error why;

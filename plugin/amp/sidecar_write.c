@@ -1,4 +1,4 @@
-/* Writes a sidecar. Everything before the arrays is first built in memory, so that its size is known. The
+/* Writes a sidecar. The records before the arrays are first built in memory, so that their size is known. The
  * arrays are then written piece by piece, since they may be in a device's memory. */
 #include "sidecar_format.h"
 
@@ -35,7 +35,7 @@ static void put_text(head *h, const char *text)
     put(h, text, kept);
 }
 
-/* Returns the offset at which the record's content begins. end_record fills in the content's size. */
+/* Returns the offset at which the record's content begins. end_record writes the content's size before it. */
 static size_t begin_record(head *h, uint32_t tag)
 {
     put_u32(h, tag);
@@ -89,7 +89,7 @@ typedef struct content {
 typedef struct saved_array { amp_saved_kind kind; int index; const float *values; size_t count; } saved_array;
 
 /* Fills `list` with the arrays that the file will contain, and returns their number. The list must have room
- * for all kinds of arrays of each entry. */
+ * for every kind of array of each entry. */
 static uint32_t list_arrays(const content *c, saved_array *list)
 {
     const amp_parameters *e = &c->engine->parameters;
@@ -119,7 +119,8 @@ static uint32_t list_arrays(const content *c, saved_array *list)
 
 enum { ARRAY_HEAD = 12 + AMP_SIDECAR_ARRAY_HEAD_BYTES };
 
-/* Floats in the staging buffer for arrays that may be in a device's memory. */
+/* Number of floats in the staging buffer, through which arrays that may be in a device's memory are
+ * written. */
 enum { STAGE = 1 << 12 };
 
 static void put_ranks(head *h, const content *c)
@@ -190,7 +191,8 @@ amp_status amp_sidecar_states(const amp_engine *engine, float *states, amp_error
 /* ---- the file ---- */
 
 typedef struct sink {
-    int file, failure;     /* failure: errno of the first write that failed; nothing is written after it */
+    int file, failure;     /* failure: errno of the first write that failed, else 0; nothing is written after
+                              a failure */
     amp_checksum sum;
 } sink;
 
@@ -270,7 +272,8 @@ static amp_status write_file(sink *s, const char *path, const content *c, head *
     struct stat info;
     s->file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (s->file < 0) return amp_cannot_write(path, errno, error);
-    int regular = fstat(s->file, &info) == 0 && S_ISREG(info.st_mode); /* do not remove a device */
+    int regular = fstat(s->file, &info) == 0 && S_ISREG(info.st_mode); /* 1: a regular file; on failure, a
+                                                                          device must not be removed */
     amp_status status = write_contents(s, path, c, h, list, regular, error);
     if (close(s->file) != 0 && status == AMP_OK) status = amp_cannot_write(path, errno, error);
     if (status != AMP_OK && regular) unlink(path);
@@ -280,7 +283,8 @@ static amp_status write_file(sink *s, const char *path, const content *c, head *
 amp_status amp_sidecar_write(const char *path, amp_engine *engine, const amp_run_state *run,
                                 uint64_t weights_checksum, amp_error *error)
 {
-    AMP_TRY(amp_parameters_take(&engine->parameters, error)); /* it may not have trained yet */
+    AMP_TRY(amp_parameters_take(&engine->parameters, error)); /* allocates what a training needs, if the
+                                                                 engine has not trained yet */
     const amp_parameters *e = &engine->parameters;
     content c = { engine, run, weights_checksum };
     AMP_TRY(check_state(e, error));

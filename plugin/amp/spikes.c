@@ -20,7 +20,7 @@ double amp_spike_window_median(const amp_spike_window *w)
     return amp_median(values, count);
 }
 
-/* The largest value that is not a spike. 0: there is no limit, since the rule is off, too few steps were
+/* Returns the largest value that is not a spike. 0: no limit, because the rule is off, too few steps were
  * taken, or their median is not above 0. */
 static double limit_of(const amp_spikes *s, const amp_spike_window *w)
 {

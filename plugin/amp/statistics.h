@@ -16,7 +16,7 @@ double amp_median(double *values, size_t count);
 typedef struct amp_interval { int count; double mean, error, least, most; } amp_interval;
 amp_interval amp_interval_of(const double *values, int count, double alpha);
 
-/* Half the width of the confidence interval of a mean of `count` values at the level 1 - alpha, in standard
- * errors: the quantile 1 - alpha/2 of Student's t with count - 1 degrees of freedom. NaN if count is below
- * 2. */
+/* The half width, in standard errors, of the confidence interval of a mean of `count` values at the level 1 -
+ * alpha. This is the quantile 1 - alpha/2 of Student's t with count - 1 degrees of freedom. NaN if count is
+ * below 2. */
 double amp_student(int count, double alpha);
