@@ -161,8 +161,8 @@ int amp_bench_is_enough(const amp_bench_request *, long steps, double spent_ms);
 void amp_bench_ranks(const amp_bench_request *);
 /* The child program: measures the dtype of its -amp and writes the results to its parent. */
 amp_status amp_bench_child(const amp_bench_request *, amp_error *);
-/* Reads a line that a child wrote; bench_child.c lists the kinds of lines. AMP_IO_FAILED: the line is of no
- * such kind, or is malformed. */
+/* Reads a line that a child wrote; bench_child.c lists the kinds of lines. AMP_IO_FAILED: the line is
+ * malformed, or of an unknown kind. */
 amp_status amp_bench_read_line(amp_bench *, amp_bench_side *, const char *line, amp_error *);
 
 /* Summarizes values[count], except for `typical`, and sorts them. count may be 0. */
