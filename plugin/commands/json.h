@@ -19,7 +19,7 @@ enum { AMP_JSON_DEPTH = 16 };
 
 typedef struct amp_json {
     FILE *stream;
-    int depth, filled[AMP_JSON_DEPTH]; /* for each level: whether it has a value already */
+    int depth, filled[AMP_JSON_DEPTH]; /* filled[level]: 1 if the level has a value already */
     char closing[AMP_JSON_DEPTH];
 } amp_json;
 

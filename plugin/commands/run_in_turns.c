@@ -243,7 +243,7 @@ amp_status amp_turns_run(amp_turns_program *programs, int count, double slice, i
            && (status = start(&s.children[s.count], &programs[s.count], error)) == AMP_OK) ++s.count;
     if (status == AMP_OK) status = run_until_all_end(&s, error);
     for (int i = 0; i < s.count; i++) {
-        if (s.children[i].state == GONE) continue; /* it runs because another child could not be started */
+        if (s.children[i].state == GONE) continue; /* kill the others, since a child could not be started */
         kill(s.children[i].process, SIGKILL);
         wait_for_end(&s.children[i]);
     }

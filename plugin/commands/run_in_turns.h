@@ -6,7 +6,7 @@
 #include "../tensor/status.h"
 
 typedef struct amp_turns_end {
-    int exited, status;       /* exited 1: it ended with exit status `status`; 0: signal `status` killed it */
+    int exited, status;       /* exited 1: it returned exit status `status`; 0: signal `status` killed it */
     int stopped;              /* 1: the caller asked it to stop */
 } amp_turns_end;
 
@@ -21,11 +21,12 @@ typedef struct amp_turns_program {
     /* the file for its stdout and stderr, truncated at the start unless append is set. NULL: /dev/null */
     const char *output;
     int append;
-    double most_seconds;      /* it is killed after this time; 0: never */
-    amp_turns_end end;        /* set by amp_turns_run once it has ended */
+    double most_seconds;      /* the program is killed after this time; 0: never */
+    amp_turns_end end;        /* set by amp_turns_run when the program has ended */
 } amp_turns_program;
 
-/* Adds arguments, up to a NULL. Stores only pointers, so the texts must stay valid until amp_turns_run. */
+/* Adds arguments, up to a NULL. Stores only pointers, so the texts must stay valid until amp_turns_run has
+ * returned. */
 __attribute__((sentinel)) void amp_turns_add(amp_turns_program *, ...);
 /* Adds -amp ("off" for stock), -seed, and -i with the device of this program (-1: the CPU). */
 void amp_turns_add_usual(amp_turns_program *, const char *dtype, unsigned seed);

@@ -42,7 +42,7 @@ typedef struct amp_field {
     amp_field_kind kind;
     const char *const *names;       /* AMP_NAME */
     const struct amp_field *fields; /* AMP_RECORD */
-    amp_known known;                /* which values are known */
+    amp_known known;                /* which of its numbers are known */
     const char *title;              /* the title of its column */
     int left;                       /* 1: its column is left-aligned */
     amp_cell_text *cell;            /* makes a cell's text; not called for an unknown number. NULL:

@@ -78,12 +78,13 @@ typedef struct amp_bench_side {
     double *ms[AMP_BENCH_PHASES];  /* times of each measured step; sorted by amp_bench_summarize */
     int *turn;                     /* for each measured step: the round of turns in which it was made */
     int steps, room;
-    /* steps that were not measured: warm-up; skipped while fp16 looks for its loss scale */
+    /* numbers of steps that were not measured: warm-up steps; skipped steps while fp16 searches for its loss
+     * scale */
     int warm, skipped;
     float first_loss;              /* loss of the first step; should be the same on all sides */
     double peak_memory_mb;         /* of the child, with the synthetic images of one pass; 0: unknown yet */
     double loaded_mb;              /* memory that a training's loader adds for the images of one pass */
-    amp_waits loading;             /* times of the steps that load their images; its steps are 0 without */
+    amp_waits loading;             /* times of the steps that load their images; loading.steps 0: none */
     amp_bench_layer *layers;
     int layer_count;
     amp_bench_operation *operations; /* on a GPU only; the slowest first */
@@ -167,7 +168,7 @@ amp_status amp_bench_read_line(amp_bench *, amp_bench_side *, const char *line, 
 
 /* Summarizes values[count], except for `typical`, and sorts them. count may be 0. */
 amp_bench_spread amp_bench_spread_of(double *values, int count);
-/* The side of that dtype; NULL if it was not measured. */
+/* Returns the side of this dtype; NULL if it was not measured. */
 const amp_bench_side *amp_bench_side_of(const amp_bench *, const char *dtype);
 double amp_bench_layer_ms(const amp_bench_layer *);
 double amp_bench_layers_ms(const amp_bench_side *);
@@ -178,7 +179,7 @@ void amp_bench_free(amp_bench *);
 /* Judges whether `half` is worth it compared with `fp32`. cores: the number of processors that load
  * images. */
 void amp_bench_judge(const amp_bench_side *fp32, const amp_bench_side *half, int cores, amp_bench_verdict *);
-/* Formats ms and similar numbers: four digits, three below 1, and no exponent in large ones. Returns text. */
+/* Formats a time or a rate: four digits (below 1: three), and no exponent for large values. Returns text. */
 const char *amp_bench_number(char text[16], double value);
 /* Table cells: for a number (a double), and for an amp_bench_spread: "12.3 (12.1-12.9)". */
 amp_cell_text amp_bench_number_cell, amp_bench_step_cell;

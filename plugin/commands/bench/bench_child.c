@@ -218,9 +218,9 @@ static void add(clocks *c, int layer)
 
 /* A layer's delta is shown when all its parts have been summed; then the layer's backward runs; then its
  * gradients are shown, if it has parameters. So the time before a gradient is its layer's backward. The time
- * before a delta depends on the layer that was shown last. If it has no parameters, the time is mainly its
- * backward, and is added to it (`open`). Otherwise the time is only that of the sum, and is added to the
- * delta's layer. */
+ * before a delta depends on the layer that was shown last. If that layer has no parameters, the time is
+ * mainly that of its backward, and is added to that layer (`open`). Otherwise the time is only that of the
+ * sum, and is added to the delta's layer. */
 static amp_status see(void *context, amp_backend *backend, const amp_seen *seen, amp_error *error)
 {
     clocks *c = context;

@@ -82,7 +82,7 @@ static const amp_field side_fields[] = {
     SIDE("note", note),
     SIDE("machine", machine), AMP_FLAG_AS("left_out", amp_bench_side, left_out), { 0 } };
 
-/* The columns of a dtype that was measured. */
+/* The columns of a dtype whose training steps were measured. */
 static const amp_field measured_fields[] = {
     SIDE(NULL, dtype, .title = "dtype", .left = 1), TYPICAL(AMP_BENCH_FORWARD, "forward"),
     TYPICAL(AMP_BENCH_BACKWARD, "backward"), TYPICAL(AMP_BENCH_UPDATE, "update"),

@@ -30,7 +30,7 @@ typedef struct row {
 
 typedef struct scaling {
     const amp_bench_request *request;
-    amp_bench b;               /* only for the .cfg's name and shape, the seed and on_gpu */
+    amp_bench b;               /* used only for the .cfg's name and shape, the seed and on_gpu */
     const char *dtype;
     char library[64];
     row rows[MOST_ROWS];

@@ -190,7 +190,7 @@ static amp_status inspect(amp_compare *compare, amp_error *error)
     struct tm utc;
     AMP_TRY(look_at_cfg(c, error));
     AMP_TRY(look_at_data(c, error));
-    if (c->weights) AMP_TRY(amp_readable(c->weights, "the weights", error)); /* trainings check more */
+    if (c->weights) AMP_TRY(amp_readable(c->weights, "the weights", error)); /* trainings check the format */
     amp_machine_processor(processor, sizeof processor);
     snprintf(compare->machine, sizeof compare->machine, "%s%s%s", processor, processor[0] ? "; " : "",
              compare->hardware.description);

@@ -16,8 +16,9 @@ amp_accuracy amp_compare_judge(const amp_interval *i, double allowed)
 }
 
 /* The usual estimate of a sample's size (Chow, Shao and Wang, Sample Size Calculations in Clinical Research,
- * 2nd edition (2008), 3.1). `distance` is that of the mean from the border, -allowed. n seeds show with a
- * probability of 80 % on which side of the border the mean is, if distance >= (t + z) deviation / sqrt(n).
+ * 2nd edition (2008), 3.1). `distance` is the distance between the mean and the border -allowed. n seeds show
+ * with a probability of 80 % on which side of the border the true mean is, if distance >= (t + z) deviation /
+ * sqrt(n).
  * z = 0.8416 is the 80 % quantile of the normal distribution. t is a quantile of Student's distribution
  * instead of the normal distribution, because the deviation is estimated too. */
 int amp_compare_more_seeds(const amp_interval *i, double allowed, double alpha)

@@ -133,7 +133,8 @@ amp_output_writer amp_report_html, amp_report_json, amp_report_csv, amp_report_t
 /* ---- the comparison under way ---- */
 
 enum { AMP_COMPARE_MOST_SEEDS = 1000 };
-/* Darknet's buffers for file names hold 256 bytes; amp_compare_open refuses longer names. */
+/* Size of a buffer for a file name. Darknet's own buffers have 256 bytes; amp_compare_open rejects longer
+ * names. */
 enum { AMP_COMPARE_PATH = 512 };
 
 typedef struct amp_compare {
@@ -169,9 +170,9 @@ typedef struct amp_run_files {
  * AMP_BAD_CONFIG: the folder was made with other settings. AMP_IO_FAILED: it cannot be written, or another
  * comparison is using it. */
 amp_status amp_compare_open(amp_compare *, amp_error *);
-/* Removes the folders that this call has made, if nothing was trained. */
+/* Removes the folders that amp_compare_open has made. Call this only if nothing was trained. */
 void amp_compare_undo(amp_compare *);
-/* The names of a run's files. */
+/* Writes the names of a run's files. */
 void amp_compare_files(const amp_compare *, const amp_run *, amp_run_files *);
 
 /* Reads the state of the runs from their files, for the seeds with index first_seed and above. */

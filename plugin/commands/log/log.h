@@ -40,7 +40,7 @@ typedef struct amp_log_summary {
     long cluster_first, cluster_last;          /* the largest cluster's first and last iteration */
     size_t spikes, dropped;                    /* numbers of all spikes; of spikes whose update was dropped */
     amp_log_spike spike[AMP_SPIKES_KEPT];      /* those with the largest value / median, in order of steps */
-    int scale_falls;                           /* 1: over the last 50 steps the scale only fell, and fell far */
+    int scale_falls;                           /* 1: in the last 50 steps the scale only fell, and far */
     double norm_grows;                         /* the factor by which the norm grew; 0: it grew little */
     size_t zero_norms;                         /* number of steps since the norm was last above 0 */
     long zero_since;                           /* the iteration of the first of these steps */

@@ -41,7 +41,7 @@ static double median_of(const amp_log_row *rows, size_t from, size_t to, number_
 
 static double height(const amp_log_spike *spike) { return spike->value / spike->median; }
 
-/* Adds a spike, and drops the smallest one if AMP_SPIKES_KEPT are exceeded. Keeps the order of the steps. */
+/* Adds a spike. If there are more than AMP_SPIKES_KEPT, drops the smallest. Keeps the order of the steps. */
 static void keep_spike(amp_log_summary *s, amp_log_spike spike)
 {
     size_t kept = s->spikes < AMP_SPIKES_KEPT ? s->spikes : AMP_SPIKES_KEPT, least = 0;

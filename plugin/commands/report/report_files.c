@@ -213,7 +213,7 @@ static void write_scales(amp_json *json, const char *key, const amp_run *run, si
         for (size_t k = first; k < end; k++) {
             double scale = scale_of(run, k);
             int is_kept = k == first || k + 1 == end || scale <= smallest || scale >= largest;
-            if (scale <= smallest) smallest = NAN; /* an equal one later is not kept */
+            if (scale <= smallest) smallest = NAN; /* a later equal scale is not kept */
             if (scale >= largest) largest = NAN;
             if (!is_kept || !differs(scale, before)) continue;
             before = scale;

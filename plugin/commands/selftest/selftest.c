@@ -15,7 +15,7 @@ enum { SEED = 1 };
 /* ---- the built-in networks, which together have every kind of layer that AMP computes itself ---- */
 
 typedef struct builtin {
-    const char *name;     /* what the network has, for the user; NULL ends the list */
+    const char *name;     /* describes the network's layers to the user; NULL ends the list */
     const char *section;  /* the network is left out if Darknet does not know this section; NULL: every
                              Darknet knows all its sections */
     const char *layers;   /* a .cfg, with blanks instead of line ends */
