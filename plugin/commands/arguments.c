@@ -1,4 +1,4 @@
-/* Reading a verb's command line. */
+/* Reads the command line of a verb. */
 #include "arguments.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@ enum { MOST_ARGUMENTS = 32 };
 
 static int is_option(const amp_argument *a) { return a->name[0] == '-'; }
 
-/* What follows an option's name in the usage: "N" in "-batch N". */
+/* Returns the placeholder that follows an option's name in the usage: "N" in "-batch N". */
 static const char *value_of(const amp_argument *a)
 {
     return a->value ? a->value : a->choices ? a->choices : a->number ? "N" : a->real ? "X" : "";
@@ -58,7 +58,7 @@ static amp_status read_value(const amp_argument *a, const char *value, amp_error
     return AMP_OK;
 }
 
-/* Sets option a, which argv[*i] names; if it takes a value, *i moves to the value. */
+/* Sets option a, whose name is argv[*i]. If the option takes a value, advances *i to the value. */
 static amp_status read_option(const amp_argument *a, int argc, char **argv, int *i, amp_error *error)
 {
     if (a->flag) {
@@ -114,7 +114,7 @@ static amp_status read_all(int argc, char **argv, const amp_argument *arguments,
         }
     }
     if (place > first && arguments[first].optional && arguments[place].name && !arguments[place].optional) {
-        *arguments[place].text = *arguments[first].text; /* the optional first file was left out */
+        *arguments[place].text = *arguments[first].text; /* the first file is optional, and was left out */
         *arguments[first].text = NULL;
         place = next_place(arguments, place + 1);
     }

@@ -1,4 +1,4 @@
-/* Reads the command line of a verb. Files are told apart by their order, and options by their names. Options
+/* Reads the command line of a verb. Files are identified by their order, and options by their names. Options
  * may stand anywhere among the files.
  *
  *     const char *cfg = NULL, *json = NULL;
@@ -10,8 +10,8 @@
  *         { 0 } };
  *     AMP_TRY(amp_arguments_read("amp plan", argc - 3, argv + 3, arguments, error));
  *
- * Each entry sets exactly one of text, number, real and flag. The variable of an argument that is not given
- * keeps its value. */
+ * Each entry sets exactly one of text, number, real and flag. If an argument is not given, its variable keeps
+ * its value. */
 #pragma once
 
 #include "../host/data/text_lines.h"
@@ -19,22 +19,22 @@
 
 typedef struct amp_argument {
     const char *name;      /* "-batch"; "CFG" for a file */
-    int optional;          /* this file may be left out: only the first one or the last ones can be optional.
-                              Options always are */
+    int optional;          /* 1: this file may be left out; allowed for the first file and the last files.
+                              Options are always optional */
     const char **text;     /* points into argv */
     long *number;          /* a whole number from least to most */
     double *real;          /* a number from least to most */
     int *flag;             /* 1 if given; takes no value */
     double least, most;
-    const char *choices;   /* the texts that are allowed: "0|11|101"; NULL: any */
-    const char *value;     /* for the usage: what the option takes, "FILE" */
-    const char *about;     /* for the usage: a few words */
+    const char *choices;   /* the allowed texts: "0|11|101"; NULL: any text */
+    const char *value;     /* for the usage: a placeholder for the option's value, "FILE" */
+    const char *about;     /* for the usage: a description in a few words */
 } amp_argument;
 
-/* Reads argv. The list ends with an entry without a name. A NULL in argv ends it before argc: Darknet leaves
- * NULLs at the end when it removes an option. AMP_BAD_CONFIG: an unknown or repeated option, a missing value
- * or file, or a value out of range; the usage, a line for each entry, has then been printed on stderr.
- * AMP_HELP_PRINTED: -h was given, and the usage is on stdout. */
+/* Reads argv up to argc, or up to a NULL: when Darknet removes an option, it leaves NULLs at the end of argv.
+ * `arguments` ends with an entry without a name. AMP_BAD_CONFIG: an unknown or repeated option, a missing
+ * value or file, or a value out of range; the usage, with a line for each entry, has been printed on stderr.
+ * AMP_HELP_PRINTED: -h was given, and the usage has been printed on stdout. */
 amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp_argument *arguments,
                               amp_error *);
 
@@ -48,7 +48,7 @@ int amp_asks_for_help(const char *argument);
 amp_status amp_dtypes_read(const char *given, const char *usual, const amp_machine *, amp_lines *,
                            amp_error *);
 
-/* Checks that a file of the command line can be read. If it cannot, Darknet would end with status 0, or hang.
- * AMP_BAD_CONFIG: the file is missing, empty, a folder or a device; the message calls it by `what`, for
- * example "the .cfg file". */
+/* Checks that a file named on the command line can be read. Given an unreadable file, Darknet itself would
+ * end with status 0, or hang. AMP_BAD_CONFIG: the file is missing, empty, a folder or a device.
+ * what: a description of the file for the message, such as "the .cfg file". */
 amp_status amp_readable(const char *file, const char *what, amp_error *);

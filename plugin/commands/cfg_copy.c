@@ -30,8 +30,8 @@ static void write_value(FILE *out, const amp_cfg_change *change)
     else fprintf(out, "%s=%s\n", change->key, value);
 }
 
-/* Adds a line end if the last line lacks one, so that the next text starts a new line. A malformed line is
- * copied unchanged; whoever reads the copy rejects it. */
+/* Copies a line unchanged, even a malformed one: whoever reads the copy rejects it. Adds a line end if the
+ * file's last line lacks one, so that the next text starts a new line. */
 static void copy_line(const cfg_item *line, FILE *out)
 {
     fwrite(line->raw, 1, line->raw_size, out);

@@ -5,8 +5,8 @@
 
 #include "../amp/cfg_check.h"
 
-/* under_amp: whether AMP is on, with -amp taken into account. batch, subdivisions and max_batches are those
- * of [net]; a missing max_batches is 0. */
+/* under_amp: 1 if AMP is on, by the .cfg or by -amp. batch, subdivisions and max_batches: the values in
+ * [net]; 0 for a missing max_batches. */
 typedef struct amp_cfg_facts {
     int under_amp, batch, subdivisions;
     long max_batches;
@@ -14,7 +14,7 @@ typedef struct amp_cfg_facts {
 } amp_cfg_facts;
 
 /* Checks the .cfg, prints warnings, and fills *facts. dtype: the argument of -amp; NULL: the .cfg's setting.
- * AMP_BAD_CONFIG: the .cfg has a mistake; the message has the first one. */
+ * AMP_BAD_CONFIG: the .cfg has a mistake; the message describes the first one. */
 amp_status amp_cfg_look(const char *cfg, const char *dtype, cfg_use use, amp_cfg_facts *, amp_error *);
 
 typedef struct amp_cfg_change { const char *key; double value; } amp_cfg_change;
@@ -25,8 +25,8 @@ typedef struct amp_cfg_change { const char *key; double value; } amp_cfg_change;
 amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *changes, int count,
                         amp_error *);
 
-/* Makes a file in memory. It is in no folder, and disappears when this program ends, even if it is killed.
- * Child programs can open it by its name. */
+/* Makes a file in memory and opens it for writing; failure ends the program. The file is in no folder, and
+ * disappears when this program ends, even if it is killed. Child programs can open it by `name`. */
 enum { AMP_MEMORY_FILE = 64 };
 FILE *amp_memory_file(char name[AMP_MEMORY_FILE]);
 /* Like amp_cfg_copy, but copies into a file in memory and checks the copy. AMP_BAD_CONFIG: the changes caused

@@ -9,7 +9,7 @@
 #include "table.h"
 
 typedef struct findings {
-    const char *first;  /* the error of amp_config_read, which has been printed; or "" */
+    const char *first;  /* the error of amp_config_read, already printed; "" if it succeeded */
     int repeated;       /* how many times cfg_check reported the same error */
 } findings;
 
@@ -28,8 +28,8 @@ static void print_summary(const char *cfg, const cfg_summary *s)
            "weights\n", name, s->layers, s->w, s->h, s->c, s->batch, s->weights / 1e6);
 }
 
-/* Checks the data set. If the last layer does not find boxes, the network is a classifier, and each image
- * must have a class. */
+/* Checks the data set. *is_odd: whether warnings were printed. A network whose last layer does not find boxes
+ * is a classifier, and each of its images must have a class. */
 static amp_status check_data(amp_data_scan *scan, const cfg_summary *cfg, int *is_odd, amp_error *error)
 {
     scan->classifier = cfg->classes == 0;

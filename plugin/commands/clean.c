@@ -1,4 +1,4 @@
-/* `darknet amp clean`: writes a .cfg without AMP's lines, for users of another program. */
+/* `darknet amp clean`: writes a .cfg without AMP's lines, so that other programs can read it. */
 #include <string.h>
 
 #include "../host/program/cfg.h"
@@ -6,9 +6,9 @@
 #include "command.h"
 #include "json.h"
 
-/* Returns the line number of [amp]'s last key (without keys: of its header), or 0 without [amp]. The section
- * is removed up to that line. Comments after it stay, since they may describe the next section. A .cfg has at
- * most one [amp]. */
+/* Returns the line number of the last key in [amp]; of its header if it has no keys; 0 if the .cfg has no
+ * [amp]. `clean` removes the section up to this line. Comments after the line stay, since they may describe
+ * the next section. A .cfg has at most one [amp]. */
 static unsigned long last_line_of_amp(const cfg_document *cfg)
 {
     unsigned long last = 0;

@@ -1,4 +1,4 @@
-/* What the plugin adds to Darknet's commands: `darknet amp VERB` and `darknet detector map`. */
+/* The commands that the plugin adds to Darknet: `darknet amp VERB` and `darknet detector map`. */
 #include "command.h"
 
 #include "arguments.h"
@@ -68,7 +68,8 @@ static int run_verb(int argc, char **argv)
     return 1;
 }
 
-/* Reports that printed text could not be written, for example to a full disk. */
+/* Returns status. If output to stdout could not be written, for example because the disk is full, prints a
+ * message and returns 1 instead of 0. */
 static int check_output(int status)
 {
     errno = 0;

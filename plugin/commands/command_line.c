@@ -1,4 +1,4 @@
-/* The program's start, and the options that AMP takes out of its arguments before Darknet reads them. */
+/* The start of the program: takes AMP's options out of the arguments before Darknet reads them. */
 #define _DEFAULT_SOURCE /* readlink, setenv */
 #include <fcntl.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "../include/darknet_amp.h"
 
 /* Opens /dev/null as each standard stream that is closed. Otherwise a file that is opened later would get the
- * stream's descriptor, and everything that is printed to the stream would be written into that file. */
+ * stream's descriptor, and all output to the stream would be written into that file. */
 static void open_standard_streams(void)
 {
     int file;
@@ -24,7 +24,7 @@ static void open_standard_streams(void)
     if (file >= 0) close(file);
 }
 
-/* Whether the command trains or measures. There, spinning OpenMP threads would take processor
+/* Whether the command trains or measures. In these commands, spinning OpenMP threads would take processor
  * time from the threads that load images. */
 static int is_long(const char *const *words, int count)
 {
@@ -51,7 +51,7 @@ static void start_again(char **argv)
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length <= 0) return;
     self[length] = 0;
-    /* not if the program was started by a loader or under another name */
+    /* do nothing if the program was started by a loader or under another name */
     if (strcmp(argv[0], "/proc/self/exe") && strcmp(amp_file_name(self), amp_file_name(argv[0]))) return;
     if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(self, argv);
 }
@@ -71,9 +71,9 @@ static void take_seed(int *argc, char **argv)
     amp_random_set_seed((unsigned)value);
 }
 
-/* Notes the options, which must be the same on all ranks. Not noted are: options that choose a rank's device;
- * the name of the log, which only rank 0 writes; and the first `count` words, since the files that they name
- * are compared instead. */
+/* Notes the options for amp_ranks_agree, which checks that they are the same on all ranks. Leaves out:
+ * options that choose a rank's device; the name of the log, which only rank 0 writes; and words[0..count),
+ * since the files that they name are compared instead. */
 static void note_options(char **given, const char *const *words, int count)
 {
     char line[400] = "";

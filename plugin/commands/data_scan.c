@@ -1,5 +1,5 @@
-/* See data_scan.h. The checks that a training makes at its start, and the readers of files, are in
- * host/data. */
+/* See data_scan.h. host/data has the readers of the files, and the checks that a training makes at its
+ * start. */
 #define _GNU_SOURCE /* tdestroy */
 #include "data_scan.h"
 
@@ -21,8 +21,8 @@ typedef struct scan {
     amp_scanned_list *found;
     long mistakes;
     amp_error first;     /* the first mistake */
-    void *reported;      /* the messages of all mistakes: a tree of tsearch */
-    long without_labels; /* images of this list that lack a label file; counted for training only */
+    void *reported;      /* the messages of all mistakes, each once: a tree made by tsearch */
+    long without_labels; /* training images without a label file */
     amp_error no_labels; /* the error about the first of these images */
 } scan;
 
@@ -110,7 +110,7 @@ static amp_status scan_images(scan *s)
 
 /* ---- a classifier's labels ---- */
 
-/* The limit on comparisons of a path with a label. So many take a second or two. */
+/* At most this many comparisons of a path with a label are made; they take a second or two. */
 static const double COMPARISONS_MOST = 2e7;
 
 static void scan_paths(scan *s)
@@ -136,7 +136,7 @@ static amp_status scan_list(scan *s, const char *key, const amp_lines *list, amp
     return AMP_OK;
 }
 
-/* Makes for the `valid` list the checks that host/data/data_check.h makes for `train`. */
+/* Reads the `valid` list into *list. Makes the same checks as host/data/data_check.h makes for `train`. */
 static amp_status check_valid(const scan *s, const amp_data_file *data, amp_lines *list, amp_error *error)
 {
     char what[300];

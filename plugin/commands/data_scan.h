@@ -15,9 +15,10 @@ enum {
     AMP_SCAN_KINDS
 };
 
-/* The result for one list. If a classifier has very many paths and labels, only some paths are checked. */
+/* The result for one list of images. If a classifier has very many paths and labels, only some of the paths
+ * are checked for labels. */
 typedef struct amp_scanned_list {
-    long images, boxes, paths;                            /* how many were checked */
+    long images, boxes, paths;                            /* number checked of each */
     /* for each kind of oddity: how often it was found, and where first ("FILE" or "FILE:LINE") */
     struct { long count; char first[512]; } odd[AMP_SCAN_KINDS];
 } amp_scanned_list;
@@ -25,23 +26,24 @@ typedef struct amp_scanned_list {
 typedef struct amp_data_scan {
     /* ---- set by the caller ---- */
     const char *data_file,
-        *cfg;        /* the network to be trained; NULL: nothing will be saved in the backup folder */
+        *cfg;        /* the network to be trained; NULL: do not check the backup folder */
     int classifier,  /* 1: a classifier; 0: a detector */
-        classes,     /* of a detector's last layer; for a classifier: how many truth values an image has */
+        classes,     /* detector: classes of the last layer; classifier: truth values of an image */
         w, h,        /* the size of the network's input */
-        boxes,       /* how many boxes of an image a detector's step uses */
-        measures;    /* the `valid` list is needed */
-    /* Called for the first 20 mistakes: at most one for each label file, and one for all missing label files
-     * together. The returned error then has the number of mistakes. NULL: it has the first mistake. */
+        boxes,       /* detector: the largest number of boxes of an image that a step uses */
+        measures;    /* 1: the .data file must have a `valid` list */
+    /* Receives the first 20 mistakes: at most one for each label file, and one for all missing label files
+     * together. amp_scan_data's error then has the number of mistakes. NULL: the error has the first
+     * mistake. */
     const cfg_listener *listener;
     /* ---- set by amp_scan_data ---- */
     amp_scanned_list train, valid;
-    char warning[512]; /* how the .data file and the network differ in names or classes; "" if they do not */
+    char warning[512]; /* how the .data file and the network differ in names or classes; "" if they agree */
 } amp_data_scan;
 
-/* Checks the data set. No image is decoded: some 100,000 images with labels take a second or two.
- * AMP_BAD_CONFIG: a training would not begin, or would end at a label; the message has the file, the line and
- * what to do. */
+/* Checks the data set. No image is decoded, so about 100,000 images with labels take a second or two.
+ * AMP_BAD_CONFIG: a training would not begin, or would end at a bad label; the message has the file, the line
+ * and what to do. */
 amp_status amp_scan_data(amp_data_scan *, amp_error *error);
 
 /* Prints a line on stderr for the warning and for each kind of oddity that was found. Returns the number of

@@ -1,8 +1,9 @@
-/* Before the first training on a new GPU, this program runs `amp selftest CFG` as a child process, for at
- * most ten seconds, and writes its output to a file in the user's cache folder. It is a child because
- * Darknet's code ends the program when it fails, and because a process gives its memory back when it ends.
- * The file is kept as a note that this combination of GPU, driver, libraries and plugin has been tested. If
- * the result is WRONG, no note is made, so the next training tests again. */
+/* Before the first training on a new GPU, runs `amp selftest CFG` as a child process for at most ten seconds,
+ * and writes its output (the report) to a file in the user's cache folder. The selftest needs a process of
+ * its own because Darknet's code ends its process when it fails, and because a process frees all its memory
+ * when it ends. The report is then renamed to the note: an existing note means that this combination of GPU,
+ * driver, libraries and plugin has been tested. If the result is AMP_SELFTEST_WRONG, no note is made, so the
+ * next training tests again. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,8 +21,8 @@ enum { PATH = 4096, LINE = 1200 };
 
 /* ---- the note ---- */
 
-/* Makes the cache folder, and the names of the note and of the unfinished report in it. Returns 0 if there is
- * no cache folder. */
+/* Makes the cache folder, and the names of the note and the report in it. Returns 0 if no cache folder can be
+ * made. */
 static int name_files(const char *description, char note[PATH], char report[PATH])
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");

@@ -1,4 +1,4 @@
-/* Writes JSON and text within HTML, and replaces files as a whole. */
+/* Writes JSON, escapes text for HTML, and replaces files as a whole. */
 #include "json.h"
 
 #include "../host/program/failure.h"
@@ -88,7 +88,7 @@ static void open_level(amp_json *json, const char *key, char opening, char closi
 {
     begin_value(json, key);
     putc(opening, json->stream);
-    if (json->depth == AMP_JSON_DEPTH) abort(); /* a bug in the caller, which nests too deep */
+    if (json->depth == AMP_JSON_DEPTH) abort(); /* a bug: the caller nests too deep */
     json->filled[json->depth] = 0;
     json->closing[json->depth++] = closing;
 }
@@ -119,7 +119,7 @@ static void write_value(amp_json *json, const char *key, const char *value)
     end_value(json);
 }
 
-/* Writes 6, 9 or 17 digits: the fewest that give the same number when they are read. */
+/* Writes 6, 9 or 17 digits: the fewest that are read back as the same number. */
 void amp_json_number(amp_json *json, const char *key, double value)
 {
     static const int digits[] = { 6, 9, 17 };

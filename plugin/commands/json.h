@@ -19,7 +19,7 @@ enum { AMP_JSON_DEPTH = 16 };
 
 typedef struct amp_json {
     FILE *stream;
-    int depth, filled[AMP_JSON_DEPTH]; /* for each level: whether it has a value already */
+    int depth, filled[AMP_JSON_DEPTH]; /* filled[level]: 1 if the level has a value already */
     char closing[AMP_JSON_DEPTH];
 } amp_json;
 
@@ -36,7 +36,7 @@ void amp_json_boolean(amp_json *, const char *key, int value);
  * not UTF-8 become U+FFFD. */
 void amp_html_text(FILE *, const char *text);
 typedef void amp_output_writer(FILE *, const void *record);
-/* Calls `write`, and writes its output into HTML or SVG as amp_html_text does. */
+/* Calls `write`, and writes its output into HTML or SVG, escaped as by amp_html_text. */
 void amp_html_written(FILE *, amp_output_writer *write, const void *record);
 
 /* Whether the file name is "-", which means stdout. name may be NULL. */
@@ -44,7 +44,7 @@ int amp_is_stdout(const char *name);
 
 /* A file that is written as a whole or not at all (files/safe_file.h). */
 typedef struct amp_output {
-    FILE *stream;      /* NULL: there is no file to write */
+    FILE *stream;      /* NULL: no file is written */
     const char *name;  /* belongs to the caller */
     amp_safe_file file;
 } amp_output;
@@ -52,8 +52,8 @@ typedef struct amp_output {
 /* Opens the stream; name "-" is stdout, NULL means no file. AMP_IO_FAILED: the message has the file and the
  * reason, and amp_output_end need not be called. */
 amp_status amp_output_begin(const char *name, amp_output *, amp_error *);
-/* status: the result of writing. If it is AMP_OK, replaces the file with what was written; else leaves the
- * file as it was. Returns status, or the error if the file could not be replaced. */
+/* status: the result of writing. If it is AMP_OK, replaces the file with the new contents; otherwise leaves
+ * the file as it was. Returns status, or the error if the file could not be replaced. */
 amp_status amp_output_end(amp_output *, amp_status status, amp_error *);
 
 /* Opens the file, writes the record with `write`, and ends the file. */

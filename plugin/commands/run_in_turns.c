@@ -31,10 +31,10 @@ typedef enum child_state {
 
 typedef struct child {
     pid_t process;
-    int socket;               /* the parent's end, for the child's lines and the answers to them */
+    int socket;               /* the parent's end: it reads the child's lines and writes the answers */
     child_state state;
     int ready, told_to_stop;
-    char text[LINE_ROOM];     /* the `length` bytes that were read after the last complete line */
+    char text[LINE_ROOM];     /* the first `length` bytes of a line that is not complete yet */
     size_t length;
 } child;
 
@@ -43,7 +43,7 @@ typedef struct schedule {
     child *children;
     int count, turn;          /* turn: the child whose turn it is; NO_CHILD until all are ready */
     double slice, turn_began; /* in seconds: the length of a turn; the time when this turn began */
-    int steps;                /* steps that were begun in this turn */
+    int steps;                /* number of steps begun in this turn */
     const amp_turns_watcher *watcher;
     int (*stop)(void);
 } schedule;
@@ -102,7 +102,7 @@ static amp_status start(child *c, const amp_turns_program *program, amp_error *e
     size_t variables = 0;
     while (environ[variables]) variables++;
     char *argv[AMP_TURNS_WORDS + 1] = { self };
-    char *environment[variables + 2]; /* a copy, since other threads may be reading this program's own */
+    char *environment[variables + 2]; /* a copy, since other threads may be reading environ */
     memcpy(argv + 1, program->argv, sizeof program->argv);
     snprintf(descriptors, sizeof descriptors, AMP_TURNS "=%d,%d", CHILDS_SOCKET, CHILDS_SOCKET);
     memcpy(environment, environ, variables * sizeof *environment);
@@ -126,9 +126,9 @@ static void reply(schedule *s, int i, char byte)
     (void)!write(c->socket, &byte, 1); /* if the child has ended, read_from notices it */
 }
 
-/* If no child is making a step, lets one make it: the child whose turn it is, or, once its slice is over, the
- * next child that waits. No child begins before all have made their networks, because making a network would
- * slow down the steps of another child. */
+/* If no child is making a step, starts a step of the child whose turn it is. If its slice is over, the next
+ * waiting child gets the turn. No child begins before all children have made their networks, because making a
+ * network would slow down the steps of another child. */
 static void give_turn(schedule *s)
 {
     const child *current = s->turn == NO_CHILD ? NULL : &s->children[s->turn];
@@ -152,7 +152,7 @@ static void give_turn(schedule *s)
 }
 
 /* Gives the watcher each complete line that a child has written, except "ready". After a line that begins
- * with a blank (amp_turns_send) the child continues; after any other (amp_turns_yield) it waits for an
+ * with a space (amp_turns_send) the child continues; after any other line (amp_turns_yield) it waits for an
  * answer. */
 static amp_status take_lines(schedule *s, int i, amp_error *error)
 {
@@ -170,7 +170,7 @@ static amp_status take_lines(schedule *s, int i, amp_error *error)
     }
     c->length -= (size_t)(begin - c->text);
     memmove(c->text, begin, c->length);
-    if (c->length == LINE_ROOM) c->length = 0; /* drop a line that is longer than any child's should be */
+    if (c->length == LINE_ROOM) c->length = 0; /* drop an overlong line, which no child should write */
     return status;
 }
 
@@ -199,8 +199,8 @@ static amp_status read_from(schedule *s, int i, amp_error *error)
     return s->watcher->ended ? s->watcher->ended(s->watcher->context, i, end, error) : AMP_OK;
 }
 
-/* Returns when all children have ended. A signal interrupts poll; one that comes just before poll begins is
- * noticed when poll returns, after a tenth of a second at most. */
+/* Returns when all children have ended. A signal interrupts poll. A signal that arrives just before poll
+ * begins is noticed when poll returns, after a tenth of a second at most. */
 static amp_status run_until_all_end(schedule *s, amp_error *error)
 {
     struct pollfd watched[s->count];
@@ -243,7 +243,7 @@ amp_status amp_turns_run(amp_turns_program *programs, int count, double slice, i
            && (status = start(&s.children[s.count], &programs[s.count], error)) == AMP_OK) ++s.count;
     if (status == AMP_OK) status = run_until_all_end(&s, error);
     for (int i = 0; i < s.count; i++) {
-        if (s.children[i].state == GONE) continue; /* else it still runs: another could not be started */
+        if (s.children[i].state == GONE) continue; /* kill the others, since a child could not be started */
         kill(s.children[i].process, SIGKILL);
         wait_for_end(&s.children[i]);
     }
@@ -274,8 +274,8 @@ int amp_turns_interrupted(void) { return interrupted; }
 
 /* ---- after the end of a program ---- */
 
-/* Whether the line cannot say why a program ended, because Darknet prints lines like it all the time, or
- * because it is a number or a single word. */
+/* Whether the line is ordinary output that cannot say why a program ended: a line that Darknet prints all the
+ * time, a number, or a single word. */
 static int is_usual_output(const char *line)
 {
     static const char *const usual[] = { "Loaded:", "Saving weights", "Loading weights", "Learning Rate",
@@ -294,7 +294,7 @@ static const char *behind(const char *line, const char *start)
     return strncmp(line, start, length) ? NULL : line + length;
 }
 
-/* "amp: no memory" without "amp: ". */
+/* Returns the line without its sender: "amp: no memory" becomes "no memory". */
 static const char *without_sender(const char *line)
 {
     const char *words = behind(line, "amp: ");

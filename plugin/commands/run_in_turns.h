@@ -1,40 +1,40 @@
 /* Runs several programs in turns. All are started, but only one works at a time, for about `slice` seconds;
  * then the next one works. So other work on the machine slows all of them alike, and their times can be
- * compared. The programs' side is host/program/turns.h. */
+ * compared. host/program/turns.h is the side of the started programs. */
 #pragma once
 
 #include "../tensor/status.h"
 
 typedef struct amp_turns_end {
-    int exited, status;       /* exited 1: it ended with exit status `status`; 0: signal `status` killed it */
-    int stopped;              /* it was told to stop before its end */
+    int exited, status;       /* exited 1: it returned exit status `status`; 0: signal `status` killed it */
+    int stopped;              /* 1: the caller asked it to stop */
 } amp_turns_end;
 
 enum { AMP_TURNS_WORDS = 24 };
 
-/* One of the programs. Starts zeroed. argv may point into seed and device, so it must not be moved. */
+/* One of the programs. Initialize it with zeros. Do not move it: argv may point into seed and device. */
 typedef struct amp_turns_program {
-    /* the arguments from argv[1] on, with NULL at the end; the program that is run is this one */
+    /* the program's arguments, from its argv[1] on, NULL-terminated; its executable is this program's own */
     const char *argv[AMP_TURNS_WORDS];
     int words;
     char seed[16], device[16];
     /* the file for its stdout and stderr, truncated at the start unless append is set. NULL: /dev/null */
     const char *output;
     int append;
-    double most_seconds;      /* it is killed after this time; 0: never */
-    amp_turns_end end;        /* set by amp_turns_run once it has ended */
+    double most_seconds;      /* the program is killed after this time; 0: never */
+    amp_turns_end end;        /* set by amp_turns_run when the program has ended */
 } amp_turns_program;
 
-/* Adds arguments, up to a NULL. Stores the pointers, so the texts must outlive the program. */
+/* Adds arguments, up to a NULL. Stores only pointers, so the texts must stay valid until amp_turns_run has
+ * returned. */
 __attribute__((sentinel)) void amp_turns_add(amp_turns_program *, ...);
 /* Adds -amp ("off" for stock), -seed, and -i with the device of this program (-1: the CPU). */
 void amp_turns_add_usual(amp_turns_program *, const char *dtype, unsigned seed);
 
 typedef struct amp_turns_watcher {
     void *context;
-    /* Called for every line that a program writes, in order, except "ready". If the call returns another
-     * status than AMP_OK, all programs are stopped, and amp_turns_run returns that status. NULL: the programs
-     * write no lines. */
+    /* Called for every line that a program writes to its socket, in order, except "ready". If the call fails,
+     * all programs are stopped, and amp_turns_run returns the call's status. NULL: lines are ignored. */
     amp_status (*line)(void *context, int program, const char *line, amp_error *);
     /* Called when a program has ended. May be NULL. */
     amp_status (*ended)(void *context, int program, const amp_turns_end *end, amp_error *);
@@ -47,13 +47,15 @@ typedef struct amp_turns_watcher {
 amp_status amp_turns_run(amp_turns_program *programs, int count, double slice, int (*stop)(void),
                          const amp_turns_watcher *watcher, amp_error *);
 
-/* After this call SIGINT, SIGTERM and SIGHUP are counted instead of ending the program, and
- * amp_turns_interrupted returns their number, for amp_turns_run's stop. The third signal ends this program at
- * once, and the system kills the others with it. The second does not, because some senders signal both a
- * process and its group. A signal that was ignored at the start (nohup) stays ignored. */
+/* After this call SIGINT, SIGTERM and SIGHUP are counted instead of ending the program.
+ * amp_turns_interrupted returns their number, and can be the `stop` of amp_turns_run. The third signal ends
+ * this program at once, and the system then kills the programs that it started. The second signal does not,
+ * because some senders signal both a process and its group. A signal that was ignored at the start (nohup)
+ * stays ignored. */
 void amp_turns_watch_signals(void);
 int amp_turns_interrupted(void);
 
-/* Copies to `words` the last line in a program's log that may say why it ended, or, if sender is not NULL,
- * the last line that begins with sender. The sender is left out. "" if there is no such line. */
+/* Copies a line of a program's log to `words`. If sender is NULL, it is the last line that may say why the
+ * program ended, without a leading "amp: " or "amp bench: ". Otherwise it is the last line that begins with
+ * sender, without the sender. If no line matches, words is "". */
 void amp_turns_last_message(const char *log, const char *sender, char *words, size_t size);

@@ -84,7 +84,7 @@ void amp_json_lines(amp_json *json, const char *key, const amp_lines *lines)
 
 /* ---- tables ---- */
 
-/* Counts the letters of a text in UTF-8; printf would count bytes. */
+/* Counts the characters of a UTF-8 text, whereas printf's width counts bytes. */
 static int width_of(const char *text)
 {
     int letters = 0;

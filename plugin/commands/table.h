@@ -7,7 +7,8 @@
  *     amp_json_fields(&json, side, fields);                           "dtype": "bf16", "steps": 12
  *     amp_table_print(stream, 0, fields, sides, sizeof *sides, count, NULL);
  *
- * A list ends with { 0 }. A field without a key is not in the JSON, one without a title not in the table. */
+ * A list ends with { 0 }. A field without a key is left out of the JSON. A field without a title is left out
+ * of the table. */
 #pragma once
 
 #include "../host/data/text_lines.h"
@@ -17,14 +18,14 @@
 
 typedef enum amp_field_kind {
     AMP_INT, AMP_UNSIGNED, AMP_LONG, AMP_SIZE, AMP_COUNT, AMP_FLOAT, AMP_DOUBLE,
-    AMP_TEXT,     /* char *; NULL is null */
-    AMP_CHARS,    /* char [...]; an empty one is null */
+    AMP_TEXT,     /* char *; NULL becomes null in JSON */
+    AMP_CHARS,    /* char [...]; an empty text becomes null in JSON */
     AMP_FLAG,     /* int, written as true or false */
-    AMP_NAME,     /* an enumeration, written as names[value]; NULL is null */
-    AMP_RECORD    /* an object of `fields` */
+    AMP_NAME,     /* an enumeration, written as names[value]; a NULL name becomes null in JSON */
+    AMP_RECORD    /* a record with `fields`, written as an object */
 } amp_field_kind;
 
-/* What a cell's text is made from: the field, its value, its record, and the context of amp_table_print. */
+/* The input for the text of a cell: the field, its value, its record, and the context of amp_table_print. */
 typedef struct amp_cell {
     const void *value, *record, *context;
     const struct amp_field *field;
@@ -32,7 +33,7 @@ typedef struct amp_cell {
 enum { AMP_CELL_TEXT = 1000 };
 typedef void amp_cell_text(const amp_cell *, char text[AMP_CELL_TEXT]);
 
-/* Which of a field's numbers count as known. Unknown ones are written as null, and so are inf and NaN. */
+/* Which values of a number are known. Unknown values, and always inf and NaN, are written as null. */
 typedef enum amp_known { AMP_ANY, AMP_ABOVE_0, AMP_FROM_0 } amp_known;
 
 typedef struct amp_field {
@@ -41,13 +42,14 @@ typedef struct amp_field {
     amp_field_kind kind;
     const char *const *names;       /* AMP_NAME */
     const struct amp_field *fields; /* AMP_RECORD */
-    amp_known known;                /* which values are known */
+    amp_known known;                /* which of its numbers are known */
     const char *title;              /* the title of its column */
-    int left;                       /* its column is aligned to the left */
-    amp_cell_text *cell;            /* NULL: amp_plain_cell; not called for an unknown number */
+    int left;                       /* 1: its column is left-aligned */
+    amp_cell_text *cell;            /* makes a cell's text; not called for an unknown number. NULL:
+                                       amp_plain_cell */
     const char *none;               /* the text of a cell that would be empty */
-    const char *format;             /* of printf, for the number divided by `unit`, a double; NULL: %.10g */
-    double unit;                    /* what the number is divided by; 0: 1 */
+    const char *format;             /* printf's format for the number / unit, a double; NULL: %.10g */
+    double unit;                    /* the cell shows the number divided by this; 0 means 1 */
 } amp_field;
 
 #define AMP_KIND_OF(record, member) _Generic(&((record *)0)->member, \
@@ -55,7 +57,8 @@ typedef struct amp_field {
     unsigned long long *: AMP_COUNT, float *: AMP_FLOAT, \
     double *: AMP_DOUBLE, char **: AMP_TEXT, const char **: AMP_TEXT, default: AMP_CHARS)
 
-/* The key is the member's name; AMP_FIELD_AS gives it another one. Further arguments set further members. */
+/* AMP_FIELD_AS: the key is `name`. AMP_FIELD: the key is the member's name. Further arguments set further
+ * members of amp_field. */
 #define AMP_FIELD_AS(name, record, member, ...) \
     { .key = name, .at = offsetof(record, member), .kind = AMP_KIND_OF(record, member), __VA_ARGS__ }
 #define AMP_FIELD(record, member, ...) AMP_FIELD_AS(#member, record, member, __VA_ARGS__)
@@ -68,15 +71,16 @@ typedef struct amp_field {
     { .key = name, .at = offsetof(record, member), .kind = AMP_RECORD, .fields = of, __VA_ARGS__ }
 #define AMP_GROUP_AS(name, of) { .key = name, .kind = AMP_RECORD, .fields = of }
 
-/* Write a record's fields into the object that is open; a record as an object; `count` records, each of
- * `size` bytes, as an array of objects; and lines as an array of texts. */
+/* amp_json_fields writes a record's fields into the open object. amp_json_record writes a record as an
+ * object. amp_json_records writes `count` records of `size` bytes each as an array of objects.
+ * amp_json_lines writes lines as an array of texts. */
 void amp_json_fields(amp_json *, const void *record, const amp_field *fields);
 void amp_json_record(amp_json *, const char *key, const void *record, const amp_field *fields);
 void amp_json_records(amp_json *, const char *key, const void *records, size_t size, int count,
                       const amp_field *fields);
 void amp_json_lines(amp_json *, const char *key, const amp_lines *);
 
-/* Writes the value as text; a number in the field's format. */
+/* Writes the value as text. A number is written in the field's format. */
 amp_cell_text amp_plain_cell;
 
 /* Prints a line of titles and a line per record. Columns are as wide as their longest text; a column without
@@ -84,8 +88,7 @@ amp_cell_text amp_plain_cell;
 void amp_table_print(FILE *, int indent, const amp_field *, const void *records, size_t size, int count,
                      const void *context);
 
-/* Prints each field of a record that has a title on a line: the title, padded to `width` columns, and the
- * value. */
+/* Prints a line for each field with a title: the title, padded to `width` columns, and the record's value. */
 void amp_sheet_print(FILE *, int width, const amp_field *, const void *record);
 
 /* Prints a line of CSV (RFC 4180) with the record's values. If record is NULL, the line has the keys. */

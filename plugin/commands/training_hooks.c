@@ -11,7 +11,7 @@
 
 #include <unistd.h>
 
-/* Returns 1 if the last save failed. */
+/* Ends -map and the training. Returns 1 if the last save failed. */
 static int end(struct network **nets)
 {
     amp_map_end();
@@ -31,7 +31,7 @@ int darknet_amp_next_step(struct network **nets, int count, float *average_loss,
                           const char *data_file, int train_images, const char *backup_folder,
                           const char *base)
 {
-    /* under AMP all networks of -gpus make one step together, and the first one has its loss and counters */
+    /* under AMP all networks of -gpus make each step together, and nets[0] has the loss and the counters */
     if (amp_fork_state(nets[0])) count = 1;
     if (!amp_training_runs()) {
         amp_first_check(nets[0]);

@@ -1,6 +1,6 @@
-/* The data of `darknet amp bench`. bench_command.c starts a program for each dtype, bench_child.c is that
- * program, bench_results.c reads its lines and computes the results, bench_verdict.c judges them, and
- * bench_output.c prints them. bench_ranks.c measures several ranks. */
+/* The data of `darknet amp bench`. bench_command.c starts a child program for each dtype, and bench_child.c
+ * is the child. bench_results.c reads the child's lines and computes the results, bench_verdict.c judges
+ * them, and bench_output.c prints them. bench_ranks.c measures several ranks. */
 #pragma once
 
 #include "../../host/fork_commands.h"
@@ -17,13 +17,13 @@ enum {
 #define AMP_BENCH_ALL_SKIPPED \
     "no step without inf or NaN in %d; train with debug=1 to see where they come from"
 
-/* The options, from the user or from the parent program to its child. A number that is 0 means the .cfg's
- * value or the default. */
+/* The options: of the user, or those that the parent program gives its child. A number of 0 stands for the
+ * .cfg's value or the default. */
 typedef struct amp_bench_request {
     const char *data;         /* NULL: no images are loaded */
     const char *cfg, *dtypes, *json;
     long iters, batch, size;
-    int detect;               /* measures predictions instead of training steps */
+    int detect;               /* 1: measure predictions instead of training steps */
 } amp_bench_request;
 
 /* What is timed. A training step is `subdivisions` passes, each a forward and a backward of `batch` images,
@@ -32,17 +32,17 @@ typedef enum amp_bench_phase {
     AMP_BENCH_FORWARD, AMP_BENCH_BACKWARD, AMP_BENCH_UPDATE, AMP_BENCH_STEP, AMP_BENCH_PHASES
 } amp_bench_phase;
 
-/* Summary of several measured times. `typical` is shown and compared; docs/commands.md explains it (*step*).
- * lower and upper are quartiles. */
+/* Summary of several measured times. `typical` is the time that is shown and compared; docs/commands.md
+ * explains it under *step*. lower and upper are quartiles. */
 typedef struct amp_bench_spread {
     double typical, median, least, lower, upper, most;
     int count;
 } amp_bench_spread;
 
-/* The speed-up of one side over another: the quotient of their typical steps, with bounds (docs/commands.md).
- * rounds: the number of rounds that the bounds were computed from; 0: the bounds are the smallest and the
- * largest quotient of any two steps. Bounds that are more than a factor of 4 apart mean nothing, and both are
- * NaN then. */
+/* The speed-up of one dtype over another: the quotient of their typical steps, with bounds
+ * (docs/commands.md). rounds: the number of rounds of turns from which the bounds were computed; 0: the
+ * bounds are the smallest and the largest quotient of any two steps. Bounds that are more than a factor of 4
+ * apart are meaningless; both are then NaN. */
 typedef struct amp_bench_ratio { double ratio, least, most; int rounds; } amp_bench_ratio;
 
 /* One layer in one dtype. Its times include the casts of its inputs. They are medians over passes that were
@@ -55,64 +55,66 @@ typedef struct amp_bench_layer {
     /* its matrix product has input or output channels that are not a multiple of 8 */
     int misaligned;
     double forward_ms, backward_ms;
-    double share;              /* of the step's time */
-    double operations,         /* arithmetic of a forward; 0: not known */
-        bytes;                 /* of a forward's input, weights and output in fp32; 0: not known */
+    double share;              /* its share of the step's time, 0 to 1 */
+    double operations,         /* arithmetic operations of one forward; 0: unknown */
+        bytes;                 /* size of a forward's input, weights and output in fp32; 0: unknown */
 } amp_bench_layer;
 
-/* An operation of the backend, with its figures for one pass and an update. See amp_operation_time for the
+/* An operation of the backend, with its figures for one pass and one update. amp_operation_time explains the
  * members. */
 typedef struct amp_bench_operation {
     char layer[32], name[32];
     double calls, ms, bytes, products;
-    double of_bandwidth, of_arithmetic; /* percent of the device's limits that it reaches; 0: not known */
+    double of_bandwidth, of_arithmetic; /* percent of the device's limit that is reached; 0: unknown */
     int in_half;
 } amp_bench_operation;
 
-/* One dtype. */
+/* What was measured of one dtype, and the results. */
 typedef struct amp_bench_side {
     const char *dtype;             /* "stock", "fp32", "bf16", "fp16" */
     amp_support support;
-    char note[256];                /* the backend's remark on how it supports dtype */
+    char note[256];                /* the backend's remark on its support of this dtype */
     char machine[300];             /* the backend's description; empty for stock */
     double *ms[AMP_BENCH_PHASES];  /* times of each measured step; sorted by amp_bench_summarize */
     int *turn;                     /* for each measured step: the round of turns in which it was made */
     int steps, room;
-    /* steps that were not measured: warm-up; skipped while fp16 looks for its loss scale */
+    /* numbers of steps that were not measured: warm-up steps; skipped steps while fp16 searches for its loss
+     * scale */
     int warm, skipped;
-    float first_loss;              /* of the first step; all sides should have the same */
-    double peak_memory_mb;         /* of the child, with one pass' synthetic images; 0: not known yet */
-    double loaded_mb;              /* what a training's loader holds in addition, for a batch of one pass */
-    amp_waits loading;             /* the steps whose images were loaded; steps 0: there were none */
+    float first_loss;              /* loss of the first step; should be the same on all sides */
+    double peak_memory_mb;         /* of the child, with the synthetic images of one pass; 0: unknown yet */
+    double loaded_mb;              /* memory that a training's loader adds for the images of one pass */
+    amp_waits loading;             /* times of the steps that load their images; loading.steps 0: none */
     amp_bench_layer *layers;
     int layer_count;
-    amp_bench_operation *operations; /* of a GPU; the slowest first */
+    amp_bench_operation *operations; /* on a GPU only; the slowest first */
     int operation_count;
     double bytes_per_ms, half_per_ms, fp32_per_ms; /* the GPU's limits; 0: unknown */
-    int done;                      /* the program has ended well, and everything has been read */
-    int left_out;                  /* this machine cannot run it (see note), and -dtypes did not name it */
+    int done;                      /* 1: the child's last line, "done", was read */
+    int left_out;                  /* 1: not measured, because this machine cannot run the dtype (see note)
+                                      and -dtypes did not name it */
     /* ---- set by amp_bench_summarize ---- */
     amp_bench_spread spread[AMP_BENCH_PHASES];
     double images_per_second;
-    double training_mb;            /* peak_memory_mb and what a training's loader holds */
-    /* Images/s with loading; 0: not measured. */
-    double trained,                /* of a training */
-        load_rate,                 /* of its loaders; they could do more if steps do not wait for them */
-        step_rate,                 /* of its steps without the waiting */
-        waiting;                   /* the share of the time that is spent waiting; -1: not measured */
-    amp_bench_ratio over_stock, over_fp32; /* speed-ups; ratio 0 where that side was not measured */
+    double training_mb;            /* peak_memory_mb plus the memory of a training's loader */
+    /* From the steps that load their images: rates in images/s; 0: not measured. */
+    double trained,                /* speed of a training: waiting for images is included */
+        load_rate,                 /* speed of the loaders; a lower bound if steps do not wait for them */
+        step_rate,                 /* speed of the steps without waiting */
+        waiting;                   /* share of the time that is spent waiting, 0 to 1; -1: not measured */
+    amp_bench_ratio over_stock, over_fp32; /* speed-ups; ratio 0: stock or fp32 was not measured */
     double call_us;                /* mean time of a layer's forward or backward */
-    /* Shares of the layers' time, 0 to 1. */
-    double fp32_share,             /* of layers that run in fp32 */
-        moving_share,              /* of other layers that are memory-bound */
-        misaligned_share;          /* of layers whose products have misaligned channels */
+    /* Shares of the layers' total time, 0 to 1. */
+    double fp32_share,             /* layers that run in fp32 */
+        moving_share,              /* memory-bound layers that run in half precision */
+        misaligned_share;          /* layers whose products have misaligned channels */
 } amp_bench_side;
 
 typedef enum amp_bench_worth {
     AMP_BENCH_WORTH_IT, AMP_BENCH_CANNOT_TELL, AMP_BENCH_NOT_WORTH_IT
 } amp_bench_worth;
 
-/* Why half precision gains little time. */
+/* Reasons why half precision saves little time. */
 typedef enum amp_bench_reason {
     AMP_BENCH_NO_NATIVE_HALF, AMP_BENCH_FIXED_COSTS, AMP_BENCH_UPDATE_COSTS, AMP_BENCH_FP32_LAYERS,
     AMP_BENCH_MEMORY_BOUND, AMP_BENCH_MISALIGNED, AMP_BENCH_REASONS
@@ -125,14 +127,14 @@ typedef struct amp_bench_verdict {
     double memory_ratio;           /* peak memory divided by fp32's */
     amp_bench_worth worth;         /* judged by time */
     int saves_memory;
-    int reason[AMP_BENCH_REASONS]; /* flags; all 0 if it is worth it */
-    char why[256];                 /* the reasons with their figures */
+    int reason[AMP_BENCH_REASONS]; /* 1: this reason holds; all are 0 if half precision is worth it */
+    char why[256];                 /* text with the reasons and their figures */
     char advice[AMP_BENCH_TEXT];   /* what the user should do, or "" */
 } amp_bench_verdict;
 
 typedef struct amp_bench {
     const char *cfg;
-    int detect;                    /* predictions are measured instead of training steps */
+    int detect;                    /* 1: predictions are measured instead of training steps */
     int batch, subdivisions, width, height, channels;
     unsigned seed;
     int on_gpu;
@@ -140,31 +142,33 @@ typedef struct amp_bench {
     int cores;                     /* processors that load images; 0: no images are loaded */
     amp_bench_side sides[AMP_BENCH_SIDES];
     int count;
-    int turn, last_side;           /* the current round, and the side that wrote the last line */
-    /* set by amp_bench_summarize: the layers that are among the AMP_BENCH_TOP most expensive ones of any
-     * side, the most expensive in the first side first */
+    int turn, last_side;           /* the current round of turns; the side that wrote the last line */
+    /* set by amp_bench_summarize: indices of the layers that are among the AMP_BENCH_TOP slowest of at least
+     * one side, sorted by their time on the first side, slowest first */
     int top[AMP_BENCH_SIDES * AMP_BENCH_TOP], top_count;
     amp_bench_verdict verdicts[AMP_BENCH_SIDES];
     int verdict_count;
 } amp_bench;
 
-/* Writes the .cfg that is measured: a checked copy of the user's, as a file in memory (cfg_copy.h). */
+/* Writes the .cfg that is measured: a checked copy of the user's .cfg, as a file in memory (cfg_copy.h).
+ * name: receives the copy's name. */
 amp_status amp_bench_write_cfg(const amp_bench_request *, int batch, int subdivisions, char *name,
                                amp_error *);
-/* Whether `steps` measured steps, which took spent_ms, are enough. -iters sets the number; without it they
- * are enough after about 8 seconds, so that all dtypes work in about the same number of rounds. */
+/* Whether `steps` measured steps, which took spent_ms, are enough. -iters sets their number. The default is
+ * about 8 seconds of steps, so that all dtypes work in about the same number of rounds. */
 int amp_bench_is_enough(const amp_bench_request *, long steps, double spent_ms);
-/* Called by each of several ranks: measures with 1, 2, ... ranks, and rank 0 prints a table of how steps
- * scale. An error ends all ranks. */
+/* Called by every rank, under mpirun: measures steps with 1, 2, 4, ... ranks. Rank 0 prints a table of how
+ * the steps scale. An error ends all ranks. */
 void amp_bench_ranks(const amp_bench_request *);
 /* The child program: measures the dtype of its -amp and writes the results to its parent. */
 amp_status amp_bench_child(const amp_bench_request *, amp_error *);
-/* Reads a line that a child wrote; bench_child.c lists the kinds. AMP_IO_FAILED: the kind is unknown. */
+/* Reads a line that a child wrote; bench_child.c lists the kinds of lines. AMP_IO_FAILED: the line is
+ * malformed, or of an unknown kind. */
 amp_status amp_bench_read_line(amp_bench *, amp_bench_side *, const char *line, amp_error *);
 
-/* Sorts values. count may be 0. */
+/* Summarizes values[count], except for `typical`, and sorts them. count may be 0. */
 amp_bench_spread amp_bench_spread_of(double *values, int count);
-/* The side of that dtype; NULL if it was not measured. */
+/* Returns the side of this dtype; NULL if it was not measured. */
 const amp_bench_side *amp_bench_side_of(const amp_bench *, const char *dtype);
 double amp_bench_layer_ms(const amp_bench_layer *);
 double amp_bench_layers_ms(const amp_bench_side *);
@@ -172,13 +176,14 @@ double amp_bench_layers_ms(const amp_bench_side *);
 amp_status amp_bench_summarize(amp_bench *, amp_error *);
 void amp_bench_free(amp_bench *);
 
-/* cores: the number of processors that load images. */
+/* Judges whether `half` is worth it compared with `fp32`. cores: the number of processors that load
+ * images. */
 void amp_bench_judge(const amp_bench_side *fp32, const amp_bench_side *half, int cores, amp_bench_verdict *);
-/* Formats ms and similar numbers: four digits, three below 1, and no exponent in large ones. Returns text. */
+/* Formats a time or a rate: four digits (below 1: three), and no exponent for large values. Returns text. */
 const char *amp_bench_number(char text[16], double value);
-/* A table's cells for a number, and for a spread: "12.3 (12.1-12.9)". */
+/* Table cells: for a number (a double), and for an amp_bench_spread: "12.3 (12.1-12.9)". */
 amp_cell_text amp_bench_number_cell, amp_bench_step_cell;
-/* count: 1, or with -detect the number of benchmarks of one network at different batches. */
+/* Print and write `count` benchmarks: 1, or with -detect one for each batch size. */
 void amp_bench_print(const amp_bench *, int count, FILE *);
 void amp_bench_write_json(const amp_bench *, int count, FILE *);
 

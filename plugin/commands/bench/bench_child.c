@@ -1,19 +1,21 @@
-/* One dtype of `darknet amp bench`, in a program of its own, so that peak memory is that of this dtype. The
- * program loads the .cfg that its parent made, trains on one synthetic batch (-detect: predicts), then, with
- * a .data file, on batches that it loads, and sends these lines to its parent (host/program/turns.h):
+/* Measures one dtype of `darknet amp bench`. This is a program of its own, so that its peak memory is that of
+ * the dtype. It loads the .cfg that its parent made, and trains on one synthetic batch (-detect: predicts).
+ * With a .data file it then trains on batches that it loads. It sends these lines to its parent
+ * (host/program/turns.h):
  *
  *     shape WIDTH HEIGHT CHANNELS BATCH ON_GPU
- *   * warm LOSS | skipped                        a step that is not measured
+ *   * warm LOSS                                  a warm-up step, which is not measured
+ *   * skipped LOSS                               a skipped step, which is not measured
  *   * step FORWARD BACKWARD UPDATE               ms
- *     memory PEAK LOADED                         MB: the peak so far; what a loader holds for one pass
- *     loading WAIT COMPUTE                       seconds of a step whose images are loaded: waiting, the rest
- *   * pass                                       with clocks around the layers; not with -detect
+ *     memory PEAK LOADED                         MB: the peak so far; a loader's memory for one pass
+ *     loading WAIT COMPUTE                       seconds of a step that loads its images: waiting; the rest
+ *   * pass                                       a pass that times layers or operations; not with -detect
  *     layer INDEX TYPE HALF MISALIGNED FORWARD BACKWARD OPERATIONS BYTES
- *     limits BYTES HALF FP32                     of a GPU, each in a millisecond
- *     operation LAYER NAME CALLS MS BYTES PRODUCTS HALF    of one pass and an update; LAYER -: of no layer
- *     done STEPS                                 how many were measured
+ *     limits BYTES HALF FP32                     a GPU's limits per ms: bytes, operations in half and in fp32
+ *     operation LAYER NAME CALLS MS BYTES PRODUCTS HALF    for one pass and one update; LAYER -: of no layer
+ *     done STEPS                                 the number of measured steps
  *
- * After a line with a star the child waits for its next turn. */
+ * After a line marked with a star, the child waits for its next turn. */
 #include "bench.h"
 
 #include "../cfg_copy.h"
@@ -33,17 +35,17 @@ typedef struct child {
     const amp_bench_request *request;
     struct network *net;
     struct darknet_amp *amp;       /* NULL in stock */
-    int stopped;                   /* by the parent */
-    double step_ms;                /* of the last step */
-    long measured;                 /* steps */
+    int stopped;                   /* 1: the parent asked the child to stop */
+    double step_ms;                /* time of the last step */
+    long measured;                 /* number of measured steps */
     /* bytes of GPU memory: used by this program when its turn began; free at that time; peak use */
     double used, at_turn, peak;
 } child;
 
 /* ---- memory ---- */
 
-/* Free bytes of the GPU. Other programs of this benchmark share the GPU, but do nothing during this program's
- * turn, so the memory that is taken during a turn is this program's. */
+/* Free memory of the GPU in bytes. Other programs of this benchmark share the GPU, but pause during this
+ * program's turn. So all memory that is taken during the turn belongs to this program. */
 static double gpu_bytes_free(void)
 {
     return amp_fork_device() >= 0 ? (double)amp_host_available_memory().bytes : 0;
@@ -113,7 +115,7 @@ static void predict(child *c, double ms[AMP_BENCH_STEP])
     memory_look(c);
 }
 
-/* Does what train_network_datum does, and times its parts. ms: forward, backward, update. */
+/* Makes the same step as train_network_datum, and times its parts. ms: forward, backward, update. */
 static void step(child *c, double ms[AMP_BENCH_STEP])
 {
     if (c->request->detect) {
@@ -144,7 +146,8 @@ int amp_bench_is_enough(const amp_bench_request *r, long steps, double spent_ms)
 
 static int was_skipped(const child *c) { return c->amp && c->amp->step_skipped; }
 
-/* Measures steps. fp16 looks for its loss scale first, so skipped steps are not counted. */
+/* Measures steps. Skipped steps are not counted: at the start, fp16 skips steps until it has found its loss
+ * scale. */
 static amp_status measure(child *c, amp_error *error)
 {
     double ms[AMP_BENCH_STEP], spent = 0;
@@ -171,8 +174,8 @@ static amp_status measure(child *c, amp_error *error)
     return AMP_OK;
 }
 
-/* Makes steps as `detector train` does, while the next images are loaded. All these steps are made in one
- * turn: during other programs' turns, loading would continue and look faster than it is. */
+/* Makes steps like `detector train`: the next images are loaded meanwhile. All these steps are made in one
+ * turn, because loading would continue during other programs' turns, and look faster than it is. */
 static amp_status measure_loading(child *c, amp_error *error)
 {
     enum { STEPS = AMP_WAITS_LEFT_OUT + AMP_WAITS_COUNTED };
@@ -195,17 +198,17 @@ static amp_status measure_loading(child *c, amp_error *error)
 
 /* ---- clocks around the layers, which make a step slower ---- */
 
-/* AMP's engine shows each tensor to an observer when it has been computed, so the time between two tensors is
- * that of the work between them. In stock, the fork calls a function before and after each layer. */
+/* AMP's engine shows each tensor to an observer as soon as it is computed. So the time between two tensors is
+ * the time of computing the second. In stock, the fork calls a function before and after each layer. */
 typedef struct clocks {
     int layers, passes, pass;
     double *forward, *backward; /* ms; [layer][pass] */
     double last;                /* when the last tensor was shown, or in stock when the layer began */
-    int open;          /* the layer whose backward has begun and has not shown a gradient yet; -1: none */
-    int is_forward;    /* during forward; a delta that is shown then was computed by a loss */
+    int open;          /* the layer whose backward has begun, but has not shown a gradient yet; -1: none */
+    int is_forward;    /* 1: forward is running, during which only losses compute and show deltas */
 } clocks;
 
-/* Adds the time since `last` to this layer's. */
+/* Adds the time since `last` to the layer's time (-1: to none), and sets `last` to now. */
 static void add(clocks *c, int layer)
 {
     double now = amp_bench_now_ms(), *times = c->is_forward ? c->forward : c->backward;
@@ -213,9 +216,11 @@ static void add(clocks *c, int layer)
     c->last = now;
 }
 
-/* A delta is shown when all its parts have been summed, before its layer's backward. Gradients are shown
- * right after the backward. So if the layer that was shown last has no parameters, the time before a delta
- * belongs to that layer's backward. Otherwise it is the time of the sum, and belongs to the delta's layer. */
+/* A layer's delta is shown when all its parts have been summed; then the layer's backward runs; then its
+ * gradients are shown, if it has parameters. So the time before a gradient is its layer's backward. The time
+ * before a delta depends on the layer that was shown last. If that layer has no parameters, the time is
+ * mainly that of its backward, and is added to that layer (`open`). Otherwise the time is only that of the
+ * sum, and is added to the delta's layer. */
 static amp_status see(void *context, amp_backend *backend, const amp_seen *seen, amp_error *error)
 {
     clocks *c = context;
@@ -313,8 +318,7 @@ static amp_status measure_all(child *c, amp_error *error)
 amp_status amp_bench_child(const amp_bench_request *request, amp_error *error)
 {
     child c = { .request = request };
-    /* The first turn begins before the network is made, so that its memory on the GPU is taken during a
-     * turn. */
+    /* The first turn begins before the network is made, so that the network's GPU memory is counted. */
     if (amp_turns_ready()) return AMP_OK;
     memory_turn_begins(&c);
     amp_status status = measure_all(&c, error);

@@ -1,8 +1,8 @@
 /* `darknet amp bench CFG`: how fast a training step of this network is in each dtype, and whether half
  * precision is worth it here.
  *
- * Each dtype is measured in a program of its own (bench_child.c), in turns of slice_seconds. Under mpirun no
- * programs are started: the ranks measure themselves (bench_ranks.c). */
+ * Each dtype is measured in a child program (bench_child.c). The children work in turns of slice_seconds.
+ * Under mpirun no children are started: the ranks measure themselves (bench_ranks.c). */
 #define _DEFAULT_SOURCE /* _SC_NPROCESSORS_ONLN */
 #include "bench.h"
 
@@ -21,8 +21,8 @@
 
 enum { MOST_PARTS = 2 };
 
-/* Turns are short, so that a busy minute of the machine slows all dtypes alike. A turn is longer if one step
- * takes longer. */
+/* Turns are short, so that a busy minute of the machine slows all dtypes alike. A turn of slow steps takes
+ * longer, since it has a minimum number of steps (run_in_turns.c). */
 static const double slice_seconds = .1;
 
 /* ---- the command line ---- */
@@ -53,8 +53,8 @@ static amp_status read_request(int argc, char **argv, amp_bench_request *r, amp_
     return r->data ? amp_readable(r->data, "the .data file", error) : AMP_OK;
 }
 
-/* Fills b->sides, whose dtypes point into list. A dtype that this machine cannot run is left out, or is an
- * error if -dtypes names it. */
+/* Fills b->sides, whose dtypes point into `list`. A dtype that this machine cannot run is marked left_out; if
+ * -dtypes names it, it is an error. */
 static amp_status choose_sides(const amp_bench_request *r, amp_lines *list, amp_bench *b,
                                amp_error *error)
 {
@@ -87,12 +87,12 @@ static void note_machine(amp_bench *b)
 
 typedef struct run {
     amp_bench *b;
-    /* the sides that are not left out, the program of each, and the file for the program's output */
+    /* for each side that is not left out: the side, its program, and the file for the program's output */
     amp_bench_side *sides[AMP_BENCH_SIDES];
     amp_turns_program programs[AMP_BENCH_SIDES];
     char outputs[AMP_BENCH_SIDES][AMP_MEMORY_FILE];
     int count;
-    char cfg[AMP_MEMORY_FILE];           /* the copy that the programs load */
+    char cfg[AMP_MEMORY_FILE];           /* the copy of the .cfg that the programs load */
     char iters[24];
     int shows_progress;
 } run;
@@ -171,12 +171,12 @@ static amp_status measure(const amp_bench_request *request, int batch, amp_bench
     return amp_bench_summarize(b, error);
 }
 
-/* Predictions are measured twice: of one image and of a batch. */
+/* Measures, prints and writes. Predictions are measured twice: of one image, and of a batch. */
 static amp_status bench(amp_bench_request *request, amp_bench b[MOST_PARTS], amp_error *error)
 {
     amp_output json;
     amp_cfg_facts facts;
-    /* checked here, so that an error names a line of the user's file, and not of the copy */
+    /* checked here, so that an error names a line of the user's file instead of the copy */
     AMP_TRY(amp_cfg_look(request->cfg, "fp32", CFG_FOR_ANYTHING, &facts, error));
     b->detect = request->detect;
     b->subdivisions = request->batch || request->detect ? 1 : facts.subdivisions;

@@ -82,7 +82,7 @@ static const amp_field side_fields[] = {
     SIDE("note", note),
     SIDE("machine", machine), AMP_FLAG_AS("left_out", amp_bench_side, left_out), { 0 } };
 
-/* The columns of a dtype that was measured. */
+/* The columns of a dtype whose training steps were measured. */
 static const amp_field measured_fields[] = {
     SIDE(NULL, dtype, .title = "dtype", .left = 1), TYPICAL(AMP_BENCH_FORWARD, "forward"),
     TYPICAL(AMP_BENCH_BACKWARD, "backward"), TYPICAL(AMP_BENCH_UPDATE, "update"),
@@ -114,7 +114,7 @@ static void print_sides(const amp_bench *b, const amp_field *fields, FILE *out)
         if (b->sides[i].left_out) fprintf(out, "%s is left out: %s\n", b->sides[i].dtype, b->sides[i].note);
 }
 
-/* layers: whether layers were timed. */
+/* layers: 1 if the layers were timed. */
 static void write_sides(amp_json *j, const amp_bench *b, const amp_field *fields, int layers)
 {
     amp_json_array(j, "dtypes");
@@ -134,7 +134,7 @@ static void write_sides(amp_json *j, const amp_bench *b, const amp_field *fields
 
 /* ---- layers ---- */
 
-/* The rows of the table below those of the most expensive layers. */
+/* The last rows of the table of layers, below the most expensive layers. REST: their number. */
 enum { OTHER_LAYERS, UPDATE, STEP, REST };
 
 static double rest_ms(const amp_bench *b, const amp_bench_side *s, int row)
@@ -174,8 +174,8 @@ static void print_layers(const amp_bench *b, FILE *out)
     if (any_half) fprintf(out, "* in half precision\n");
 }
 
-/* Prints where the time goes on a GPU: the backend's operations by kind of layer, without those that take
- * less than 1/200 of the whole time. */
+/* Prints where the time goes on a GPU: the backend's operations by kind of layer, except those that take less
+ * than 1/200 of the total time. */
 static void print_operations(const amp_bench *b, FILE *out)
 {
     for (const amp_bench_side *s = b->sides; s < b->sides + b->count; s++) {

@@ -1,9 +1,9 @@
 /* `mpirun -np N darknet amp bench CFG`: how training steps scale. The table has a row for 1, 2, 4, ... and N
- * ranks. For each row, that number of ranks trains the .cfg's batch together as `detector train` would
- * (comm/comm.h), but on synthetic images, and the other ranks sleep. One rank alone trains without MPI, as
- * always.
+ * ranks. For each row, this number of ranks trains together as in `detector train` (comm/comm.h), with the
+ * .cfg's batch but on synthetic images. The other ranks sleep meanwhile. For 1 rank, training uses no MPI, as
+ * usual.
  *
- * Rows are measured one after the other, so other work on the machine may slow only one of them. */
+ * Rows are measured one after the other. So other work on the machine may slow only one of them. */
 #include "bench.h"
 
 #include "../cfg_copy.h"
@@ -17,19 +17,20 @@
 
 enum { MOST_ROWS = 32 };
 
-/* Times are in ms of a whole step. waited: the time that ranks wait for sums of gradients and statistics, as
- * the mean of the ranks' medians. */
+/* Times are ms per step. waited: the median time for which a rank waits for sums of gradients and statistics,
+ * averaged over the ranks; -1: unknown. */
 typedef struct row {
-    int ranks, passes, images; /* passes of a rank per step; images per pass. 0: the batch cannot be shared */
+    int ranks, passes, images; /* passes of a rank per step; images per pass. 0: the ranks cannot share the
+                                  batch */
     int steps;
     amp_bench_spread step;
     double waited, images_per_second;
-    double efficiency;         /* percent: the speed of N ranks, divided by N times that of one */
+    double efficiency;         /* percent: the speed of N ranks / (N * the speed of one rank) */
 } row;
 
 typedef struct scaling {
     const amp_bench_request *request;
-    amp_bench b;               /* the .cfg's shape */
+    amp_bench b;               /* used only for the .cfg's name and shape, the seed and on_gpu */
     const char *dtype;
     char library[64];
     row rows[MOST_ROWS];
@@ -48,7 +49,7 @@ static void make_step(struct network *net, int passes)
     amp_fork_update(net);
 }
 
-/* Rank 0 decides by its clock, and sends its decision to all ranks. */
+/* Rank 0 decides with its clock, and broadcasts the decision. */
 static int is_enough(const amp_bench_request *r, int steps, double spent)
 {
     int enough = amp_bench_is_enough(r, steps, spent);
@@ -58,8 +59,8 @@ static int is_enough(const amp_bench_request *r, int steps, double spent)
 
 static double waited_ms(void) { return amp_ranks() ? amp_ranks()->waited * 1e3 : 0; }
 
-/* Measures steps. fp16 looks for its loss scale first, so skipped steps are not counted. All ranks skip the
- * same steps. */
+/* Measures steps. Skipped steps are not counted: at the start, fp16 skips steps until it has found its loss
+ * scale. All ranks skip the same steps. */
 static void measure_steps(const amp_bench_request *r, struct network *net, row *row)
 {
     double *ms = amp_allocated(malloc(2 * AMP_BENCH_MOST_STEPS * sizeof *ms));
@@ -85,7 +86,7 @@ static void measure_steps(const amp_bench_request *r, struct network *net, row *
     free(ms);
 }
 
-/* Measures a row. Called by the ranks that train for it. */
+/* Measures a row. Called only by the ranks that take part in it. */
 static void measure_row(scaling *s, row *row)
 {
     amp_error error;
@@ -102,7 +103,7 @@ static void measure_row(scaling *s, row *row)
     s->b.on_gpu = v.on_gpu;
     s->dtype = amp_dtype_name(amp_fork_state(net)->config->dtype);
     measure_steps(s->request, net, row);
-    if (v.on_gpu && row->ranks > 1) row->waited = -1; /* unknown: the program does not notice a GPU's waits */
+    if (v.on_gpu && row->ranks > 1) row->waited = -1; /* unknown: waiting takes place on the GPU */
     row->images_per_second = 1e3 * s->b.batch / row->step.median;
     row->efficiency = 100 * s->rows[0].step.median / row->ranks / row->step.median;
     amp_fork_free_network(net);

@@ -1,5 +1,5 @@
-/* Reads the lines of a benchmark's programs, and computes medians, spreads, ratios and the shares for the
- * verdicts. */
+/* Reads the lines of a benchmark's child programs. Computes medians, spreads, ratios, and the shares on which
+ * the verdicts depend. */
 #include "bench.h"
 
 #include "../../amp/statistics.h"
@@ -44,7 +44,7 @@ static double share(double amount, double ms, double limit)
     return ms > 0 && limit > 0 ? 100 * amount / ms / limit : 0;
 }
 
-/* The line of limits must have been read before. */
+/* The `limits` line must have been read before. */
 static amp_status add_operation(amp_bench_side *s, const char *text)
 {
     amp_bench_operation o = { 0 };
@@ -140,14 +140,14 @@ double amp_bench_layers_ms(const amp_bench_side *s)
 
 /* ---- rounds of turns ---- */
 
-/* The rounds in which all sides worked. */
+/* The rounds in which all sides made steps. */
 typedef struct rounds {
     int count;
-    double *logs[AMP_BENCH_SIDES]; /* for each round: the logarithm of the median of the side's steps */
-    double *scratch;             /* room for all steps of any side */
+    double *logs[AMP_BENCH_SIDES]; /* for each round: the logarithm of the median time of the side's steps */
+    double *scratch;             /* buffer; has room for the steps of each side */
 } rounds;
 
-/* The median of the steps that were made in one round; 0 if there are none. Call it before the steps are
+/* The median time of a side's steps in one round; 0 if it made none. Call this before the times are
  * sorted. */
 static double turn_median(const amp_bench_side *s, int turn, double *scratch)
 {
@@ -182,8 +182,8 @@ static double sum_of(const double *values, int count)
     return sum;
 }
 
-/* A layer with fewer operations per byte is memory-bound. In the time in which it reads a byte, a processor
- * makes about ten operations in fp32, and several times as many in half precision. */
+/* A layer with fewer operations per byte is memory-bound. While a processor reads one byte, it makes about
+ * ten operations in fp32, or several times as many in half precision. */
 static const double operations_per_byte = 32;
 
 static void measure_layers(amp_bench_side *s, int subdivisions)
@@ -220,8 +220,7 @@ static void measure_side(const amp_bench *b, amp_bench_side *s, const rounds *r)
     s->waiting = amp_waits_share(&s->loading);
 }
 
-/* Bounds that are too far apart mean nothing and become NaN. For example, two rounds may give 0.00 to
- * 7,000. */
+/* Sets bounds that are too far apart to NaN, since they mean nothing: two rounds may give 0.00 to 7,000. */
 static amp_bench_ratio bounded(double ratio, double least, double most, int rounds)
 {
     static const double widest = 4;
@@ -229,7 +228,7 @@ static amp_bench_ratio bounded(double ratio, double least, double most, int roun
     return (amp_bench_ratio){ ratio, least, most, rounds };
 }
 
-/* Compares two sides, both of which must have been measured. */
+/* Computes the speed-up of s over the reference. Both must have been measured. */
 static amp_bench_ratio compare(const amp_bench *b, const amp_bench_side *reference, const amp_bench_side *s,
                                const rounds *r)
 {

@@ -1,14 +1,15 @@
-/* Is half precision worth it here? A word and figures for each dtype; docs/commands.md explains the words. */
+/* Judges whether half precision is worth it here. The verdict on a dtype is a word, which docs/commands.md
+ * explains, with figures. */
 #include "bench.h"
 
 const char *const amp_bench_reason_names[AMP_BENCH_REASONS] = {
     "no native half", "fixed costs", "update", "fp32 layers", "memory-bound", "misaligned" };
 
-static const double worth_from = 1.1;                     /* times the speed of the engine's own fp32 */
-static const double memory_below = .95, memory_mb = 8;    /* a program's peak varies less between runs */
+static const double worth_from = 1.1;                     /* least speed-up over fp32 that is worth it */
+static const double memory_below = .95, memory_mb = 8;    /* a smaller saving may be chance */
 static const double short_call_us = 50;                   /* in shorter calls fixed costs dominate */
-static const double most_of = .5;                         /* from this share of the time on a reason holds */
-/* In shorter steps, what is measured are the changes of turns and the cold caches after them. */
+static const double most_of = .5;                         /* a reason holds from this share of the time */
+/* Shorter steps cannot be compared: changes of turns and cold caches dominate their times. */
 static const double short_step_ms = 1;
 enum { FEWEST_STEPS = 5 };
 
@@ -39,12 +40,12 @@ static void find_reasons(const amp_bench_side *half, amp_bench_verdict *v)
     if (!v->why[0]) amp_append(v->why, sizeof v->why, "no single cause");
 }
 
-/* Whether the ratio's bounds are meaningful. */
+/* Whether the ratio's bounds are meaningful, that is, not NaN. */
 static int tells(const amp_bench_ratio *r) { return r->least <= r->most; }
 
 #define add(to, ...) amp_append(to, AMP_BENCH_TEXT, __VA_ARGS__)
 
-/* If there can be no verdict, adds what the user should do to get one. */
+/* If no verdict is possible, adds advice on how to get one. */
 static void add_what_is_missing(char *w, const amp_bench_side *fp32, const amp_bench_side *half)
 {
     char ms[16];

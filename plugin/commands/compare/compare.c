@@ -1,5 +1,5 @@
-/* `darknet amp compare`: trains one network in several dtypes from the same weights on the same batches, and
- * says what accuracy is lost and what time and memory is saved. */
+/* `darknet amp compare`: trains one network in several dtypes from the same weights on the same batches.
+ * Reports how much accuracy is lost, and how much time and memory is saved. */
 #include "comparison.h"
 
 #include <time.h>
@@ -15,16 +15,16 @@ enum { INTERRUPTED = 130, USUAL_SEEDS = 3, FIRST_LOOK = 3, USUAL_MOST_SEEDS = 24
 
 /* ---- the command line ---- */
 
-/* -until looks at the scores after 3, 6, 12, ... seeds, and last after all of them. Returns how many seeds
- * the next look has. */
+/* -until looks at the scores after 3, 6, 12, ... seeds, and finally after `most` seeds. Returns the number of
+ * seeds at the next look. */
 static int next_look(int seeds, int most)
 {
     int next = seeds ? 2 * seeds : FIRST_LOOK;
     return next < most ? next : most;
 }
 
-/* The significance level of one look (interim analysis): 5 % is shared equally among all looks, so that all
- * their intervals hold together with 95 % (Bonferroni's correction). */
+/* The significance level of one look (interim analysis): 5 % divided by the number of looks, so that the
+ * intervals of all looks together hold with a probability of 95 % (Bonferroni's correction). */
 static double alpha_of_a_look(int most)
 {
     int looks = 0;
@@ -54,8 +54,8 @@ static int reference_of(const amp_comparison *c)
     return 0;
 }
 
-/* Returns -report's DIR without slashes at its end; by default a name made from the .cfg's, for a folder in
- * the current one. */
+/* Returns the report's folder: the DIR of -report without slashes at its end, or by default NAME-compare in
+ * the current folder for NAME.cfg. The caller frees it. */
 static char *folder_of(const char *given, const char *cfg)
 {
     const char *base = amp_file_name(cfg);
@@ -68,8 +68,8 @@ static char *folder_of(const char *given, const char *cfg)
     return folder;
 }
 
-/* The default of -dtypes: fp32 and the half precisions that the machine has. Stock is not among them, because
- * it takes many times as long. */
+/* The default of -dtypes: fp32 and the half precisions that the machine has. Stock is left out, because it
+ * takes many times as long. */
 static const char *usual_dtypes(const amp_machine *machine)
 {
     static const char *const lists[2][2] = { { "fp32", "fp32,fp16" }, { "fp32,bf16", "fp32,bf16,fp16" } };
@@ -130,9 +130,9 @@ static void free_compare(amp_compare *compare)
     amp_lines_free(&compare->dtypes);
 }
 
-/* ---- the input, checked before anything is made or trained ---- */
+/* ---- the input, checked before any file is made and any training begins ---- */
 
-/* Finds out whether the network is a detector or a classifier. section: its last one. */
+/* Finds out whether the network is a detector or a classifier. section: the network's last section. */
 static amp_status find_kind(amp_comparison *c, const char *section, amp_error *error)
 {
     static const struct { const char *section; amp_compared_kind kind; } known[] = {
@@ -147,7 +147,8 @@ static amp_status find_kind(amp_comparison *c, const char *section, amp_error *e
                     "[region], and classifiers that end in [softmax], [cost] or [logistic]", c->cfg, section);
 }
 
-/* Checks the .cfg as the trainings will do, but before a folder is made. */
+/* Makes the same checks of the .cfg as the trainings, but before a folder is made. Fills *c with the .cfg's
+ * values. */
 static amp_status look_at_cfg(amp_comparison *c, amp_error *error)
 {
     amp_cfg_facts facts;
@@ -179,8 +180,8 @@ static amp_status look_at_data(amp_comparison *c, amp_error *error)
     return AMP_OK;
 }
 
-/* Fills compare->result with kind, size, classes, numbers of images and the machine, and takes the iterations
- * from the .cfg if they are 0. AMP_BAD_CONFIG: a training could not begin with this input. */
+/* Fills compare->result with kind, size, classes, numbers of images and the machine. Takes the number of
+ * iterations from the .cfg if it is 0. AMP_BAD_CONFIG: a training could not begin with this input. */
 static amp_status inspect(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
@@ -189,7 +190,7 @@ static amp_status inspect(amp_compare *compare, amp_error *error)
     struct tm utc;
     AMP_TRY(look_at_cfg(c, error));
     AMP_TRY(look_at_data(c, error));
-    if (c->weights) AMP_TRY(amp_readable(c->weights, "the weights", error)); /* the trainings check further */
+    if (c->weights) AMP_TRY(amp_readable(c->weights, "the weights", error)); /* trainings check the format */
     amp_machine_processor(processor, sizeof processor);
     snprintf(compare->machine, sizeof compare->machine, "%s%s%s", processor, processor[0] ? "; " : "",
              compare->hardware.description);
@@ -233,8 +234,8 @@ static amp_status train_seed(amp_compare *compare, int s, amp_error *error)
     return validate_seed(compare, s, error);
 }
 
-/* Trains all seeds. With -until, trains the seeds up to the next look, and repeats that until the scores are
- * settled. */
+/* Trains all seeds. With -until, trains the seeds up to the next look, and repeats this until the scores are
+ * settled or most_seeds is reached. */
 static amp_status train_all(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;
@@ -289,7 +290,7 @@ static amp_status report(amp_compare *compare, amp_error *error)
     return AMP_OK;
 }
 
-/* Returns AMP_DIVERGED with the first failed run in its message, if there is one. */
+/* If a run failed, returns AMP_DIVERGED, with the first failed run in the message. */
 static amp_status name_failures(const amp_compare *compare, amp_error *error)
 {
     const amp_comparison *c = &compare->result;

@@ -1,13 +1,13 @@
-/* The report's folder. It has the settings of its comparison and the files of each training, and is locked so
+/* The report's folder. It has the settings of its comparison and the files of each training. It is locked, so
  * that only one program works in it.
  *
- *     DIR/comparison.txt     the settings; with other settings the folder is refused
+ *     DIR/comparison.txt     the settings; a call with other settings rejects the folder
  *     DIR/runs/DTYPE-seedS/  one training: copies of the .cfg and the .data file, with which it can be
  *                            repeated by hand; the output of its programs; steps.csv; backup/; and result.txt
  *     DIR/report.html, report.json, report.csv
  *
- * Dtypes and seeds are not among the settings, so that more of them can be added. result.txt has a training's
- * state and scores:
+ * Dtypes and seeds are not among the settings, so that a later call can add more of them. result.txt has a
+ * training's state and scores:
  *
  *     state done
  *     score mAP@0.5 0.973
@@ -34,8 +34,8 @@ static void name_in(const amp_compare *compare, const char *name, char path[AMP_
     snprintf(path, AMP_COMPARE_PATH, "%s/%s", compare->folder, name);
 }
 
-/* Refuses names that Darknet cannot use: it drops every blank in a line of a .data file, and has 256 bytes
- * for names of .weights files. */
+/* Rejects names that Darknet cannot use: Darknet removes every blank from a line of a .data file, and has 256
+ * bytes for the name of a .weights file. */
 static amp_status check_name(const amp_compare *compare, amp_error *error)
 {
     enum { DARKNETS_ROOM = 256,
@@ -61,8 +61,8 @@ static amp_status add_file(amp_lines *settings, const char *what, const char *fi
     return AMP_OK;
 }
 
-/* Lists the lines of comparison.txt. They include the machine and its number of threads: if a training
- * continued on another machine, its speed and its weights would be those of neither machine. */
+/* Lists the lines of comparison.txt. They include the machine and its number of threads, since a training
+ * that continues on another machine has the speed and the weights of neither machine. */
 static amp_status list_settings(const amp_comparison *c, const amp_data_file *data, amp_lines *settings,
                                 amp_error *error)
 {
@@ -183,7 +183,7 @@ void amp_compare_undo(amp_compare *compare)
         name_in(compare, "comparison.txt", path);
         unlink(path);
     }
-    if (compare->made_folder) rmdir(compare->folder); /* fails, as it should, if it has other files */
+    if (compare->made_folder) rmdir(compare->folder); /* fails, as it should, if other files are in it */
 }
 
 /* ---- a training: names ---- */
@@ -316,7 +316,8 @@ static amp_status copy_data(const char *from, const amp_run_files *files, amp_er
     return status;
 }
 
-/* Only AMP's trainings resume exactly: stock Darknet saves neither momentum nor the order of the images. */
+/* Whether a run can resume exactly. Stock's runs cannot: Darknet saves neither momentum nor the order of the
+ * images. */
 static int can_resume(const amp_run *run, const amp_run_files *files)
 {
     char sidecar[AMP_COMPARE_PATH + 8];

@@ -1,7 +1,7 @@
-/* The numbers of a comparison: medians within a run, means and differences over the seeds (docs/commands.md).
- * Speed is measured only on steps that were made while all dtypes of the seed trained in turns, because once
- * a dtype is done, the others have the machine for themselves. The first tenth of a run never counts: caches
- * are cold, and fp16 looks for its loss scale. A run that failed is left out. */
+/* Computes a comparison's numbers: medians within a run, means and differences over the seeds
+ * (docs/commands.md). Speed is measured only on steps that were made while all dtypes of the seed trained in
+ * turns: once a dtype is done, the others have more of the machine. The first tenth of a run never counts:
+ * caches are cold, and fp16 searches for its loss scale. A failed run is left out. */
 #include "comparison.h"
 
 #include <math.h>
@@ -13,8 +13,8 @@ static int counts(const amp_run *run) { return run->state != AMP_RUN_FAILED && r
 
 typedef struct window { double begin, end; } window; /* seconds since 1970 */
 
-/* The time in which all runs of seed s that count were training: from the latest begin to the earliest end.
- * If they never trained at the same time, the window's begin is not before its end. */
+/* The time during which all runs of seed s that count were training: from the latest begin to the earliest
+ * end. If they never trained at the same time, begin >= end. */
 static window window_of(const amp_comparison *c, int s)
 {
     window common = { -INFINITY, INFINITY };
@@ -28,7 +28,8 @@ static window window_of(const amp_comparison *c, int s)
     return common;
 }
 
-/* Takes medians over the steps that end within the window, without the first tenth of the run's steps. */
+/* Computes medians over the steps that end within the window, leaving out the first tenth of the run's steps.
+ * images: the images of a step. */
 static void measure_speed(amp_run *run, int images, window w)
 {
     double *with_loading = amp_allocated(malloc(2 * (run->count + 1) * sizeof *with_loading));
@@ -94,8 +95,8 @@ static double value_of(const amp_comparison *c, int d, int s, measure *of)
     return of(amp_comparison_run(c, d, s));
 }
 
-/* Whether a seed counts for quotients. It does not if a dtype was measured in other seeds but not in this
- * one: the machine may have been busier during this seed. */
+/* Whether a seed counts for quotients. If a dtype was measured in other seeds but not in this one, the seed
+ * does not count, because the machine may have been busier during it. */
 static int is_measured_in_all(const amp_comparison *c, int seed, measure *of)
 {
     for (int d = 0; d < c->dtype_count; d++) {
@@ -106,7 +107,8 @@ static int is_measured_in_all(const amp_comparison *c, int seed, measure *of)
     return 1;
 }
 
-/* geometric: takes the geometric mean, for values that are compared as quotients; they are above 0. */
+/* The mean over the seeds. geometric: 1: the geometric mean, for values above 0 that are compared as
+ * quotients; 0: the arithmetic mean. */
 static amp_mean mean_of(const amp_comparison *c, int d, measure *of, int geometric)
 {
     double sum = 0, least = NAN, most = NAN;
@@ -135,7 +137,8 @@ static amp_times times_of(const amp_comparison *c, int d, measure *of)
     return times;
 }
 
-/* values: a buffer for all seeds. */
+/* The mean of a score minus the reference's score, in points, with its confidence interval. values: a buffer
+ * with room for all seeds. */
 static amp_interval difference_of(const amp_comparison *c, int d, measure *of, double *values)
 {
     int count = 0;
@@ -146,13 +149,14 @@ static amp_interval difference_of(const amp_comparison *c, int d, measure *of, d
     return amp_interval_of(values, count, c->alpha);
 }
 
-/* With a score (0..1) of at most this, a network has learnt next to nothing. */
+/* A network with a score (0..1) of at most this has learnt next to nothing. */
 static double chance_of(const amp_comparison *c)
 {
     return c->kind == AMP_COMPARED_CLASSIFIER && c->classes > 0 ? 1.2 / c->classes : .01;
 }
 
-/* Computes the means and differences of both scores, and judges them. values: a buffer for all seeds. */
+/* Computes the means and differences of both scores, and judges them. values: a buffer with room for all
+ * seeds. */
 static void compare_scores(const amp_comparison *c, int d, amp_dtype_summary *s, double *values)
 {
     measure *const scores[2] = { score0, score1 };

@@ -20,9 +20,9 @@ typedef struct program {
     amp_run *run;
     amp_run_files files;
     int resumed;
-    size_t rows_before;         /* steps that the run had made before it was resumed */
-    int scores;                 /* scores that a validation has written */
-    struct progress *progress;  /* of all trainings */
+    size_t rows_before;         /* number of steps that the run had made before it was resumed */
+    int scores;                 /* number of scores that the validation has sent so far */
+    struct progress *progress;  /* shared by all trainings */
 } program;
 
 /* ---- progress: a line for each training. On a terminal the lines are rewritten; elsewhere new ones are
@@ -34,7 +34,7 @@ static const double TERMINAL_SECONDS = .2, LOG_SECONDS = 10;
 typedef struct progress {
     const program *trainings;
     int count, terminal, drawn;
-    double began, last; /* last: when the lines were drawn last */
+    double began, last; /* clock times: when the trainings began; when the lines were last drawn */
     long steps;
 } progress;
 
@@ -47,7 +47,7 @@ static double recent_rate(const amp_run *run)
     return amp_median(values, n);
 }
 
-/* Estimates the remaining time by the wall clock, which includes other trainings' turns. */
+/* Estimates the remaining wall time, which includes the turns of other trainings. text: "  ETA 1:02:03". */
 static void remaining(const progress *p, const program *training, long iterations_left, char text[32])
 {
     size_t made = training->run->count - training->rows_before;
@@ -106,8 +106,8 @@ static void count_step(progress *p)
 
 /* ---- training ---- */
 
-/* Prepares the files and the arguments of one training. With -clear it starts at step 0 from the given
- * weights, even if they have a sidecar. */
+/* Prepares the files and the arguments of one training. -clear makes the training start at step 0 from the
+ * given weights, even if they have a sidecar. */
 static amp_status prepare(amp_compare *compare, program *p, amp_run *run, amp_turns_program *started,
                           amp_error *error)
 {
@@ -149,9 +149,9 @@ static void explain(amp_run *run, const char *what, const amp_turns_end *end, co
         snprintf(words, sizeof run->failure, "%s ended with status %d; see %.400s", what, end->status, log);
 }
 
-/* If a program fails before any program of this call has made a step, the input is bad and would stop the
- * other dtypes too, so the comparison ends. A later failure, or one of a resumed training, marks only this
- * run as failed. */
+/* Sets the state of a run whose program has ended. If a program fails before any program of this call has
+ * made a step, the input is bad and would stop the other dtypes too, so the comparison ends. A later failure,
+ * or the failure of a resumed training, marks only this run as failed. */
 static amp_status take_end(void *context, int k, const amp_turns_end *end, amp_error *error)
 {
     program *p = (program *)context + k;
@@ -183,7 +183,7 @@ amp_status amp_compare_train(amp_compare *compare, amp_run **runs, int count, am
     if (shown.steps) draw(&shown);
     for (int k = 0; k < count; k++) {
         amp_error later, *to = status == AMP_OK ? error : &later;
-        /* the steps in the file count, because a later call resumes from the files */
+        /* read the steps again from the file, because a later call would resume from it */
         amp_status kept = amp_run_read_steps(compare, runs[k], to);
         if (kept == AMP_OK) kept = amp_run_keep(compare, runs[k], to);
         if (status == AMP_OK) status = kept;

@@ -1,5 +1,5 @@
-/* The verdict: words for accuracy and speed, which docs/commands.md explains, and sentences that say what to
- * do. The thresholds are in comparison.h. */
+/* Makes the verdict: words for accuracy and speed, which docs/commands.md explains, and sentences of advice.
+ * The thresholds are in comparison.h. */
 #include "comparison.h"
 
 #include <math.h>
@@ -16,10 +16,11 @@ amp_accuracy amp_compare_judge(const amp_interval *i, double allowed)
 }
 
 /* The usual estimate of a sample's size (Chow, Shao and Wang, Sample Size Calculations in Clinical Research,
- * 2nd edition (2008), 3.1). If the true mean is `distance` away from the border, n seeds show on which side
- * it is with a probability of 80 % if distance is at least (t + z) deviation / sqrt(n). z = 0.8416 is the
- * 80 % quantile of the normal distribution. t is a quantile of Student's distribution instead of the normal
- * one, because the deviation is estimated too. */
+ * 2nd edition (2008), 3.1). `distance` is the distance between the mean and the border -allowed. n seeds show
+ * with a probability of 80 % on which side of the border the true mean is, if distance >= (t + z) deviation /
+ * sqrt(n).
+ * z = 0.8416 is the 80 % quantile of the normal distribution. t is a quantile of Student's distribution
+ * instead of the normal distribution, because the deviation is estimated too. */
 int amp_compare_more_seeds(const amp_interval *i, double allowed, double alpha)
 {
     static const double normal_quantile = .8416;
@@ -57,8 +58,8 @@ static void advise_on_accuracy(amp_comparison *c, const amp_dtype_summary *s)
 
 /* ---- speed ---- */
 
-/* The steps that a dtype's speed is measured on: how many the training with the fewest has, and how long
- * those of all trainings take. */
+/* The steps on which a dtype's speed is measured. fewest: the smallest number of them in a training. seconds:
+ * their total time in all trainings. */
 typedef struct measured { size_t fewest; double seconds; } measured;
 
 static measured measured_of(const amp_comparison *c, int d)
@@ -73,7 +74,7 @@ static measured measured_of(const amp_comparison *c, int d)
     return m;
 }
 
-/* Returns the word that applies to every seed; UNDECIDED if none does. */
+/* Returns the word that holds in every seed; UNDECIDED if no word does. */
 static amp_speed speed_of(const amp_times *t)
 {
     return t->least >= AMP_WORTHWHILE_SPEEDUP ? AMP_SPEED_FASTER
@@ -81,7 +82,8 @@ static amp_speed speed_of(const amp_times *t)
          : t->most < AMP_WORTHWHILE_SPEEDUP ? AMP_SPEED_NOT_WORTH_IT : AMP_SPEED_UNDECIDED;
 }
 
-/* note: the machine's remark on why the dtype is not faster; or NULL. */
+/* Judges the speed of dtype d, and adds advice. note: the machine's remark on why the dtype is not faster;
+ * may be NULL. */
 static void judge_speed(amp_comparison *c, int d, const char *note)
 {
     amp_dtype_summary *s = &c->summaries[d];
@@ -110,7 +112,7 @@ static void judge_speed(amp_comparison *c, int d, const char *note)
 
 /* ---- all ---- */
 
-/* Reports the first failed training of the dtype. */
+/* Adds the first failed training of the dtype to the advice. */
 static void name_failure(amp_comparison *c, int d)
 {
     for (int k = 0; k < c->seed_count; k++) {

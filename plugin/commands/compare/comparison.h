@@ -1,4 +1,4 @@
-/* What the files of `darknet amp compare` share; compare.c runs the comparison. */
+/* Types and functions that the files of `darknet amp compare` share. compare.c runs the comparison. */
 #pragma once
 
 #include "../arguments.h"
@@ -13,15 +13,15 @@
 #include <stdint.h>
 #include <string.h>
 
-/* ---- what is measured: for the table, the report and its JSON and CSV ---- */
+/* ---- measurements and results, as input of the table and of the report in HTML, JSON and CSV ---- */
 
 typedef enum amp_compared_kind { AMP_COMPARED_DETECTOR, AMP_COMPARED_CLASSIFIER } amp_compared_kind;
 
 typedef enum amp_training_state {
     AMP_RUN_WAITING,     /* not begun */
-    AMP_RUN_TRAINING,    /* interrupted; it can be resumed */
-    AMP_RUN_TRAINED,     /* not validated yet */
-    AMP_RUN_DONE,
+    AMP_RUN_TRAINING,    /* under way, or interrupted */
+    AMP_RUN_TRAINED,     /* trained, not validated yet */
+    AMP_RUN_DONE,        /* trained and validated */
     AMP_RUN_FAILED       /* `failure` says why */
 } amp_training_state;
 extern const char *const amp_training_state_names[]; /* "waiting", ..., "failed" */
@@ -32,15 +32,15 @@ typedef struct amp_run {
     unsigned seed;
     amp_training_state state;
     char failure[512];
-    amp_log_row *rows;       /* its steps, skipped ones included */
+    amp_log_row *rows;       /* its steps, including skipped steps */
     size_t count, room;
-    long skipped;            /* how many of them were skipped */
+    long skipped;            /* number of skipped steps */
     /* Medians over the speed_steps steps on which speed is measured (see amp_compare_statistics). */
-    double images_per_second, compute_images_per_second; /* with loading and without */
+    double images_per_second, compute_images_per_second; /* with and without the loading of images */
     size_t speed_steps;
-    double speed_seconds;    /* the time of these steps */
+    double speed_seconds;    /* the total time of these steps */
     double peak_memory_mb;
-    /* Set when the run is done, 0..1. Detector: mAP@0.5 and mAP@0.5:0.95; classifier: top-1 and top-5
+    /* Set when the run is done; 0..1. Detector: mAP@0.5 and mAP@0.5:0.95. Classifier: top-1 and top-5
      * accuracy. */
     double score[2];
 } amp_run;
@@ -51,48 +51,50 @@ static inline int amp_run_is_trained(const amp_run *run)
     return run->state == AMP_RUN_TRAINED || run->state == AMP_RUN_DONE;
 }
 
-/* A mean over seeds. spread: the largest minus the smallest value. count: the number of values, perhaps 0. */
+/* A mean over seeds. spread: the largest minus the smallest value. count: the number of values; may be 0. */
 typedef struct amp_mean { double mean, spread; int count; } amp_mean;
 
-/* A dtype's value divided by the reference's. ratio: of the means; least and most: of single seeds. NaN where
- * one of the two values was not measured. */
+/* A dtype's value divided by the reference's value. ratio: the quotient of the means. least, most: the
+ * smallest and the largest quotient of a single seed. NaN if one of the two values was not measured. */
 typedef struct amp_times { double ratio, least, most; } amp_times;
 
-/* Is a score as good as the reference's? */
+/* Is a dtype's score as good as the reference's? */
 typedef enum amp_accuracy {
-    AMP_ACCURACY_UNKNOWN,    /* no seed is done in both dtypes, or neither has learnt anything */
-    AMP_ACCURACY_UNDECIDED,  /* the interval allows both answers, or there is only one seed and no interval */
+    AMP_ACCURACY_UNKNOWN,    /* no seed is done in both dtypes, or neither dtype has learnt anything */
+    AMP_ACCURACY_UNDECIDED,  /* the interval allows both answers, or one seed gives no interval */
     AMP_ACCURACY_AS_GOOD,    /* a loss of more than points_allowed is ruled out */
     AMP_ACCURACY_WORSE       /* a loss of more than points_allowed is shown */
 } amp_accuracy;
 
-/* NOT_WORTH_IT: neither slower nor AMP_WORTHWHILE_SPEEDUP times as fast. UNKNOWN: of the dtype, or of the
- * reference, no step was measured. */
+/* Each word must hold in every seed. FASTER: at least AMP_WORTHWHILE_SPEEDUP times the reference's speed.
+ * SLOWER: less than 1 / AMP_WORTHWHILE_SPEEDUP times. NOT_WORTH_IT: less than AMP_WORTHWHILE_SPEEDUP times,
+ * but not SLOWER. UNDECIDED: no word holds, or too little was measured. UNKNOWN: no step of the dtype or of
+ * the reference was measured. */
 typedef enum amp_speed {
     AMP_SPEED_UNKNOWN, AMP_SPEED_UNDECIDED, AMP_SPEED_FASTER, AMP_SPEED_NOT_WORTH_IT, AMP_SPEED_SLOWER
 } amp_speed;
 
-/* The results of a dtype over all seeds that are done. Speeds and memory are compared as quotients, so their
- * means are geometric: the quotient of two geometric means is the geometric mean of the seeds' quotients. All
- * other means are arithmetic. */
+/* The results of a dtype over its seeds. Speeds and memory are compared as quotients, so their means are
+ * geometric: the quotient of two geometric means is the geometric mean of the seeds' quotients. All other
+ * means are arithmetic. */
 typedef struct amp_dtype_summary {
     const char *dtype;
     amp_mean score[2], images_per_second, compute_images_per_second, peak_memory_mb, loss, skipped;
-    amp_times speedup, compute_speedup, memory_ratio; /* above 1 is faster; below 1 is less memory */
-    /* for each score: the score minus the reference's with the same seed, in points (0..100) */
+    amp_times speedup, compute_speedup, memory_ratio; /* above 1: faster; memory_ratio below 1: less memory */
+    /* for each score: the score minus the reference's score with the same seed, in points (0..100) */
     amp_interval difference[2];
     amp_accuracy accuracy[2];    /* of each score */
-    amp_accuracy both;           /* as good if both scores are, worse if one of them is worse */
+    amp_accuracy both;           /* AS_GOOD if both scores are as good, WORSE if at least one is worse */
     amp_speed speed;             /* set by amp_compare_verdict */
-    int more_seeds;              /* an estimate of how many more seeds would decide; 0: not known */
-    int failed;                  /* runs that failed */
+    int more_seeds;              /* estimated number of further seeds that would decide; 0: unknown */
+    int failed;                  /* number of failed runs */
 } amp_dtype_summary;
 
 typedef struct amp_comparison {
     amp_compared_kind kind;
     const char *title;       /* "bccd.cfg on bccd.data" */
     const char *data, *cfg, *weights; /* as given; weights NULL: trainings start from random weights */
-    /* "AMD EPYC (2 threads of 2), AVX512_BF16; oneDNN 2.6": the processor, and the engine's description */
+    /* the processor and the engine's description: "AMD EPYC (2 threads of 2), AVX512_BF16; oneDNN 2.6" */
     const char *machine;
     const char *version;     /* of this program */
     const char *date;        /* ISO 8601 */
@@ -105,13 +107,13 @@ typedef struct amp_comparison {
     int reference;
     amp_run *runs;           /* [dtype_count][seed_count] */
     amp_dtype_summary *summaries; /* [dtype_count] */
-    amp_lines advice;        /* sentences for the user, each with the dtype it is about */
+    amp_lines advice;        /* sentences for the user, each with the name of its dtype */
     int interrupted;
     double points_allowed;   /* a score that loses at most this many points counts as equally good */
-    double alpha;            /* intervals of differences have a confidence of 1 - alpha */
-    /* Set by amp_compare_statistics. Speed is measured on the steps that were made while all dtypes of a seed
-     * were training; together_seconds is the sum of their times. apart: in some seed the dtypes never trained
-     * at the same time, so its speeds are those of all steps. */
+    double alpha;            /* intervals of differences have the confidence level 1 - alpha */
+    /* Set by amp_compare_statistics. Speed is measured only on steps that were made while all dtypes of the
+     * seed were training. together_seconds is the total time of these steps. apart: 1 if the dtypes of some
+     * seed never trained at the same time; the speeds of this seed are measured on all its steps. */
     double together_seconds;
     int apart;
 } amp_comparison;
@@ -125,37 +127,38 @@ static inline amp_run *amp_comparison_run(const amp_comparison *c, int dtype, in
 const char *amp_score_name(const amp_comparison *, int i);
 
 /* Write an amp_comparison in the report's formats (commands/report). CSV has one line per run. The table is
- * for the terminal, and shows what was measured of each dtype, the verdicts, and the advice. */
+ * for the terminal, and shows the measurements of each dtype, the verdicts, and the advice. */
 amp_output_writer amp_report_html, amp_report_json, amp_report_csv, amp_report_table;
 
 /* ---- the comparison under way ---- */
 
 enum { AMP_COMPARE_MOST_SEEDS = 1000 };
-/* Darknet's buffers for file names hold 256 bytes; amp_compare_open refuses longer names. */
+/* Size of a buffer for a file name. Darknet's own buffers have 256 bytes; amp_compare_open rejects longer
+ * names. */
 enum { AMP_COMPARE_PATH = 512 };
 
 typedef struct amp_compare {
     amp_comparison result;
-    amp_lines dtypes;      /* what result.dtypes points at */
+    amp_lines dtypes;          /* owns the names in result.dtypes */
     amp_machine hardware;
-    char title[600], machine[700], date[32]; /* what result points at */
+    char title[600], machine[700], date[32]; /* the texts of the pointers with these names in result */
     char *base;                /* the .cfg's name without folder and ending, as in names of .weights files */
     char *folder;              /* the report's folder, which contains runs/ */
-    int sequential;        /* -sequential: dtypes train one after the other, not in turns */
-    int until;             /* -until: seeds are added until the scores are settled */
-    int most_seeds;            /* how many seeds may be trained; result.seed_count: how many are so far */
-    int lock;                  /* descriptor; -1: not taken */
+    int sequential;            /* -sequential: dtypes train one after the other, not in turns */
+    int until;                 /* -until: seeds are added until the scores are settled */
+    int most_seeds;            /* the limit on the number of seeds; result.seed_count is the number so far */
+    int lock;                  /* descriptor of the locked folder; -1: not locked */
     int made_folder, made_runs; /* whether this call made the folder, and runs/ in it */
-    long steps_seen;           /* steps of all runs that were made during this call */
+    long steps_seen;           /* number of steps that all runs have made during this call */
 } amp_compare;
 
 /* The names of one run's files. */
 typedef struct amp_run_files {
     char folder[AMP_COMPARE_PATH];
-    /* copies of the .cfg, with -iters, and of the .data file, with the run's backup folder */
+    /* copies: of the .cfg with -iters applied, and of the .data file with the run's own backup folder */
     char cfg[AMP_COMPARE_PATH], data[AMP_COMPARE_PATH];
     char backup[AMP_COMPARE_PATH];                                  /* folder of .weights files */
-    /* in the backup folder: NAME.backup, and the final weights */
+    /* two files in the backup folder: NAME.backup, from which the run resumes, and the final weights */
     char saved[AMP_COMPARE_PATH], weights[AMP_COMPARE_PATH];
     char steps[AMP_COMPARE_PATH], train_log[AMP_COMPARE_PATH], valid_log[AMP_COMPARE_PATH];
     char result[AMP_COMPARE_PATH];
@@ -167,15 +170,15 @@ typedef struct amp_run_files {
  * AMP_BAD_CONFIG: the folder was made with other settings. AMP_IO_FAILED: it cannot be written, or another
  * comparison is using it. */
 amp_status amp_compare_open(amp_compare *, amp_error *);
-/* Removes the folders that this call has made, if nothing was trained. */
+/* Removes the folders that amp_compare_open has made. Call this only if nothing was trained. */
 void amp_compare_undo(amp_compare *);
-/* The names of a run's files. */
+/* Writes the names of a run's files. */
 void amp_compare_files(const amp_compare *, const amp_run *, amp_run_files *);
 
-/* Reads the state of all runs from their files, beginning with index first_seed of the seeds. */
+/* Reads the state of the runs from their files, for the seeds with index first_seed and above. */
 amp_status amp_runs_read(amp_compare *, int first_seed, amp_error *);
-/* Makes the files that a run's program needs. *resumed: 1 if it will resume from its backup; 0 if it starts
- * from the beginning, and its old files are removed. */
+/* Makes the files that a run's program needs. *resumed: 1: the run will resume from its backup; 0: the run
+ * starts from the beginning, and its old files have been removed. */
 amp_status amp_run_prepare(const amp_compare *, amp_run *, int *resumed, amp_error *);
 /* Writes the run's state, scores or failure to its file, for a later call. */
 amp_status amp_run_keep(const amp_compare *, const amp_run *, amp_error *);
@@ -202,16 +205,15 @@ void amp_compare_summarize(amp_comparison *c);
 
 /* ---- compare_verdict.c ---- */
 
-/* Defaults. The points of mAP, or of a classifier's accuracy, that a score may lose and still count as
- * equally good: */
+/* Defaults of points_allowed: points of mAP for detectors, of accuracy for classifiers. */
 #define AMP_DETECTOR_POINTS 1.0
 #define AMP_CLASSIFIER_POINTS 0.5
-/* The significance level: */
+/* The significance level. -until divides it by the number of looks. */
 #define AMP_COMPARE_ALPHA .05
-/* The smallest speed-up that is worth it: */
+/* The smallest speed-up that is worth it. */
 #define AMP_WORTHWHILE_SPEEDUP 1.1
-/* The least number of steps of each training, of seeds, and of seconds over all seeds for a verdict on speed:
- * with less, other work on the machine would decide the result. */
+/* A verdict on speed needs at least this many steps in each training, seeds, and seconds in total. With
+ * fewer, other work on the machine would decide the result. */
 #define AMP_SPEED_STEPS 10
 #define AMP_SPEED_SEEDS 2
 #define AMP_SPEED_SECONDS 30
@@ -219,10 +221,10 @@ void amp_compare_summarize(amp_comparison *c);
 /* Judges a score by the interval of its differences: is a loss of more than `allowed` points ruled out,
  * shown, or neither? */
 amp_accuracy amp_compare_judge(const amp_interval *, double allowed);
-/* How many more seeds would make amp_compare_judge decide with a probability of 80 %, if mean and spread stay
- * the same. 0: not known, or more than AMP_COMPARE_MOST_SEEDS in all. */
+/* Estimates how many more seeds would make amp_compare_judge decide with a probability of 80 %, if mean and
+ * spread stay the same. 0: unknown, or more than AMP_COMPARE_MOST_SEEDS seeds in total. */
 int amp_compare_more_seeds(const amp_interval *, double allowed, double alpha);
-/* Whether the accuracy of all dtypes is decided; needs the summaries. */
+/* Returns 0 if the accuracy of a dtype is UNDECIDED, else 1. Call amp_compare_summarize first. */
 int amp_compare_is_settled(const amp_comparison *);
 /* Judges the speed of each dtype, and fills c->advice. notes[dtype] (may be NULL): the machine's note on that
  * dtype. */

@@ -1,5 +1,5 @@
-/* `darknet amp log` reads the rows that -log wrote, and says how the training is doing or went. The training
- * may still be running: an incomplete last row is ignored. */
+/* `darknet amp log` reads the rows that -log wrote, and summarizes the training. The training may still be
+ * running: an incomplete last row is ignored. */
 #include "log.h"
 
 #include "../../files/safe_file.h"

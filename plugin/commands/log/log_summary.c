@@ -1,8 +1,8 @@
 /* Summarizes a training's log.
  *
- * Skipped steps have a loss but no gradient norm. Medians are over the steps that were made, but quarters are
- * counted in rows. docs/commands.md lists the signs of a training that fails. The loss scale also falls while
- * it finds its level at the start, so the first COLLAPSE_STEPS rows do not count. */
+ * Skipped steps have a loss but no gradient norm. Medians use only the steps that were made, but a quarter is
+ * a quarter of all rows. docs/commands.md lists the signs of a failing training. A falling loss scale is one
+ * of them, but not in the first COLLAPSE_STEPS rows, where the scale falls until it has found its level. */
 #include "log.h"
 
 #include "../../host/program/failure.h"
@@ -23,7 +23,7 @@ static double loss_of(const amp_log_row *row) { return row->found_inf ? NAN : ro
 static double norm_of(const amp_log_row *row) { return row->found_inf ? NAN : row->grad_norm; }
 static double speed_of(const amp_log_row *row) { return row->images_per_second; }
 
-/* The median over rows [from, to) whose number is finite; NaN if there are none. */
+/* The median of the finite values of number(row) over rows [from, to); NaN if no value is finite. */
 static double median_of(const amp_log_row *rows, size_t from, size_t to, number_of *number)
 {
     double *values = amp_allocated(malloc((to - from + 1) * sizeof *values));
@@ -41,7 +41,7 @@ static double median_of(const amp_log_row *rows, size_t from, size_t to, number_
 
 static double height(const amp_log_spike *spike) { return spike->value / spike->median; }
 
-/* Keeps the largest spikes, in the order of their steps. */
+/* Adds a spike. If there are more than AMP_SPIKES_KEPT, drops the smallest. Keeps the order of the steps. */
 static void keep_spike(amp_log_summary *s, amp_log_spike spike)
 {
     size_t kept = s->spikes < AMP_SPIKES_KEPT ? s->spikes : AMP_SPIKES_KEPT, least = 0;
@@ -55,9 +55,9 @@ static void keep_spike(amp_log_summary *s, amp_log_spike spike)
     s->spike[kept] = spike;
 }
 
-/* Returns the spike of a step that the training found to be one, perhaps with another factor than the rule's.
- * The log does not say whether the norm or the loss was the spike. If neither is one by the rule here, the
- * one that is further above its median is taken. */
+/* Describes a spike that the training itself marked, perhaps with another factor than `rule` has. The log
+ * does not say whether the norm or the loss was too large. If `rule` finds neither too large, takes the one
+ * with the larger quotient of value and median. */
 static amp_spike told_spike(const amp_spikes *rule, const amp_log_row *row, double norm, double loss)
 {
     amp_spike spike = amp_spikes_judge(rule, norm, loss);
@@ -110,7 +110,7 @@ static void count_skipped(const amp_log_row *rows, size_t count, amp_log_summary
     }
 }
 
-/* Counts the steps made since the gradient's norm was last above 0. */
+/* Counts the steps, without skipped ones, since the gradient's norm was last above 0. */
 static void count_zero_norms(const amp_log_row *rows, size_t count, amp_log_summary *s)
 {
     for (size_t i = count; i-- > 0;) {
@@ -124,7 +124,7 @@ static void count_zero_norms(const amp_log_row *rows, size_t count, amp_log_summ
 
 static void follow_scale(const amp_log_row *rows, size_t count, amp_log_summary *s)
 {
-    size_t fell_from = 0; /* the scale has not grown since this row */
+    size_t fell_from = 0; /* the scale has not grown after this row */
     s->first_scale = rows[0].scale;
     s->last_scale = rows[count - 1].scale;
     s->least_scale = s->most_scale = (amp_log_extreme){ rows[0].scale, rows[0].iteration };

@@ -1,6 +1,6 @@
-/* Draws a training's steps in three panels, each with a logarithmic axis. A panel shows at most COLUMNS
- * groups of consecutive steps, one in each column. A line shows the groups' medians, and a band their
- * smallest and largest values. Values that are not above 0, or not finite, are left out. */
+/* Draws a training's steps in three panels, each with a logarithmic axis. Consecutive steps form groups, and
+ * a panel shows one group in each of at most COLUMNS columns. A line shows the groups' medians, and a band
+ * shows their smallest and largest values. Values that are not finite, or not above 0, are left out. */
 #include "log.h"
 
 #include "../../host/program/failure.h"
@@ -28,8 +28,8 @@ typedef struct group { double least, median, most; } group;
 
 static int is_drawn(double value) { return isfinite(value) && value > 0; }
 
-/* Groups the values of a panel. Returns the number of groups. *low, *high: the axis' ends, as exponents of
- * ten; groups hold such exponents too. */
+/* Groups the values of a panel. Returns the number of groups. *low, *high: the ends of the axis. They and the
+ * values of the groups are decimal logarithms. */
 static size_t group_rows(const panel *p, const amp_log_row *rows, size_t count, group groups[COLUMNS],
                          double *low, double *high)
 {
@@ -50,7 +50,7 @@ static size_t group_rows(const panel *p, const amp_log_row *rows, size_t count, 
     }
     free(values);
     if (*low > *high) *low = *high = 0;
-    if (*high - *low < .2) *low -= .1, *high += .1; /* a constant is a line in the middle */
+    if (*high - *low < .2) *low -= .1, *high += .1; /* draws a constant in the middle */
     return made;
 }
 
@@ -59,8 +59,8 @@ static double x_of(size_t g, size_t made)
     return LEFT + (made < 2 ? COLUMNS / 2. : (double)g * COLUMNS / (double)(made - 1));
 }
 
-/* Draws a point for each group that has a value, in order or backwards. which: -1: the smallest value, 0: the
- * median, 1: the largest value. */
+/* Writes the coordinates of a point for each group that has a value. which: -1: the smallest value; 0: the
+ * median; 1: the largest value. back: 1: from the last group to the first. */
 static void draw_points(FILE *out, const group *groups, size_t made, int which, int back, double bottom,
                         double low, double high)
 {
@@ -93,7 +93,7 @@ static void draw_panel(FILE *out, const panel *p, double top, const amp_log_row 
     fprintf(out, "'/>\n");
 }
 
-/* Draws one mark for all skipped steps of a column. */
+/* Draws a mark in each column that has a skipped step. */
 static void draw_skipped(FILE *out, double top, const amp_log_row *rows, size_t count)
 {
     size_t made = count < COLUMNS ? count : COLUMNS;

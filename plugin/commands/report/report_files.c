@@ -15,7 +15,8 @@ const char *amp_score_name(const amp_comparison *c, int i)
 
 /* ---- a dtype ---- */
 
-/* At least three digits: 12.3M, 1234, 123, 12.3, 1.23. Rates and memory are never 0. */
+/* Writes a rate or an amount of memory with at least three digits: 12.3M, 1234, 123, 12.3, 1.23. A value of 0
+ * means not measured, and leaves the cell empty. */
 static void amount_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     double value = ((const amp_mean *)cell->value)->mean;
@@ -30,7 +31,7 @@ static int is_reference(const amp_cell *cell)
     return cell->record == &c->summaries[c->reference];
 }
 
-/* A difference in points, with its sign. */
+/* Writes a difference in points, with its sign. */
 static void points_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     double points = ((const amp_interval *)cell->value)->mean;
@@ -90,7 +91,7 @@ static const amp_field times_fields[] = {
 static const char *const accuracy_names[] = { NULL, "cannot tell", "as good", "worse" };
 static const char *const speed_names[] = { NULL, "cannot tell", "faster", "not worth it", "slower" };
 
-/* How much a score differs from the reference's, in points, and the verdict on that. */
+/* Fields: the score minus the reference's score, in points, and the verdict on this difference. */
 #define DIFFERENCE(k) { SUMMARY("mean", difference[k].mean), SUMMARY("standard_error", difference[k].error), \
     SUMMARY("least", difference[k].least), SUMMARY("most", difference[k].most), \
     SUMMARY("seeds", difference[k].count), \
@@ -149,7 +150,7 @@ void amp_report_table(FILE *stream, const void *comparison)
     for (size_t i = 0; i < c->advice.count; i++) fprintf(stream, "%s\n", c->advice.line[i]);
 }
 
-/* ---- a run's steps, thinned to what a chart can show: of a million, at most some thousand are kept ---- */
+/* ---- a run's steps, thinned out to what a chart can show: a few thousand values at most ---- */
 
 enum { LOSS_POINTS = 100, SCALE_COLUMNS = 2000 };
 
@@ -161,16 +162,16 @@ static size_t most_steps(const amp_comparison *c)
     return most;
 }
 
-/* The number of steps in a part if the longest run is cut into `parts` parts. Parts are of this length in all
- * runs, so that the runs can be compared. */
+/* The number of steps in one part if the longest run is cut into `parts` parts. All runs use parts of this
+ * length, so that the runs can be compared. */
 static size_t per_part(const amp_comparison *c, size_t parts)
 {
     size_t steps = most_steps(c);
     return steps ? (steps + parts - 1) / parts : 1;
 }
 
-/* Writes the median loss of every `each` steps. Losses that are inf or NaN are left out; if all of them are,
- * the median is null. room: a buffer for `each` numbers. */
+/* Writes the median loss of each group of `each` steps. Losses that are inf or NaN are ignored. The median of
+ * a group without finite losses is null. room: a buffer for `each` numbers. */
 static void write_losses(amp_json *json, const amp_run *run, size_t steps, size_t each, double *room)
 {
     amp_json_array(json, "loss");
@@ -195,9 +196,9 @@ static int differs(double a, double b)
     return isfinite(a) != isfinite(b) || (isfinite(a) && (a < b || a > b));
 }
 
-/* Writes each new value of the loss scale, or, with `steps`, the step at which it changed. Of every `each`
- * steps only the first, the smallest, the largest and the last scale are written, which are all that a chart
- * can show. */
+/* Writes the loss scale whenever it changes; if `steps` is set, writes the numbers of these steps instead. A
+ * group of `each` steps is one column of the chart, so only its first, smallest, largest and last scale are
+ * considered. */
 static void write_scales(amp_json *json, const char *key, const amp_run *run, size_t each, int steps)
 {
     double before = -1;
@@ -212,7 +213,7 @@ static void write_scales(amp_json *json, const char *key, const amp_run *run, si
         for (size_t k = first; k < end; k++) {
             double scale = scale_of(run, k);
             int is_kept = k == first || k + 1 == end || scale <= smallest || scale >= largest;
-            if (scale <= smallest) smallest = NAN; /* the next equal one is not kept */
+            if (scale <= smallest) smallest = NAN; /* a later equal scale is not kept */
             if (scale >= largest) largest = NAN;
             if (!is_kept || !differs(scale, before)) continue;
             before = scale;
@@ -249,8 +250,8 @@ const char *const amp_training_state_names[] = { "waiting", "training", "trained
 static const amp_field run_fields[2][12] = { [AMP_COMPARED_DETECTOR] = RUN_FIELDS("map_50", "map_50_95"),
                                              [AMP_COMPARED_CLASSIFIER] = RUN_FIELDS("top_1", "top_5") };
 
-/* Returns a copy of the run to show: without scores if the run was not validated, and without the failure of
- * an earlier attempt. */
+/* Returns a copy of the run for the report: without scores if the run was not validated, and without the
+ * failure of an earlier attempt. */
 static amp_run shown(const amp_run *run)
 {
     amp_run copy = *run;

@@ -1,15 +1,15 @@
-/* Writes the report as one HTML page that needs no other file. The page is report.html, which is part of the
- * program, with the comparison's JSON and its table filled in. */
+/* Writes the report as one HTML page that needs no other file. The page is report.html, which is embedded in
+ * the program. The comparison's table and JSON are filled in. */
 #include "../compare/comparison.h"
 
 #include <string.h>
 
-/* The file AMP_REPORT_PAGE, followed by a 0. */
+/* amp_report_page: the contents of the file AMP_REPORT_PAGE, NUL-terminated. */
 __asm__(".pushsection .rodata\n.global amp_report_page\n.hidden amp_report_page\n"
         "amp_report_page: .incbin \"" AMP_REPORT_PAGE "\"\n.byte 0\n.popsection\n");
 extern const char amp_report_page[] __attribute__((visibility("hidden")));
 
-/* Writes the page up to a mark. Returns what follows the mark. */
+/* Writes the page up to a mark. Returns a pointer to the text after the mark. */
 static const char *write_until(FILE *stream, const char *page, const char *mark)
 {
     const char *at = strstr(page, mark);

@@ -1,5 +1,5 @@
-/* `darknet amp selftest` tests whether AMP computes on this machine what Darknet's own code computes: it
- * makes the comparison of probe/probe_comparison.h on built-in networks. */
+/* `darknet amp selftest` tests whether AMP's results on this machine agree with those of Darknet's own code.
+ * It makes the comparison of probe/probe_comparison.h on built-in networks, or on a user's .cfg. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ enum { SEED = 1 };
 /* ---- the built-in networks, which together have every kind of layer that AMP computes itself ---- */
 
 typedef struct builtin {
-    const char *name;     /* what the network has, for the user; NULL ends the list */
+    const char *name;     /* describes the network's layers to the user; NULL ends the list */
     const char *section;  /* the network is left out if Darknet does not know this section; NULL: every
                              Darknet knows all its sections */
     const char *layers;   /* a .cfg, with blanks instead of line ends */
@@ -100,11 +100,11 @@ enum { WRONG_TEXT = AMP_FAULT_TEXT + 32 };
 
 /* The faults found in all comparisons. */
 typedef struct findings {
-    char text[WRONG_TEXT]; /* the first fault: "fp32, layer 3 [convolutional], ..."; empty if there is none */
-    int plainly;           /* the verdict on some network was AMP_PROBE_WRONG */
+    char text[WRONG_TEXT]; /* the first fault: "fp32, layer 3 [convolutional], ..."; "" without faults */
+    int plainly;           /* 1: the verdict on fp32 was AMP_PROBE_WRONG for some network */
 } findings;
 
-/* Adds the faults of one comparison to *found. Returns the number of these faults. */
+/* Adds the faults of one comparison to *found. Returns the number of faults in this comparison. */
 static int take_findings(const amp_probe_comparison *c, findings *found)
 {
     static const amp_dtype order[] = { AMP_FP32, AMP_BF16, AMP_FP16 };
@@ -123,7 +123,8 @@ static int take_findings(const amp_probe_comparison *c, findings *found)
 
 static amp_status test(const char *name, const char *cfg, long images, findings *found, amp_error *error)
 {
-    /* A user's .cfg (images above 0) makes no step: it may clip gradients, which Darknet does not do. */
+    /* A user's .cfg (images above 0) is compared without a step, since it may clip gradients, which Darknet
+     * cannot do. */
     amp_probe_comparison c = { .cfg = cfg, .images = images, .tries_nothing = 1,
                                .source = { .seed = SEED, .stirs = 1, .steps = !images } };
     amp_status status = amp_probe_compare(&c, error);
@@ -149,8 +150,8 @@ static amp_status test_all(findings *found, amp_error *error)
     return AMP_OK;
 }
 
-/* Tests the first GPU, whose description has been printed already, and then each further one. If -i names
- * another GPU than the first, tests only that one. */
+/* Tests the first GPU, whose description has been printed already, and then each further GPU. If -i names
+ * another GPU than the first, tests only the named GPU. */
 static amp_status test_all_gpus(findings *found, amp_error *error)
 {
     int first = amp_fork_device() == 0;
