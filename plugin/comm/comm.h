@@ -25,7 +25,7 @@ typedef struct amp_comm amp_comm;
 struct amp_comm {
     const char *name;            /* "MPI", with its library's version; shown to the user */
     int rank, size;              /* this rank's number, from 0; the number of ranks */
-    int local_rank, local_size;  /* the same, counting only the ranks on this machine */
+    int local_rank, local_size;  /* rank and size among the ranks on this machine only */
     int one_program;             /* 1: the ranks are threads of one program */
     int settled;                 /* 1: this rank has made a step with its current memory, so in the next step
                                     it allocates nothing and loads no code between the sums; set by the
@@ -59,8 +59,8 @@ struct amp_comm {
      * time limit and without using the CPU. The pointer is NULL except in mpi/mpi.c. */
     amp_status (*part)(amp_comm *, int size, amp_comm **out, amp_error *);
 
-    /* Returns 1 only for the first call on this machine: that rank prints why the program ends. If the
-     * pointer is NULL, each rank prints. Any thread may call it. */
+    /* Returns 1 only for the first call on this machine; the rank that called prints why the program ends. If
+     * the pointer is NULL, each rank prints. Any thread may call it. */
     int (*prints_error)(amp_comm *);
     /* Ends the processes of all ranks with this exit status. If the ranks are threads, it makes their calls
      * fail instead, and returns. Any thread may call it. */

@@ -17,10 +17,10 @@ enum {
     AMP_PHASE = 128  /* bytes of amp_comm.phase */
 };
 
-/* How many time limits a call may take in which all ranks wait while one rank works alone, for example to
- * save. */
+/* If all ranks wait in a call while one rank works alone (for example to save), the call may take this many
+ * time limits. */
 enum { AMP_LIMITS_ALONE = 8 };
-/* How many time limits any other call may take: more before the first sums, because ranks start up at
+/* Returns how many time limits any other call may take: more before the first sums, because ranks start up at
  * different speeds. */
 static inline int amp_comm_limits(const amp_comm *comm) { return comm->has_summed ? 1 : 4; }
 

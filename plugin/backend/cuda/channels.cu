@@ -270,7 +270,8 @@ __global__ void drop(const T *x, T *y, const uint8_t *keep, size_t count, float 
         amp_read(kept, keep + i, n);
         amp_get(v, x + i, n);
         #pragma unroll
-        for (int j = 0; j < N; j++) v[j] = kept[j] ? scale * v[j] : 0; /* so that a dropped NaN becomes 0 */
+        for (int j = 0; j < N; j++) v[j] = kept[j] ? scale * v[j] : 0; /* not a product with 0, so that a
+                                                                          dropped NaN becomes 0 */
         amp_put_or_add(y + i, v, n, accumulate);
     }
 }

@@ -76,7 +76,8 @@ static inline amp_columns amp_columns_whole(size_t rows, unsigned images, int pa
 
 static inline unsigned amp_columns_blocks(const amp_columns *c) { return c->images * c->chunks * c->groups; }
 
-/* The part of one thread: pack `pack` of the rows first, first + step, ... below end. */
+/* The elements that one thread works on: pack number `pack` in the rows first, first + step, ... below
+ * end. */
 typedef struct amp_column {
     size_t first, end;
     int step, pack;

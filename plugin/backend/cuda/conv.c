@@ -23,8 +23,8 @@ struct amp_conv {
     amp_conv_desc desc;            /* must be first: times.cu reads it */
     amp_shape y;
     int connected;                 /* 1: computed as matrix products by cuBLAS; 0: by cuDNN's plans */
-    int inputs;                    /* of a connected layer: elements of x per image. x: (n, inputs), w: (k,
-                                      inputs), y: (n, k) */
+    int inputs;                    /* elements of x per image, for a connected layer: x is (n, inputs), w is
+                                      (k, inputs), y is (n, k) */
     amp_conv_plan *plans[PASSES];  /* owned by cuda->plans; NULL for a pass that is not needed */
     amp_cudnn_pack packs[PASSES];  /* for each pass: the buffers of its last run, as a cuDNN descriptor */
     void *weights;                 /* the copy of the weights, KRSC; NULL: not loaded */
@@ -61,7 +61,7 @@ static amp_status launch(trial *t, const amp_conv_plan *plan, amp_error *error)
     return status;
 }
 
-/* The amp_conv_timer; user: the trial. Does not time the first run, which loads code and grows the
+/* An amp_conv_timer whose `user` is a trial. Does not time the first run, which loads code and grows the
  * workspace. */
 static amp_status measure(void *user, const amp_conv_plan *plan, float *ms, amp_error *error)
 {

@@ -40,7 +40,7 @@ enum amp_conv_notes {
     AMP_CONV_DOWN_CONVERTS = 2,      /* rounds its inputs to fewer bits */
     AMP_CONV_REDUCED_REDUCTION = 4,  /* sums in fewer bits than fp32 */
     AMP_CONV_NONDETERMINISTIC = 8,
-    AMP_CONV_RUNTIME_COMPILED = 16   /* is compiled at run time, when it is built: takes a third of a
+    AMP_CONV_RUNTIME_COMPILED = 16   /* compiled at run time when it is built, which takes a third of a
                                         second */
 };
 

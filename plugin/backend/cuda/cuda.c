@@ -40,7 +40,7 @@ static amp_status read_settings(amp_cuda_settings *settings, amp_error *error)
     AMP_TRY(read_number("AMP_CUDA_TUNE", 100, TUNE, &settings->tune, error));
     AMP_TRY(read_number("AMP_CUDA_DETERMINISTIC", 1, 0, &settings->deterministic, error));
     AMP_TRY(read_number("AMP_CUDA_RANGES", 1, 0, &settings->ranges, error));
-    /* Timing may choose different engines in each run, and they round differently. */
+    /* Timing may choose a different engine in each run, and engines round differently. So it is off. */
     if (settings->deterministic) settings->tune = 0;
     return AMP_OK;
 }

@@ -14,8 +14,8 @@
 #include <cudnn.h>
 #include <cudnn_backend.h>
 
-#define CONFIG_KNOWS_WORKSPACE (CUDNN_VERSION >= 90200) /* older versions know it only after building the
-                                                           plan */
+#define CONFIG_KNOWS_WORKSPACE (CUDNN_VERSION >= 90200) /* older versions know the size of the workspace only
+                                                           after building the plan */
 
 typedef cudnnBackendDescriptor_t descriptor;
 
@@ -262,7 +262,7 @@ static void describe_config(chain *chain, amp_conv_candidate *c)
     destroy(engine);
 }
 
-/* Appends the engines that one heuristic lists for the graph. An empty list and status NOT_SUPPORTED are no
+/* Appends the engines that one heuristic lists for the graph. An empty list and status NOT_SUPPORTED are not
  * errors here: if all heuristics list nothing, conv_plan.c reports it. */
 static void append_candidates(chain *outer, descriptor graph, cudnnBackendHeurMode_t mode,
                               amp_conv_candidates *out)

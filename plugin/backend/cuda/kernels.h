@@ -1,10 +1,10 @@
 /* The CUDA backend's operations: amp_cuda_<operation> for each operation of backend.h, which describes them.
  * README.md says which file defines which operation.
  *
- * Our own kernels do everything that cuDNN and cuBLAS do not do here. They read and write NHWC tensors in
- * device memory, 16 bytes at a time if channels and alignment allow. They compute in fp32, round once when
- * they store, and are deterministic (no floating-point atomics). All work is queued on the backend's
- * stream. */
+ * cuDNN computes convolutions and cuBLAS computes matrix products. Our own kernels compute everything else.
+ * They read and write NHWC tensors in device memory, 16 bytes at a time if channels and alignment allow. They
+ * compute in fp32, round once when they store, and are deterministic (no floating-point atomics). All work is
+ * queued on the backend's stream. */
 #pragma once
 
 #include "../operations.h"
@@ -31,7 +31,7 @@ void amp_cuda_tables_destroy(amp_cuda_backend *);
 typedef struct amp_cuda_weights {
     const float *oihw;
     void *krsc;
-    amp_dtype dtype; /* of krsc */
+    amp_dtype dtype; /* dtype of krsc */
     int k, c, size_h, size_w;
 } amp_cuda_weights;
 amp_status amp_cuda_weights_to_krsc(amp_backend *, amp_cuda_table *, const amp_cuda_weights *, int count,

@@ -7,9 +7,8 @@
 
 #include <stdlib.h>
 
-enum { UNIT = 256, BLOCK_UNIT = 1 << 20 }; /* UNIT: allocations are rounded up to it; BLOCK_UNIT: the shared
-                                              blocks grow by whole MiB, so that they do not grow at every
-                                              layer */
+enum { UNIT = 256, BLOCK_UNIT = 1 << 20 }; /* allocations are multiples of UNIT; the two shared blocks grow in
+                                              steps of BLOCK_UNIT, so that they do not grow at every layer */
 
 /* Rounds `bytes` up to a multiple of `unit`. Returns 0 if the result would overflow. */
 static size_t round_up(size_t bytes, size_t unit)

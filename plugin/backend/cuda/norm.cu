@@ -34,7 +34,8 @@ static __device__ __forceinline__ float normalized(float x, float mean, float ga
     return fmaf(x - mean, gain, bias);
 }
 
-/* Whether backward recomputes y, or the activation's input, from x. A < 0: any activation. */
+/* Whether backward recomputes y, or the activation's input, from x. A < 0: the activation is not known at
+ * compile time. */
 template <int A> constexpr bool repeats_forward = A < 0 || A == AMP_LEAKY || A == AMP_RELU || A == AMP_MISH ||
     A == AMP_SWISH || A == AMP_LOGISTIC;
 
@@ -452,7 +453,7 @@ static amp_status scratch_take(amp_backend *backend, const amp_columns *c, int c
 {
     size_t partial = (size_t)sums * c->chunks * channels * sizeof(double);
     void *memory;
-    partial = (partial + 15) / 16 * 16; /* the factors behind it are read 16 bytes at a time */
+    partial = (partial + 15) / 16 * 16; /* the factors follow, and are read 16 bytes at a time */
     AMP_TRY(amp_cuda_scratch(backend, partial + (size_t)factors * channels * sizeof(float), &memory, error));
     out->partial = (double *)memory;
     out->factors = (float *)((char *)memory + partial);

@@ -1,5 +1,5 @@
-/* State that the files of the CUDA backend share, scratch memory, and the conversion of CUDA statuses to
- * amp_error.
+/* What the files of the CUDA backend share: the backend's state, its scratch memory, and the conversion of a
+ * CUDA status to an amp_error.
  *
  * All work except the copies of upload_ahead is queued on one stream, in order. The CPU waits only where
  * backend.h says so, or where an operation returns a number. All tensors, parameters and statistics are in
@@ -30,7 +30,7 @@ typedef struct amp_cuda_settings {
 /* A list of arrays in device memory, and how the blocks of a launch divide their elements; see table.cuh. */
 typedef struct amp_cuda_table {
     void *rows;   /* the CPU's copy of the rows; NULL: the table is empty */
-    size_t bytes; /* of rows */
+    size_t bytes; /* size of `rows` */
     unsigned cuts;
     void *memory; /* device memory of `room` bytes: the rows, then the cuts */
     size_t room;
@@ -67,7 +67,7 @@ typedef struct amp_cuda_backend {
     amp_cuda_table step, statistics, arrays; /* update.cu's tables for finish_step, copy_statistics and
                                                 check_gradients */
     amp_cuda_table weights;       /* weights.cu's table of all convolutions' weights */
-    struct amp_cuda_times *times; /* times.cu's; NULL until the first call of operation_times */
+    struct amp_cuda_times *times; /* the state of times.cu; NULL until the first call of operation_times */
     struct amp_cuda_spare *spares; /* memory.c's list of blocks that held dropped copies of weights; the next
                                       copies reuse them */
     void *decision;               /* update.cu's last decision, in page-locked CPU memory; NULL before the

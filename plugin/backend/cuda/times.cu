@@ -207,8 +207,9 @@ amp_status end_call(amp_backend *b, amp_error *error)
 amp_error *error_of(amp_error *error) { return error; }
 template <class T, class U, class... A> amp_error *error_of(T, U u, A... a) { return error_of(u, a...); }
 
-/* timed<...>::put replaces a function of the backend's table that queues work by `call`, which also measures
- * the work. It leaves functions of other types unchanged. */
+/* timed<...>::put adds timing to one function of the backend's table, if the function queues work: it puts
+ * `call` into the table, which measures the work and calls the function. Functions of other types are left
+ * unchanged. */
 template <class F, F amp_backend::*M, int N> struct timed {
     static void put(amp_backend *) {}
 };
@@ -291,7 +292,8 @@ int tensor_operations(int major, int minor)
     }
 }
 
-/* Returns the same for fp32 without Tensor Cores (CUDA C++ Programming Guide, arithmetic instructions). */
+/* Returns how many fp32 operations a multiprocessor does per clock without Tensor Cores (CUDA C++ Programming
+ * Guide, arithmetic instructions). */
 int fp32_operations(int major, int minor) { return major == 7 || (major == 8 && minor == 0) ? 128 : 256; }
 
 amp_status find_limits(amp_cuda_backend *cuda, amp_operation_times *out, amp_error *error)

@@ -92,8 +92,8 @@ __device__ void amp_tile_drain(const float *tile, unsigned tile_pitch, D *dst, u
     }
 }
 
-/* How matrices of rows × columns are cut into tiles. Tiles at the edges are smaller. src_wide, dst_wide: 1:
- * this side can be moved 16 bytes at a time. */
+/* How matrices of rows × columns are cut into tiles. Tiles at the edges are smaller. src_wide or dst_wide is
+ * 1 if this side can be read or written 16 bytes at a time. */
 struct amp_tiling { unsigned rows, columns, tile_rows, tile_columns; int src_wide, dst_wide; };
 
 /* The number of tiles of one matrix. */
@@ -122,7 +122,7 @@ __device__ void amp_transpose_tile(float *tile, const S *src, D *dst, size_t ima
     __syncthreads();
 }
 
-/* images × (rows × columns) → images × (columns × rows). */
+/* dst (+)= factor·srcᵀ for each of `images` matrices. */
 template <class S, class D> __global__ void __launch_bounds__(AMP_CUDA_THREADS)
 transpose(const S *src, D *dst, size_t images, amp_tiling m, float factor, int accumulate)
 {

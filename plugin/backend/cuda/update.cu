@@ -28,7 +28,8 @@ typedef struct array_row {
     amp_cuda_work work; /* units are elements */
     float *master, *grad, *momentum, *m, *v;
     float decay, rate_scale, clip;
-    short wide, is_statistic; /* wide: 1: all arrays of the row can be read and written 16 bytes at a time */
+    short wide, is_statistic; /* wide is 1 if all arrays of the row can be read and written 16 bytes at a
+                                 time */
 } array_row;
 
 /* What check_chunks has found in one chunk. */
@@ -172,7 +173,7 @@ static __device__ __forceinline__ void adam(float &w, float g, float &m, float &
     w = clipped(__fadd_rn(w, change), clip);
 }
 
-/* Updates one chunk. Like Darknet, divides the rate by the batch only without Adam. */
+/* Updates one chunk. As in Darknet, the rate is divided by the batch for SGD, but not for Adam. */
 template <int ADAM> static __device__ __forceinline__ void update_chunk(const array_row &e,
                                                                         const amp_cuda_cut &c, const step &s)
 {

@@ -17,7 +17,7 @@ typedef struct weights_row {
     void *copy;
     amp_tiling tiling; /* has no padding, so it may be assigned as a whole: see amp_cuda_table_rows */
     unsigned tiles;     /* tiles per filter */
-    amp_dtype dtype;    /* of the copy */
+    amp_dtype dtype;    /* dtype of the copy */
 } weights_row;
 
 template <class T> static __device__ __forceinline__ void load_tile(float *tile, const weights_row &r,

@@ -199,7 +199,8 @@ static __device__ __forceinline__ amp_yolo_result fold(const amp_yolo_result &mi
     return sum;
 }
 
-/* Computes all boxes. A block's boxes belong to one image; each image has `blocks` consecutive blocks. */
+/* Computes the deltas of all boxes. The boxes of a block belong to one image; each image has `blocks`
+ * consecutive blocks. */
 template <class T> __global__ void __launch_bounds__(THREADS) box_deltas(head g, unsigned blocks, const T *x,
                                                                          T *dx, float scale, int accumulate,
                                                                          amp_yolo_result *partial)

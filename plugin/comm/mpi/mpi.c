@@ -46,8 +46,8 @@ typedef struct mpi_comm {
     int is_part;            /* 1: created by `part`, so destroy does not finalize MPI */
     amp_watchdog *watchdog;
     MPI_Win window;         /* memory shared by the ranks on this machine; holds *printed_error */
-    atomic_int *printed_error; /* 1: a rank on this machine has taken on printing why the program ends; NULL:
-                                  no shared memory */
+    atomic_int *printed_error; /* *printed_error is 1 if a rank on this machine already prints why the program
+                                  ends. NULL: no shared memory */
 
     pthread_t thread;       /* the thread that makes the sums */
     pthread_mutex_t lock;   /* guards the fields from `stopping` to `error` */
