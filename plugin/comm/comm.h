@@ -1,15 +1,16 @@
-/* Communication between the ranks that train one network together, as a struct of function pointers, so that
- * the core names no library.
+/* Communication between the ranks that train one network together. It is a struct of function pointers, so
+ * that the core depends on neither MPI nor NCCL.
  *
- * Each rank has its own network and engine, trains its share of a step's images, and makes the same update,
- * because gradients are summed over all ranks first. In threads.c the ranks are threads of one process; in
- * mpi/mpi.c they are processes started by mpirun; nccl/nccl.c wraps another comm and sums on GPUs.
+ * Each rank has its own network and engine, and trains its share of a step's images. Gradients are then
+ * summed over all ranks, so all ranks make the same update. In threads.c the ranks are threads of one
+ * process; in mpi/mpi.c they are processes started by mpirun; nccl/nccl.c wraps another comm and sums on
+ * GPUs.
  *
  * Rules for every function except prints_error, abort and destroy:
  *  - It is collective: all ranks call it, in the same order, with the same sizes. After a failure only
  *    prints_error, abort and destroy may be called.
- *  - It does not hang: if a rank does not take part within the time limit, `lost` is called with a line that
- *    names `phase`, or the function fails.
+ *  - It does not hang: if a rank does not take part within the time limit, the function fails or calls `lost`
+ *    with a line that contains `phase`.
  *  - All ranks get the same bits. */
 #pragma once
 
@@ -23,46 +24,46 @@ typedef struct amp_comm amp_comm;
 
 struct amp_comm {
     const char *name;            /* "MPI", with its library's version; shown to the user */
-    int rank, size;              /* from 0; number of ranks */
-    int local_rank, local_size;  /* the same, counting only the ranks on this machine */
-    int one_program;             /* the ranks are threads of one program */
-    int settled;                 /* set by the caller: this rank has made a step with its current memory,
-                                    so it allocates nothing and loads no code between the sums of the next
-                                    step */
-    int has_summed;              /* set by comm after the first sums; until then a call may take 4 time
-                                    limits (watchdog.h) */
-    char phase[128];             /* the purpose of the collective calls, for messages; set by callers:
-                                    "step 17, gradients" */
+    int rank, size;              /* this rank's number, from 0; the number of ranks */
+    int local_rank, local_size;  /* rank and size among the ranks on this machine only */
+    int one_program;             /* 1: the ranks are threads of one program */
+    int settled;                 /* 1: this rank has made a step with its current memory, so in the next step
+                                    it allocates nothing and loads no code between the sums; set by the
+                                    caller */
+    int has_summed;              /* set by the implementation after the first sums; until then a call may take
+                                    four times `seconds` (watchdog.h) */
+    char phase[128];             /* what the current calls are for, e.g. "step 17, gradients"; set by callers,
+                                    used in messages */
     double seconds;              /* the time limit of a call; 0: none */
-    double waited;               /* seconds that sum_end has waited in total; 0 for sums in a GPU's memory,
-                                    which the CPU does not wait for */
-    void (*lost)(const char *line); /* set by the caller of join: prints this line and ends the program.
-                                       comm calls it in a separate thread if a call exceeds its limit */
+    double waited;               /* total seconds that sum_end has waited; 0 if sums are in GPU memory,
+                                    because the CPU does not wait for those */
+    void (*lost)(const char *line); /* prints this line and ends the program; called in a separate thread if a
+                                       call exceeds its time limit. From amp_comm_join or amp_comm_threads */
 
-    /* sum_begin starts to sum count floats over all ranks, in place; sum_end waits for all sums that have
-     * started. wire: the type in which the floats are sent (fp32, bf16 or fp16); sums are made in fp32. The
-     * memory belongs to comm until sum_end returns. With nccl/nccl.c it is GPU memory, and the backend's
-     * stream waits instead of the CPU; otherwise it is CPU memory. */
+    /* sum_begin starts to sum `count` floats over all ranks, in place. sum_end waits for all sums that have
+     * been started; until it returns, the caller must not use their memory. wire: the type in which the
+     * floats are sent (fp32, bf16 or fp16); the sums themselves are computed in fp32. With nccl/nccl.c, the
+     * memory is GPU memory, and the backend's stream waits instead of the CPU. Otherwise it is CPU memory. */
     amp_status (*sum_begin)(amp_comm *, float *values, size_t count, amp_dtype wire, amp_error *);
     amp_status (*sum_end)(amp_comm *, amp_error *);
 
-    /* Copies every rank's `mine` into `all` (size · bytes), in rank order. CPU memory. */
+    /* All-gather in CPU memory: copies the `bytes` bytes at `mine` of every rank into `all` (size · bytes),
+     * in rank order. */
     amp_status (*gather)(amp_comm *, const void *mine, size_t bytes, void *all, amp_error *);
-    /* Copies rank root's memory to all other ranks. CPU memory. May take eight time limits, because the other
-     * ranks wait for work that only root does, such as a save. */
+    /* Copies the memory of rank `root` to all other ranks, in CPU memory. May take eight time limits, because
+     * the other ranks may have to wait while `root` works alone, for example to save. */
     amp_status (*broadcast)(amp_comm *, void *memory, size_t bytes, int root, amp_error *);
 
-    /* Makes a comm of the first `size` ranks, which must be destroyed before this one. *out is NULL in the
-     * other ranks, and in all ranks if size is 1. A rank that calls this early sleeps until all ranks call
-     * it, without a time limit, and uses no CPU meanwhile. `part` is NULL unless a launcher has started the
-     * ranks. */
+    /* Creates a comm of the first `size` ranks; destroy it before this one. *out is NULL in the other ranks,
+     * and in all ranks if size is 1. A rank that calls this early sleeps until all ranks call it, without a
+     * time limit and without using the CPU. The pointer is NULL except in mpi/mpi.c. */
     amp_status (*part)(amp_comm *, int size, amp_comm **out, amp_error *);
 
-    /* Whether this rank is the first on its machine to call this function: that rank prints why the program
-     * ends. If prints_error is NULL, each rank prints. Any thread may call it. */
+    /* Returns 1 only for the first call on this machine; the rank that called prints why the program ends. If
+     * the pointer is NULL, each rank prints. Any thread may call it. */
     int (*prints_error)(amp_comm *);
-    /* Ends the processes of all ranks with this exit status. If the ranks are threads, it returns, and makes
-     * their calls fail instead. Any thread may call it. */
+    /* Ends the processes of all ranks with this exit status. If the ranks are threads, it makes their calls
+     * fail instead, and returns. Any thread may call it. */
     void (*abort)(amp_comm *, int status);
     void (*destroy)(amp_comm *);
 };
@@ -75,21 +76,21 @@ int amp_comm_is_launched(void);
 int amp_comm_launched_rank(void);
 /* Whether this program was built with MPI (mpi/). If not (none/), amp_comm_join fails. */
 extern const int amp_comm_is_here;
-/* Joins the other ranks; call it at most once. lost: as in amp_comm. After a failure, *out is NULL, or a comm
- * that can be used to end the other ranks. */
+/* Joins the other ranks and sets *out; call it at most once. lost: as in amp_comm. After a failure, *out is
+ * NULL, or a comm that can be used only to end the other ranks. */
 amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_error *);
 
 /* ---- other ranks ---- */
 
-/* Ranks that are threads of this program and exchange arrays through its memory. Fills ranks[0] to
- * ranks[size - 1], one for each thread; each must be destroyed. After one rank has called abort, the calls of
- * the others fail. seconds, lost: as in amp_comm. */
+/* Creates ranks that are threads of this program and exchange arrays through its memory. Fills ranks[0] to
+ * ranks[size - 1] with one comm for each thread; each must be destroyed. After one rank has called abort, the
+ * calls of the others fail. seconds, lost: as in amp_comm. */
 amp_status amp_comm_threads(int size, double seconds, void (*lost)(const char *line), amp_comm **ranks,
                             amp_error *);
 
-/* Ranks that each have their own GPU: NCCL sums device memory, and `cpu`, a comm of the same ranks, does
- * everything else. Collective. *out takes ownership of cpu, except after a failure. cuda: the backend (from
- * amp_cuda_backend_create) whose memory is summed; it may be destroyed before *out. A sum waits for the work
- * that was queued on this backend before sum_begin, and work queued after sum_end waits for the sums; the CPU
- * does not wait. */
+/* Creates a comm for ranks that each have their own GPU. NCCL sums device memory; `cpu`, a comm of the same
+ * ranks, does everything else. The call is collective. On success, *out takes ownership of `cpu`. cuda: the
+ * backend whose memory is summed (from amp_cuda_backend_create); it may be destroyed before *out. Sums wait
+ * for the work that was queued on this backend before sum_begin. Work that is queued after sum_end waits for
+ * the sums; the CPU does not. */
 amp_status amp_comm_nccl(amp_comm *cpu, struct amp_backend *cuda, amp_comm **out, amp_error *);

@@ -1,5 +1,5 @@
-/* Threads of one program as ranks. In a collective call each rank stores a pointer to its array, waits for
- * all ranks, reads or writes the others' arrays, and waits again. */
+/* Ranks that are threads of one program. In a collective call each rank publishes a pointer to its array and
+ * waits for all ranks. Then it reads or writes the others' arrays, and waits again. */
 #include <pthread.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ typedef struct team {
     pthread_cond_t all_here;
     int size, here, aborted;
     int holders;           /* reference count: the ranks, and amp_comm_threads while it creates them */
-    unsigned long round;   /* how many times all ranks have waited for each other */
+    unsigned long round;   /* number of completed waits (wait_for_all) */
     void **arrays;         /* each rank's array in the current call */
 } team;
 
@@ -49,7 +49,7 @@ static amp_status publish(amp_comm *comm, void *array, int limits, amp_error *er
     return wait_for_all(comm, limits, error);
 }
 
-/* After this, no rank accesses another rank's array any more. */
+/* Waits until no rank accesses another rank's array any more. */
 static amp_status end_use(amp_comm *comm, amp_error *error)
 {
     return wait_for_all(comm, amp_comm_limits(comm), error);
@@ -63,7 +63,8 @@ static float as_sent(float x, amp_dtype wire)
     return sent;
 }
 
-/* Each rank sums a part of the elements, in rank order, and writes the result to all. */
+/* Each rank sums its own part of the elements over all ranks, in rank order, and writes these sums to every
+ * rank's array. */
 static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dtype wire, amp_error *error)
 {
     float **arrays = (float **)team_of(comm)->arrays;

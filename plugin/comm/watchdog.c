@@ -10,7 +10,7 @@ enum { PARTS = 8, SECONDS = 300 };
 
 typedef struct watch {
     int under_way, limits;
-    int parts; /* wake-ups since the call began */
+    int parts; /* wake-ups of the watchdog since the call began */
     char phase[AMP_PHASE];
 } watch;
 
@@ -58,7 +58,8 @@ static struct timespec in_seconds(double seconds)
     return t;
 }
 
-/* Counts a wake-up for each call under way. Returns a call that is late, or NULL. The lock must be held. */
+/* Adds a wake-up to each call that is in progress. Returns a call that has exceeded its limit, or NULL. The
+ * caller must hold the lock. */
 static const watch *find_late(amp_watchdog *dog)
 {
     const watch *late = NULL;

@@ -1,8 +1,9 @@
-/* A thread that ends a call between ranks if it lasts too long: MPI and NCCL notice neither a stopped rank
- * nor a broken link.
+/* A thread that reports a call between ranks that takes too long, so that the program can end: MPI and NCCL
+ * notice neither a stopped rank nor a broken link.
  *
- * Only time in which this process runs counts, so that a whole job can be suspended and continued: the thread
- * wakes PARTS times per time limit and counts its wake-ups during a call. */
+ * Time in which this process is suspended does not count, so that a whole job can be suspended and continued.
+ * To this end the thread wakes PARTS times per time limit, and measures a call by counting its own
+ * wake-ups. */
 #pragma once
 
 #include <pthread.h>
@@ -12,31 +13,32 @@
 typedef struct amp_watchdog amp_watchdog;
 
 enum {
-    AMP_WATCHED = 2, /* the most threads that make watched calls; callers number them from 0 */
+    AMP_WATCHED = 2, /* the maximum number of threads that make watched calls; callers number them from 0 */
     AMP_PHASE = 128  /* bytes of amp_comm.phase */
 };
 
-/* The number of time limits for a call in which all ranks wait for work that one rank does, such as a
- * save. */
+/* If all ranks wait in a call while one rank works alone (for example to save), the call may take this many
+ * time limits. */
 enum { AMP_LIMITS_ALONE = 8 };
-/* The number of time limits for any other call. It is larger before the first sums, because each rank loads
- * and prepares at its own speed until then. */
+/* Returns how many time limits any other call may take: more before the first sums, because ranks start up at
+ * different speeds. */
 static inline int amp_comm_limits(const amp_comm *comm) { return comm->has_summed ? 1 : 4; }
 
-/* The time limit in seconds: AMP_COMM_TIMEOUT in the environment, 300 without it; 0: no limit. If its value
- * is not valid, returns AMP_BAD_CONFIG and sets *seconds to 0. */
+/* Sets *seconds to the time limit: AMP_COMM_TIMEOUT from the environment, or 300 if it is not set; 0: no
+ * limit. If the variable's value is invalid, returns AMP_BAD_CONFIG and sets *seconds to 0. */
 amp_status amp_comm_time_limit(double *seconds, amp_error *);
-/* A `late` callback for a context that is an amp_comm: calls comm->lost with a line about the time limit. */
+/* The `late` callback for contexts that are an amp_comm: calls comm->lost with a line about the time
+ * limit. */
 void amp_comm_report_timeout(void *context, const char *phase);
 
-/* late: called once, in the watchdog's thread, when a call exceeds its limit; phase: the purpose of the call.
- * seconds: the time limit; 0: no limit, and *out is NULL. */
+/* Starts the watchdog's thread. seconds: the time limit; 0: no limit, and *out is NULL. late: called once, in
+ * that thread, when a call exceeds its limit; phase: what the call was for. */
 amp_status amp_watchdog_start(double seconds, void (*late)(void *context, const char *phase), void *context,
                               amp_watchdog **out, amp_error *);
-/* begin, end: mark a call that may take `limits` time limits. The watchdog may be NULL. */
+/* begin and end enclose a call that may take `limits` time limits. The watchdog may be NULL. */
 void amp_watchdog_begin(amp_watchdog *, int thread, int limits, const char *phase);
 void amp_watchdog_end(amp_watchdog *, int thread);
 void amp_watchdog_stop(amp_watchdog *);
 
-/* Starts a thread that receives no signals: the main thread handles them. */
+/* Starts a thread with all signals blocked, so that the main thread handles them. */
 amp_status amp_start_helper(pthread_t *, void *(*run)(void *), void *context, amp_error *);

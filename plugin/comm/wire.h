@@ -1,4 +1,4 @@
-/* How floats are sent between ranks: unchanged, or rounded to nearest in 16 bits. */
+/* Packs floats to send them between ranks: unchanged, or rounded to nearest in 16 bits (bf16 or fp16). */
 #pragma once
 
 #include <stddef.h>
@@ -6,7 +6,8 @@
 #include "../tensor/half.h"
 #include "../tensor/tensor.h"
 
-/* For fp32, packed and values may be the same memory; then nothing is copied. */
+/* For fp32, `packed` and `values` may be the same memory, here and in amp_wire_unpack; then nothing is
+ * copied. */
 static inline void amp_wire_pack(void *packed, const float *values, size_t count, amp_dtype wire)
 {
     amp_half_bits *halves = packed;

@@ -1,5 +1,5 @@
-/* Decodes JPEGs: see jpeg.h. Uses the accurate integer transform and the library's default upsampling. The
- * vector code of both gives the same bits as their C code, so that pixels do not depend on the processor. */
+/* Decodes JPEGs: see jpeg.h. Uses libjpeg-turbo's accurate integer DCT and its default chroma upsampling. The
+ * SIMD code of both gives the same bits as the C code, so pixels do not depend on the processor. */
 #include "jpeg.h"
 
 #include <stddef.h>
@@ -18,14 +18,14 @@ const char *amp_jpeg_library(void) { return "libjpeg-turbo " TEXT_OF(LIBJPEG_TUR
 typedef struct decoding {
     struct jpeg_decompress_struct jpeg;
     struct jpeg_error_mgr errors;
-    jmp_buf stop; /* the library has no other way to end a call */
+    jmp_buf stop; /* target of longjmp: an error handler of libjpeg must not return */
     FILE *file;
     unsigned char *pixels;
 } decoding;
 
 static void stop(j_common_ptr jpeg) { longjmp(((decoding *)jpeg->client_data)->stop, 1); }
 
-/* Levels below 0 are warnings: the file is damaged. */
+/* A level below 0 is a warning: the file is damaged. */
 static void report(j_common_ptr jpeg, int level)
 {
     if (level < 0) stop(jpeg);
@@ -38,7 +38,7 @@ static int is_decoded_here(const struct jpeg_decompress_struct *jpeg)
            (size_t)jpeg->image_width * jpeg->image_height <= INT_MAX / 3;
 }
 
-/* Leaves by a longjmp at the first error or warning. */
+/* Decodes into d->pixels. The first error or warning leaves this function by a longjmp to d->stop. */
 static void decode(decoding *d, int channels, int reduction)
 {
     struct jpeg_decompress_struct *jpeg = &d->jpeg;
@@ -62,7 +62,7 @@ static void decode(decoding *d, int channels, int reduction)
     jpeg_finish_decompress(jpeg);
 }
 
-/* Whether the image was decoded. */
+/* Returns 1 if the image was decoded, 0 after an error or a warning. */
 static int try_to_decode(decoding *d, int channels, int reduction)
 {
     if (setjmp(d->stop)) return 0;

@@ -7,10 +7,10 @@
 
 enum { MOST_REDUCTION = 8 };
 
-/* *across and *down: the most pixels of the network's input over which the photo's width and height are
- * spread. With a jitter of 0 or more, the photo is fitted as in pjreddie's load_data_detection: if the
- * photo's shape (width over height) is below 1, the photo fills the input's height, otherwise the input's
- * width. */
+/* Sets *across and *down to the largest number of input pixels that the photo's whole width and height can
+ * cover. jitter < 0: the photo is stretched to the network's input. Otherwise it is fitted as in pjreddie's
+ * load_data_detection: jitter first changes the photo's aspect ratio (width over height). If the ratio is
+ * then below 1, the photo fills the input's height, otherwise the input's width. */
 static void spread(const amp_photo_use *use, int w, int h, double *across, double *down)
 {
     double change = (1 + use->jitter) / (1 - use->jitter), shape = (double)w / h;
@@ -35,14 +35,14 @@ int amp_reduction(const amp_photo_use *use, double scale, int w, int h)
 
 static int least_of(int a, int b) { return a < b ? a : b; }
 
-/* Replaces pixels by the averages of blocks, in place: averages overwrite only pixels that were already read.
- * Returns 0 if there is no memory. */
+/* Replaces each block of reduction x reduction pixels by its average, in place: an average overwrites only
+ * pixels that were already read. Returns 0 if out of memory. */
 static int average(unsigned char *pixels, int w, int h, int c, int reduction)
 {
     unsigned char *averages = pixels;
     size_t channels = (size_t)c, length = (size_t)w * channels;
-    uint16_t *sums = malloc(length * sizeof *sums); /* for a row of blocks: one sum per column and channel,
-                                                       each at most 8 * 255 */
+    uint16_t *sums = malloc(length * sizeof *sums); /* sums over the pixel rows of one row of blocks, for each
+                                                       column and channel; each is at most 8 * 255 */
     if (!sums) return 0;
     for (int top = 0; top < h; top += reduction) {
         int rows = least_of(reduction, h - top);

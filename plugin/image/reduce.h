@@ -1,5 +1,5 @@
-/* Reduces photos: chooses the largest reduction that loses nothing that the network could see, and averages
- * pixels. */
+/* Shrinks photos for the image cache: chooses the largest reduction that still leaves enough pixels for the
+ * network's input, and averages blocks of pixels. */
 #pragma once
 
 #include <stddef.h>
@@ -18,23 +18,24 @@ static inline size_t amp_pixels_size(const amp_pixels *p)
     return (size_t)p->w * (size_t)p->h * (size_t)p->c;
 }
 
-/* The size at which the loader shows photos to the network in training. */
+/* The size to which the data loader scales photos in training. */
 typedef struct amp_photo_use {
-    double w, h;   /* the most pixels over which a whole photo's width and height are spread */
+    double w, h;   /* the largest size, in pixels, of a whole photo in the network's input, before jitter */
     double jitter; /* each side of a photo is changed by at most this fraction, then the photo is fitted into
-                      w x h; -1: the photo is stretched to w x h */
+                      w x h; -1: no jitter, the photo is stretched to w x h */
 } amp_photo_use;
 
-/* Returns the largest reduction, 1, 2, 4 or 8, after which each side of a photo of w x h pixels still has at
- * least `scale` times as many pixels as it is spread over. Returns 1 if scale is 0. */
+/* Returns the largest reduction (1, 2, 4 or 8) that keeps enough of a photo of w x h pixels: each side must
+ * keep at least `scale` times as many pixels as it can cover in the network's input. Returns 1 if scale is
+ * 0. */
 int amp_reduction(const amp_photo_use *use, double scale, int w, int h);
 
-/* The length of a side of `length` pixels after the reduction. */
+/* Returns how many pixels a side of `length` pixels has after the reduction. */
 static inline int amp_reduced_length(int length, int reduction)
 {
     return length / reduction + (length % reduction > 0);
 }
 
-/* Replaces p->bytes by rounded averages and sets w, h and reduction. Before the call, bytes (from malloc), c,
- * photo_w and photo_h must be those of the whole photo. Returns 0 if there is no memory. */
+/* Reduces a whole photo in place: replaces p->bytes by rounded averages and sets w, h and reduction. The
+ * caller has set bytes (from malloc), c, photo_w and photo_h. Returns 0 if out of memory. */
 int amp_pixels_reduce(amp_pixels *p, int reduction);

@@ -1,6 +1,6 @@
-/* Samples images bilinearly: see sample.h. A row of samples is made in two steps. First the bytes of the
- * pixels that the row needs are gathered, channel by channel; then loops over the row compute their weighted
- * sums. */
+/* Samples images bilinearly: see sample.h. A row of samples takes two steps. The first gathers the bytes of
+ * the pixels that the samples need, channel by channel. The second computes weighted sums of these bytes in
+ * vectorised loops. */
 #include "sample.h"
 
 #include <math.h>
@@ -22,8 +22,8 @@ void amp_samples_free(amp_samples *samples) { free(samples->first); }
 
 static int clamp(int i, int length) { return i < 0 ? 0 : i >= length ? length - 1 : i; }
 
-/* Places sample i at begin + x. A pixel outside the axis is replaced by the nearest one on the axis. Returns
- * the index, counted from `begin`, of the pixel to the left of the sample. */
+/* Places sample i at position begin + x, between two pixels. A pixel outside the axis is replaced by the
+ * nearest one on the axis. Returns the left pixel's index, counted from `begin`. */
 static int set_sample(amp_samples *samples, int i, float x, int begin, int length)
 {
     int left = (int)x;
@@ -36,8 +36,8 @@ static int set_sample(amp_samples *samples, int i, float x, int begin, int lengt
 
 void amp_samples_place(amp_samples *samples, int first, int placed, int length)
 {
-    /* Darknet's source says x / placed * length, but with -Ofast gcc compiles that to a product of x and this
-     * scale, which rounds differently. */
+    /* Darknet's source computes x / placed * length, but gcc's -Ofast turns that into x times this scale,
+     * which rounds differently. To give the same results, this code does what the compiled program does. */
     float scale = (float)length * (1 / (float)placed);
     for (int i = 0; i < samples->count; i++) {
         int left = set_sample(samples, i, (float)(first + i) * scale, 0, length);
@@ -54,9 +54,9 @@ void amp_samples_crop(amp_samples *samples, int begin, int cropped, int length)
     set_sample(samples, last, (float)(cropped - 1), begin, length);
 }
 
-/* Pixel j of the reduced axis is in the middle of `reduction` pixels of the photo, the first of which is
- * pixel reduction·j. The sum of a sample's weights stays the same; it is below 1 if a pixel does not
- * count. */
+/* Pixel j of the reduced axis lies in the middle of a run of `reduction` pixels of the photo, which begins at
+ * pixel reduction·j. The sum of a sample's two weights stays the same. (It is below 1 if amp_samples_place
+ * gave a pixel outside the axis weight 0.) */
 void amp_samples_reduce(amp_samples *samples, int reduction, int length)
 {
     for (int i = 0; reduction > 1 && i < samples->count; i++) {
@@ -74,7 +74,7 @@ void amp_samples_reduce(amp_samples *samples, int reduction, int length)
 
 /* ---- sampling ---- */
 
-/* The fastest loops that this processor can run. */
+/* Returns the fastest loops that this processor can run. */
 static const amp_pixel_rows *best_rows(void)
 {
     int index = 0;
@@ -82,7 +82,8 @@ static const amp_pixel_rows *best_rows(void)
     return amp_pixel_rows_at(index);
 }
 
-/* Gathers the pixels of one row that a row of samples needs, channel by channel: (c,2,count) bytes. */
+/* Gathers from one row of pixels those that the samples need. gathered: (c,2,count) bytes: for each channel,
+ * the left pixels of all samples, then the right ones. */
 static inline void gather_channels(const unsigned char *row, const amp_samples *columns, int c,
                                    unsigned char *gathered)
 {
@@ -99,7 +100,8 @@ static inline void gather_channels(const unsigned char *row, const amp_samples *
 
 static void gather(const unsigned char *row, const amp_samples *columns, int c, unsigned char *gathered)
 {
-    if (c == 3) gather_channels(row, columns, 3, gathered); /* a constant: the compiler unrolls */
+    if (c == 3) gather_channels(row, columns, 3, gathered); /* with the constant 3, the compiler unrolls the
+                                                               loop over channels */
     else gather_channels(row, columns, c, gathered);
 }
 
@@ -130,13 +132,13 @@ void amp_distort_image(float *planes, size_t count, float hue, float saturation,
 
 /* ---- the loops ---- */
 
-/* Each loop is written once, without branches, so that the compiler can vectorise it, and compiled for
- * several instruction sets. Contraction of a·b+c into one fused operation is off, so that all compiled
+/* Each loop is written once and compiled for several instruction sets. It has no branches, so that the
+ * compiler can vectorise it. The compiler must not contract a·b+c to a fused multiply-add, so that all
  * versions round in the same way. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
-/* no-trapping-math: otherwise gcc keeps branches where a comparison of floats selects a value. */
+/* Without no-trapping-math, gcc would keep branches where a comparison of floats selects a value. */
 #pragma GCC optimize("fp-contract=off", "no-trapping-math", "tree-vectorize")
 #endif
 
@@ -161,9 +163,9 @@ INLINE float most(float a, float b) { return a > b ? a : b; }
 INLINE float to_unit(float x) { return least(most(x, 0), 1); }
 INLINE float size(float x) { return most(x, -x); }
 
-/* One channel of a colour with saturation s and value v. It is v minus a part of v·s. The part, clamped to
- * 0 … 1, depends on the hue: it is 0 within a sextant of the channel's own hue, 1 within a sextant of the
- * opposite hue, and linear in between. */
+/* One RGB channel of an HSV colour: v - part·v·s, with `part` clamped to 0 … 1. The caller computes `part`
+ * from the hue. After clamping it is 0 within 60° of the channel's own hue, 1 within 60° of the opposite hue,
+ * and linear in between. */
 INLINE float channel(float v, float s, float part) { return to_unit(v * (1 - s * to_unit(part))); }
 
 INLINE void distort(float *restrict red, float *restrict green, float *restrict blue, size_t count, float hue,
@@ -175,7 +177,7 @@ INLINE void distort(float *restrict red, float *restrict green, float *restrict 
         float divisor = delta > 0 ? delta : 1;
         float s = delta / (v > 0 ? v : 1);
         float from_red = (g - b) / divisor, from_green = 2 + (b - r) / divisor;
-        float h = 4 + (r - g) / divisor; /* in sextants */
+        float h = 4 + (r - g) / divisor; /* hue in sextants (60°) */
         h = g == v ? from_green : h;
         h = r == v ? from_red : h;
         h = h < 0 ? h + 6 : h;
@@ -191,7 +193,7 @@ INLINE void distort(float *restrict red, float *restrict green, float *restrict 
     }
 }
 
-/* Defines the loops for one instruction set, and the table of them. */
+/* Defines both loops for one instruction set, and the struct with pointers to them. */
 #define ROWS(isa, target) \
     target static void sample_##isa(const unsigned char *near, const unsigned char *far, \
                                     const float *first_weight, const float *second_weight, \

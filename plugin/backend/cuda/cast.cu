@@ -1,12 +1,12 @@
 /* Casts between dtypes and layouts (NCHW, NHWC): dst = factor·src or dst += factor·src. Also converts the
- * gradient of weights from KRSC (convolutions) to OIHW (Darknet), multiplies an fp32 array by a factor, and
- * adds a bias to each channel. */
+ * gradient of weights from KRSC (convolutions) to OIHW (Darknet), multiplies fp32 arrays by a factor, and
+ * adds biases. */
 #include "kernels.h"
 
 #include "../check.h"
 #include "transpose.cuh"
 
-/* Elements per group: at least 16 bytes in every dtype. */
+/* Elements per group: 16 bytes in 16-bit dtypes, 32 bytes in fp32. */
 enum { CAST_GROUP = 8 };
 
 /* dst (+)= factor·src, element by element; dst may be src. */
@@ -23,7 +23,7 @@ __global__ void cast_flat(const S *src, D *dst, size_t count, float factor, int 
     }
 }
 
-/* y[r][c] += bias[c]: a thread reads its biases once for all rows. */
+/* y[r][c] += bias[c]. A thread reads its biases once and uses them for all its rows. */
 template <class T, int N>
 __global__ void add_bias(T *y, const float *bias, size_t rows, size_t channels)
 {
@@ -43,11 +43,12 @@ __global__ void add_bias(T *y, const float *bias, size_t rows, size_t channels)
 
 /* ---- launchers ---- */
 
-/* operand: one side of a cast. scaling: dst = factor·src, or with accumulate dst += factor·src. */
+/* operand: the source or the destination of a cast. scaling: dst = factor·src, or with `accumulate` dst +=
+ * factor·src. */
 typedef struct operand { void *data; amp_dtype dtype; } operand;
 typedef struct scaling { float factor; int accumulate; } scaling;
 
-/* Runs a statement with `S` and `D` as the C++ types of the dtypes src and dst. */
+/* Runs a statement with `S` and `D` as the C++ types of the dtypes `src` and `dst`. */
 #define BY_TWO_DTYPES(src, dst, ...) \
     AMP_CUDA_BY_DTYPE(src, typedef T S; AMP_CUDA_BY_DTYPE(dst, typedef T D; __VA_ARGS__))
 
@@ -69,7 +70,7 @@ static amp_status flat(amp_backend *backend, operand src, operand dst, size_t co
     return AMP_OK;
 }
 
-/* dst (+)= factor·src transposed, for each of `images` matrices of rows × columns. */
+/* dst (+)= factor·srcᵀ for each of `images` matrices of rows × columns. */
 static amp_status transposed(amp_backend *backend, operand src, operand dst, size_t images, size_t rows,
                              size_t columns, scaling how, amp_error *error)
 {

@@ -1,4 +1,4 @@
-/* Channel copies (route), shortcuts and dropout: operations that move elements one by one.
+/* Channel copies (route), shortcuts and dropout.
  *
  * If only some channels of a tensor are moved, a launch covers a plane: its rows are pixels, and its columns
  * are groups of channels. If all channels are moved, all pixels are treated as one long row. Shortcuts
@@ -10,7 +10,7 @@
 
 /* ---- channels ---- */
 
-/* Copies rows of `columns` words. */
+/* Copies rows of `columns` words. Rows start src_step words apart in src and dst_step words apart in dst. */
 template <class W>
 __global__ void move_words(const W *src, size_t src_step, W *dst, size_t dst_step, size_t rows,
                            size_t columns)
@@ -36,7 +36,8 @@ __global__ void move_scaled(const T *src, size_t src_step, T *dst, size_t dst_st
     }
 }
 
-/* Rows of `columns` elements; they are src_step elements apart in src and dst_step in dst. */
+/* Rows of `columns` elements. They start src_step elements apart in src and dst_step elements apart in
+ * dst. */
 typedef struct channel_rows {
     const char *src;
     char *dst;
@@ -54,8 +55,8 @@ static amp_status run_move_words(amp_backend *backend, const channel_rows *m, si
     return AMP_OK;
 }
 
-/* Copies the bits unchanged, including NaN payloads, in the widest words to which all addresses and lengths
- * are aligned. */
+/* Copies bits unchanged, even those of NaN, in the widest words to which all addresses and lengths are
+ * aligned. */
 static amp_status run_copy(amp_backend *backend, const channel_rows *m, size_t element, amp_error *error)
 {
     if (m->rows == 1) return amp_cuda_copy(backend, m->src, m->dst, m->columns * element, error);
@@ -87,7 +88,7 @@ amp_status amp_cuda_channels(amp_backend *backend, const amp_tensor *src, int sr
 
 /* ---- shortcut ---- */
 
-/* y = act(alpha·x + beta·from) in the first `both` columns of each row, act(x) in the others. */
+/* y = act(alpha·x + beta·from) in the first `both` columns of each row, y = act(x) in the other columns. */
 template <class T, int N, int A>
 __global__ void shortcut(const T *x, const T *from, size_t from_step, T *y, size_t rows, size_t columns,
                          size_t both, float alpha, float beta, amp_activation given)
@@ -111,13 +112,13 @@ __global__ void shortcut(const T *x, const T *from, size_t from_step, T *y, size
     }
 }
 
-/* How the pixels of this tensor correspond to those of another tensor of a different size. Along each axis,
- * pixel i·step of this tensor corresponds to pixel i·other_step of the other one. There are common_h ×
- * common_w such pairs in each image. */
+/* How the pixels of this tensor correspond to the pixels of another tensor with a different size. Along each
+ * axis, pixel i·step of this tensor corresponds to pixel i·other_step of the other one. Each image has
+ * common_h × common_w such pairs. */
 typedef struct size_map { unsigned h, w, step, common_h, common_w, other_h, other_w, other_step; } size_map;
 
-/* Sets *other to the other tensor's line that corresponds to `line` of this tensor. Lines are numbered
- * through all images. Returns 0 if no line corresponds. */
+/* Sets *other to the line of the other tensor that corresponds to `line` of this tensor. Lines are numbered
+ * through all images. Returns 0 if `line` has no corresponding line. */
 __device__ __forceinline__ int map_line(const size_map &m, size_t line, size_t *other)
 {
     size_t image = line / m.h;
@@ -126,8 +127,8 @@ __device__ __forceinline__ int map_line(const size_map &m, size_t line, size_t *
     return i == at * m.step && at < m.common_h;
 }
 
-/* Sets *other to the other tensor's pixel that corresponds to pixel p of a line of this tensor. line: the
- * other tensor's line, from map_line. Returns 0 if no pixel corresponds. */
+/* Sets *other to the pixel of the other tensor that corresponds to pixel p of a line of this tensor. line:
+ * the corresponding line, from map_line. Returns 0 if pixel p has no corresponding pixel. */
 __device__ __forceinline__ int map_pixel(const size_map &m, size_t line, unsigned p, size_t *other)
 {
     unsigned at = p / m.step;
@@ -135,12 +136,12 @@ __device__ __forceinline__ int map_pixel(const size_map &m, size_t line, unsigne
     return p == at * m.step && at < m.common_w;
 }
 
-/* Arguments of the kernels for tensors of different sizes. columns, other_columns: the channels of this
- * tensor and of the other one. both: the smaller of these two numbers. All three are multiples of the group
+/* Arguments of the kernels for tensors of different sizes. columns: channels of this tensor; other_columns:
+ * channels of the other one; both: the smaller of the two numbers. All three are multiples of the group
  * size. */
 typedef struct two_sizes { size_map m; size_t lines, columns, other_columns, both; } two_sizes;
 
-/* y = act(alpha·x + beta·from) where pixels correspond, act(x) elsewhere. */
+/* y = act(alpha·x + beta·from) where pixels correspond, y = act(x) elsewhere. */
 template <class T, int N>
 __global__ void shortcut_sizes(const T *x, const T *from, T *y, two_sizes s, float alpha, float beta,
                                amp_activation activation)
@@ -167,7 +168,8 @@ __global__ void shortcut_sizes(const T *x, const T *from, T *y, two_sizes s, flo
     }
 }
 
-/* dfrom (+)= beta·dy where pixels correspond, 0 elsewhere. In s, dfrom is "this" tensor. */
+/* dfrom (+)= beta·dy where pixels correspond; elsewhere the addend is 0. `s` describes dfrom as "this" tensor
+ * and dy as the other one. */
 template <class T, int N>
 __global__ void shortcut_delta(const T *dy, T *dfrom, two_sizes s, float beta, int accumulate)
 {
@@ -268,7 +270,8 @@ __global__ void drop(const T *x, T *y, const uint8_t *keep, size_t count, float 
         amp_read(kept, keep + i, n);
         amp_get(v, x + i, n);
         #pragma unroll
-        for (int j = 0; j < N; j++) v[j] = kept[j] ? scale * v[j] : 0; /* a dropped NaN becomes 0, too */
+        for (int j = 0; j < N; j++) v[j] = kept[j] ? scale * v[j] : 0; /* not a product with 0, so that a
+                                                                          dropped NaN becomes 0 */
         amp_put_or_add(y + i, v, n, accumulate);
     }
 }

@@ -1,28 +1,29 @@
-/* For kernels that compute something for each channel of an NHWC tensor. The functions divide the tensor
- * among blocks and sum over its pixels, in an order that depends only on the shape.
+/* For kernels that compute something for each channel of an NHWC tensor. Divides the tensor among blocks, and
+ * sums over its pixels in an order that depends only on the shape.
  *
- * The tensor is a matrix with a row for each pixel; a row is made of packs. A pack is what one thread loads
- * at once: 16 bytes if the channels fill whole packs and memory is aligned, otherwise one element. A block is
- * `lanes` packs wide and AMP_COLUMN_THREADS/lanes rows high, and moves down over block_rows rows. If there
- * are few channels, blocks are narrow and high, so that neighbouring threads always read neighbouring memory.
+ * The tensor is a matrix with one row for each pixel. A row consists of packs. A pack is what one thread
+ * loads at once: 16 bytes if the channels fill whole packs and memory is aligned, otherwise one element. A
+ * block is `lanes` packs wide and AMP_COLUMN_THREADS/lanes rows high, and moves down over block_rows rows. If
+ * there are few channels, blocks are narrow and high, so that neighbouring threads always read neighbouring
+ * memory.
  *
- * A thread sums at most AMP_COLUMN_RUN rows in fp32 and then adds the result to a double, so that the
- * rounding error stays that of a short sum. */
+ * A thread sums at most AMP_COLUMN_RUN rows in fp32 and then adds the result to a double. So the rounding
+ * error stays that of a short sum. */
 #pragma once
 
 #include "device.cuh"
 
 enum {
     AMP_COLUMN_THREADS = 256,
-    AMP_COLUMN_LANES = 32,    /* a block is at most this many packs wide: 512 bytes */
-    AMP_COLUMN_BLOCKS = 2048, /* approximate number of blocks: several waves on the largest GPU, but few
+    AMP_COLUMN_LANES = 32,    /* maximum width of a block in packs: 32 packs are 512 bytes */
+    AMP_COLUMN_BLOCKS = 2048, /* approximate number of blocks: several waves on the largest GPU, but still few
                                  partial sums */
-    AMP_COLUMN_ROWS = 8,      /* least rows per thread: with fewer, a thread is not worth starting */
-    AMP_COLUMN_RUN = 64       /* rows summed in fp32 before the sum is added to a double: doubles are slow
-                                 on consumer GPUs */
+    AMP_COLUMN_ROWS = 8,      /* minimum number of rows per thread: fewer would not be worth a thread */
+    AMP_COLUMN_RUN = 64       /* number of rows summed in fp32 before the sum is added to a double (doubles
+                                 are slow on consumer GPUs) */
 };
 
-/* A pack of one element; amp_pack has 16 bytes. */
+/* A pack of one element, with the same functions as amp_pack, which has 16 bytes. */
 template <class T> struct amp_single {
     static const int count = 1;
     static const bool half = sizeof(T) == 2;
@@ -43,11 +44,12 @@ static inline int amp_cuda_packs(const amp_tensor *t, bool wide)
 }
 
 typedef struct amp_columns {
-    size_t rows;                /* pixels of each image; of all images together if images is 1 */
+    size_t rows;                /* pixels of one image; of all images together if `images` is 1 */
     size_t block_rows;
-    unsigned images, chunks;    /* chunks of block_rows in each image */
-    int packs, lanes, height;   /* packs of a row; a block is `lanes` packs wide and `height` rows high */
-    int groups;                 /* blocks that cover the width of a row */
+    unsigned images, chunks;    /* chunks: parts of block_rows rows in each image */
+    int packs, lanes, height;   /* packs: packs in a row; lanes, height: width of a block in packs, its height
+                                   in rows */
+    int groups;                 /* blocks side by side that cover a row */
 } amp_columns;
 
 static inline amp_columns amp_columns_make(size_t rows, unsigned images, int packs)
@@ -63,7 +65,7 @@ static inline amp_columns amp_columns_make(size_t rows, unsigned images, int pac
     return c;
 }
 
-/* Like amp_columns_make, but with all rows of an image in one block. */
+/* Like amp_columns_make, but a block covers all rows of an image. */
 static inline amp_columns amp_columns_whole(size_t rows, unsigned images, int packs)
 {
     amp_columns c = amp_columns_make(rows, images, packs);
@@ -74,7 +76,8 @@ static inline amp_columns amp_columns_whole(size_t rows, unsigned images, int pa
 
 static inline unsigned amp_columns_blocks(const amp_columns *c) { return c->images * c->chunks * c->groups; }
 
-/* What one thread works on: pack `pack` of rows first, first + step, ... below end. */
+/* The elements that one thread works on: pack number `pack` in the rows first, first + step, ... below
+ * end. */
 typedef struct amp_column {
     size_t first, end;
     int step, pack;
@@ -97,8 +100,8 @@ static __device__ __forceinline__ amp_column amp_column_of(const amp_columns &c,
     return at;
 }
 
-/* S sums for each thread of a block. They are in shared memory because registers limit these kernels: the
- * fewer registers a thread uses, the more threads run at once and have loads in flight. */
+/* S sums for each thread of a block. They are in shared memory because registers limit these kernels: with
+ * fewer registers per thread, more threads run at once and have loads in flight. */
 template <int S> struct amp_column_sums {
     double of[S][AMP_COLUMN_THREADS];
     __device__ __forceinline__ void clear()
@@ -106,8 +109,8 @@ template <int S> struct amp_column_sums {
         #pragma unroll
         for (int i = 0; i < S; i++) of[i][threadIdx.x] = 0;
     }
-    /* `volatile` makes the compiler update the sums one after the other. Otherwise it would load all of them
-     * into registers at once. */
+    /* `volatile` makes the compiler update one sum after the other. Otherwise it would load all sums into
+     * registers at once. */
     __device__ __forceinline__ void add(int i, double v)
     {
         volatile double *sum = &of[i][threadIdx.x];
@@ -115,8 +118,8 @@ template <int S> struct amp_column_sums {
     }
     __device__ __forceinline__ double get(int i) const { return of[i][threadIdx.x]; }
 
-    /* Adds up the sums of the block's threads that have the same pack. Returns true in the thread that then
-     * holds the total. */
+    /* Adds up the sums of those threads of the block that have the same pack. Returns true in the threads
+     * that hold a total afterwards. */
     __device__ __forceinline__ bool fold(const amp_columns &c)
     {
         int t = (int)threadIdx.x;
@@ -134,7 +137,7 @@ template <int S> struct amp_column_sums {
 template <class P> __device__ __forceinline__ void amp_columns_sum(const P *__restrict__ x,
     const amp_columns &c, const amp_column &at, amp_column_sums<P::count> &sums)
 {
-    const int n = 4; /* rows in flight */
+    const int n = 4; /* rows whose loads are in flight together */
     x += at.image * c.rows * c.packs + at.pack;
     for (size_t row = at.first; row < at.end;) {
         float run[P::count] = {};

@@ -1,11 +1,12 @@
 /* Convolutions by cuDNN, and connected layers by cuBLAS.
  *
- * The libraries read a copy of the weights, in the dtype of the data and in the order that NHWC data needs
- * (KRSC: k, rows, columns, c/groups). They write the gradient of the weights in the same order. cuDNN writes
- * the gradient in the dtype of the data; in fp16 it is scaled down so that it does not overflow. A kernel
- * then scales it back and adds it to the sum over subdivisions, which is in fp32 because it does not fit into
- * 16 bits. cuBLAS writes the gradient in fp32, and adds it directly to that sum if KRSC and Darknet's OIHW
- * are the same order in memory. */
+ * Both libraries read a copy of the weights, in the dtype of the data and in the order that NHWC data needs
+ * (KRSC: k, rows, columns, c/groups). They write the gradient of the weights in the same order.
+ *
+ * cuDNN writes the gradient in the dtype of the data; in fp16 it is scaled down so that it does not overflow.
+ * A kernel then scales it back and adds it to dw, the sum over subdivisions, which is in fp32 because 16 bits
+ * would be too few. cuBLAS writes the gradient in fp32. If KRSC and Darknet's OIHW are the same order in
+ * memory, it adds directly to dw. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -22,11 +23,11 @@ struct amp_conv {
     amp_conv_desc desc;            /* must be first: times.cu reads it */
     amp_shape y;
     int connected;                 /* 1: computed as matrix products by cuBLAS; 0: by cuDNN's plans */
-    int inputs;                    /* numbers per image of a connected layer's x. x: (n, inputs), w: (k,
-                                      inputs), y: (n, k) */
-    amp_conv_plan *plans[PASSES];  /* owned by cuda->plans; NULL for a pass that is not wanted */
+    int inputs;                    /* elements of x per image, for a connected layer: x is (n, inputs), w is
+                                      (k, inputs), y is (n, k) */
+    amp_conv_plan *plans[PASSES];  /* owned by cuda->plans; NULL for a pass that is not needed */
     amp_cudnn_pack packs[PASSES];  /* for each pass: the buffers of its last run, as a cuDNN descriptor */
-    void *weights;                 /* KRSC; NULL: not loaded */
+    void *weights;                 /* the copy of the weights, KRSC; NULL: not loaded */
 };
 
 /* ---- timing engines ---- */
@@ -34,17 +35,17 @@ struct amp_conv {
 /* Engines are timed on memory that is allocated for this purpose. The network's own memory cannot be used:
  * when convolutions are created, it is not allocated yet, or still has its size from before a resize.
  *
- * A small convolution takes 5 to 20 µs, which is as long as the CPU takes to queue it. So a spinning kernel
- * first keeps the GPU busy until the run, with an event before and after it, is queued. The time between the
- * two events is then the GPU's alone. The shortest of several runs is the one that was disturbed least. */
+ * A small convolution runs for 5 to 20 µs, and the CPU takes as long to queue it. So a spinning kernel first
+ * keeps the GPU busy while the CPU queues the run, with an event before and after it. The time between the
+ * two events then contains no wait for the CPU. The shortest of several runs was disturbed least. */
 
-/* RUNS: timed runs of each engine. SPIN and WARM: how long kernels spin, in cycles of the GPU's clock, which
- * runs at 1 to 2 GHz. SPIN, before each timed run, takes 50 to 100 µs. WARM, once, takes 50 to 100 ms, so
- * that the clocks rise from idle. */
+/* RUNS: timed runs of each engine. SPIN and WARM: for how many cycles kernels spin (the GPU's clock is 1 to 2
+ * GHz). SPIN is used before each timed run and takes 50 to 100 µs. WARM is used once, to raise the clocks
+ * from idle, and takes 50 to 100 ms. */
 enum { RUNS = 5, SPIN = 100000, WARM = 100000000 };
 
-/* The byte that fills the memory on which engines are timed. It makes a small number in every dtype. (On
- * zeros, engines would need less power and run faster.) */
+/* The value of every byte of the memory on which engines are timed. It makes a small number in every dtype.
+ * (On zeros, engines would need less power and run faster.) */
 enum { FILL = 0x2b };
 
 typedef struct trial {
@@ -60,8 +61,8 @@ static amp_status launch(trial *t, const amp_conv_plan *plan, amp_error *error)
     return status;
 }
 
-/* An amp_conv_timer; user: the trial. The first run, which loads code and grows the workspace, is not
- * timed. */
+/* An amp_conv_timer whose `user` is a trial. Does not time the first run, which loads code and grows the
+ * workspace. */
 static amp_status measure(void *user, const amp_conv_plan *plan, float *ms, amp_error *error)
 {
     trial *t = user;
@@ -82,7 +83,7 @@ static amp_status measure(void *user, const amp_conv_plan *plan, float *ms, amp_
 
 typedef struct tensor_bytes { size_t x, w, y; } tensor_bytes;
 
-/* The three tensors are in one block of memory, each at a multiple of 256 bytes. */
+/* Allocates the three tensors in one block of memory, each at a multiple of 256 bytes. */
 static amp_status begin_trial(trial *t, amp_backend *backend, const tensor_bytes *bytes, amp_error *error)
 {
     size_t w = (bytes->x + 255) / 256 * 256, y = w + (bytes->w + 255) / 256 * 256, all = y + bytes->y;
@@ -106,8 +107,8 @@ static void end_trial(trial *t, amp_backend *backend)
 
 static int is_untimed(const amp_conv_plan *plan) { return plan && !plan->tuned && plan->fit > 1; }
 
-/* Times up to settings.tune engines of each plan that was not timed yet, and makes the fastest one its
- * current engine. NULL plans are skipped. If there is not enough memory for the timing, plans stay as they
+/* Times up to settings.tune engines of each plan that was not timed yet, and makes the fastest one the plan's
+ * current engine. Skips plans that are NULL. If there is not enough memory for the timing, plans stay as they
  * are. */
 static amp_status tune(amp_backend *backend, amp_conv_plan *const *plans, int count,
                        const tensor_bytes *bytes, amp_error *error)
@@ -134,8 +135,8 @@ static amp_conv_problem problem_of(const amp_conv_desc *d, int pass, int determi
         [FORWARD] = AMP_CONV_FORWARD, [BACKWARD_WEIGHTS] = AMP_CONV_BACKWARD_FILTER,
         [BACKWARD_DATA] = AMP_CONV_BACKWARD_DATA, [BACKWARD_DATA_ADDING] = AMP_CONV_BACKWARD_DATA };
     amp_conv_problem p = { *d, passes[pass], pass == BACKWARD_DATA_ADDING, deterministic };
-    p.conv.dilation = amp_conv_dilation(d); /* 0 becomes 1: the problem is a cache key, so equal
-                                               settings must have equal numbers */
+    p.conv.dilation = amp_conv_dilation(d); /* 0 becomes 1: the problem is a cache key, so equal settings must
+                                               be equal numbers */
     p.conv.stride_x = amp_conv_stride_x(d);
     p.conv.training = p.conv.wants_dx = p.conv.transposed = p.conv.leaky = 0;
     p.conv.direct = p.conv.masters_stay = 0;
@@ -165,14 +166,14 @@ static size_t weight_bytes(const amp_conv_desc *d)
     return amp_conv_weight_count(d) * amp_dtype_size(d->dtype);
 }
 
-/* Whether the window covers the whole input, so that it has only one position. */
+/* Whether the window covers the whole input: then the convolution is a connected layer. */
 static int is_connected(const amp_conv_desc *d)
 {
     return d->size_h == d->x.h && d->size_w == d->x.w && !d->pad && d->groups == 1
         && amp_shape_image(d->x) <= INT_MAX;
 }
 
-/* Bytes; 0 for a connected layer, which has no plans. */
+/* The largest workspace of all passes, in bytes; 0 for a connected layer, which has no plans. */
 static size_t largest_workspace(const amp_conv *conv)
 {
     size_t largest = 0;
@@ -226,8 +227,8 @@ void amp_cuda_conv_destroy(amp_backend *backend, amp_conv *conv)
 
 /* ---- weights ---- */
 
-/* *out: the arguments of the kernel that copies one convolution's weights. Allocates the copy if there is
- * none. */
+/* Sets *out to the arguments of the kernel that copies one convolution's weights. Allocates the copy if it
+ * does not exist yet. */
 static amp_status prepare_copy(amp_backend *backend, const amp_conv_weights *one, amp_cuda_weights *out,
                         amp_error *error)
 {
@@ -278,7 +279,7 @@ static amp_status check(const amp_conv *conv, int pass, amp_error *error)
 static amp_status run(amp_backend *backend, amp_conv *conv, int pass, const void *x, void *w, const void *y,
                       amp_error *error)
 {
-    /* Which of x, w and y is written depends on the pass: see conv_plan.h. */
+    /* The pass decides which of x, w and y is written: see conv_plan.h. */
     const amp_conv_buffers buffers = { (void *)x, w, (void *)y, &conv->packs[pass] };
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     amp_conv_plan *plan = conv->plans[pass];
@@ -287,7 +288,8 @@ static amp_status run(amp_backend *backend, amp_conv *conv, int pass, const void
     amp_error why;
     while (status == AMP_OK && amp_cudnn_launch(cuda->cudnn, plan, &buffers, &why) != AMP_OK)
         status = amp_conv_plans_next(cuda->plans, plan, &why, error);
-    /* If an earlier kernel failed, no engine runs any more. Then report that kernel's error, not cuDNN's. */
+    /* If an earlier kernel has failed, every engine fails. In that case this reports the earlier kernel's
+     * error, not cuDNN's. */
     if (status != AMP_OK) AMP_CUDA_TRY(cudaStreamSynchronize(cuda->stream));
     amp_cuda_clear_error();
     return status;
@@ -330,7 +332,7 @@ amp_status amp_cuda_conv_backward_weights(amp_backend *backend, amp_conv *conv, 
     const amp_conv_desc *d = &conv->desc;
     /* Whether (k, c, rows, columns) and (k, rows, columns, c) are the same order in memory. */
     const int same_order = d->x.c / d->groups == 1 || (d->size_h == 1 && d->size_w == 1);
-    const amp_dtype dtype = conv->connected ? AMP_FP32 : d->dtype; /* of the gradient that the library
+    const amp_dtype dtype = conv->connected ? AMP_FP32 : d->dtype; /* dtype of the gradient that the library
                                                                       writes */
     const int direct = conv->connected && same_order; /* 1: cuBLAS adds to dw itself */
     void *krsc = dw;
@@ -352,8 +354,8 @@ amp_status amp_cuda_conv_backward_weights(amp_backend *backend, amp_conv *conv, 
 
 /* ---- facts ---- */
 
-/* padded_in and padded_out are the plain numbers of channels: cuDNN pads channels inside its workspace, and
- * the copies of the weights are not padded. */
+/* padded_in and padded_out are the numbers of channels without padding: cuDNN pads channels inside its
+ * workspace, and the copies of the weights are not padded. */
 void amp_cuda_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_conv_facts *out)
 {
     const amp_conv_desc *d = &conv->desc;

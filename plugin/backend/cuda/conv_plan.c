@@ -58,7 +58,7 @@ int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_pro
         amp_conv_candidate c = list[i];
         if (fitness_of(&c, problem, workspace_cap) != FIT) continue;
         int to = fit++;
-        /* list[to] to list[i-1] are unfit: they are shifted by one place, and c is inserted among the fit
+        /* list[to] to list[i-1] are unfit. They move up by one place, and c is inserted among the fit
          * candidates before them. */
         memmove(&list[to + 1], &list[to], sizeof *list * (size_t)(i - to));
         while (to > 0 && preference(&list[to - 1], problem) > preference(&c, problem)) {
@@ -101,8 +101,7 @@ static void release_current(amp_conv_plans *plans, amp_conv_plan *plan)
     if (plan->current.config || plan->current.plan) plans->library->release(plans->self, &plan->current);
 }
 
-/* Makes c, which has been built, the plan's current candidate. The plan takes ownership of c's config and
- * plan. */
+/* Makes c, which has been built, the plan's current candidate. The plan takes over c's config and plan. */
 static void set_current(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate *c)
 {
     release_current(plans, plan);
@@ -124,7 +123,8 @@ static amp_status list_sorted(amp_conv_plans *plans, amp_conv_plan *plan, amp_co
     return AMP_OK;
 }
 
-/* Builds c. Marks it as failed if it cannot be built or turns out to need more workspace than allowed. */
+/* Builds c. Marks it as failed if it cannot be built, or if the built plan needs more workspace than
+ * allowed. */
 static amp_status build(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate *c, amp_error *why)
 {
     amp_status status = plans->library->build(plans->self, c, why);
@@ -137,8 +137,8 @@ static amp_status build(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_can
     return status;
 }
 
-/* Sets the plan's current candidate to the best one that can be built and has not failed yet. *why: the last
- * failure so far (AMP_OK: none), on entry and on return. */
+/* Sets the plan's current candidate to the best one that can be built and has not failed yet. *why, on entry
+ * and on return: the last failure so far, or status AMP_OK if there was none. */
 static amp_status choose(amp_conv_plans *plans, amp_conv_plan *plan, amp_error *why, amp_error *error)
 {
     amp_conv_candidates candidates;
@@ -221,8 +221,8 @@ amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const
 
 /* ---- tuning ---- */
 
-/* Whether list[i] is one of the first best_of candidates in the library's order. Candidates that have failed
- * do not count. Those with reduced-precision reductions do not count if there are others. */
+/* Whether list[i] is one of the first best_of candidates in the library's order. Failed candidates are left
+ * out. Candidates with reduced-precision reductions are left out if there are others. */
 static int worth_timing(const amp_conv_plan *plan, const amp_conv_candidate *list, int i, int best_of)
 {
     unsigned unwanted = list[0].notes & AMP_CONV_REDUCED_REDUCTION ? 0 : AMP_CONV_REDUCED_REDUCTION;
@@ -233,8 +233,8 @@ static int worth_timing(const amp_conv_plan *plan, const amp_conv_candidate *lis
     return before < best_of;
 }
 
-/* Whether a timing with this status counts as a failure of the engine. A lack of memory does not: the
- * workspace may fit later, when the tensors on which engines are timed have been freed. */
+/* Whether a timing that ended with this status counts as a failure of the engine. A lack of memory does not
+ * count: the workspace may fit later, when the memory that engines are timed on has been freed. */
 static int is_its_fault(amp_status timed) { return timed != AMP_OK && timed != AMP_NO_MEMORY; }
 
 /* Times the current candidate, which is already built. */
@@ -255,7 +255,7 @@ static int built_for_timing(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv
     return build(plans, plan, c, why) == AMP_OK;
 }
 
-/* Times trial's candidate, which becomes the plan's current one if it is the fastest so far. */
+/* Times trial's candidate. It becomes the plan's current one if it is the fastest so far. */
 static void time_one(amp_conv_plans *plans, amp_conv_plan *trial, amp_conv_plan *plan, amp_conv_timer timer,
                      void *user, amp_error *why)
 {

@@ -1,13 +1,13 @@
 /* Chooses which of a library's engines computes a convolution.
  *
- * For each problem (one pass of a convolution) a library lists candidate engines; it lists those first that
- * it expects to be fastest. conv_plan.c filters and sorts the candidates, and builds one after the other
- * until one works. If the caller has a timer, conv_plan.c times several and takes the fastest. It caches the
+ * For each problem (one pass of a convolution) the library lists candidate engines, the one that it expects
+ * to be fastest first. conv_plan.c filters and sorts the candidates, and builds one after the other until one
+ * works. If the caller has a timer, conv_plan.c times several candidates and takes the fastest. It caches the
  * choice, so that a shape that occurs again (random=1) costs only a lookup. A candidate that fails to build
  * or to run is never tried again for that problem. The library is a table of functions, amp_conv_library:
  * cudnn_graph.c implements it, and the tests have a fake one.
  *
- * An amp_conv_plans and its plans may be used by one thread at a time. */
+ * Only one thread at a time may use an amp_conv_plans and its plans. */
 #pragma once
 
 #include <stddef.h>
@@ -20,11 +20,11 @@ typedef enum amp_conv_pass { AMP_CONV_FORWARD, AMP_CONV_BACKWARD_DATA,
 
 /* One pass of a convolution that amp_check_conv has accepted, with input x (n,h,w,c), weights w (k, size_h,
  * size_w, c/groups) and output y (n, out_h, out_w, k). All have one dtype and are densely packed; sums are in
- * fp32. forward writes y; backward data writes dx, or adds to it; backward filter writes dw (scaled:
- * amp_cudnn_downscale). The whole struct is the key of the cache. */
+ * fp32. The forward pass writes y. Backward data writes dx, or adds to it. Backward filter writes dw, which
+ * may be scaled down (amp_cudnn_downscale). The whole struct is the cache's key. */
 typedef struct amp_conv_problem {
-    amp_conv_desc conv; /* its shapes and dtype; training, wants_dx, transposed, leaky, direct and
-                           masters_stay are 0 */
+    amp_conv_desc conv; /* shapes and dtype; fields that do not change the problem are 0: training, wants_dx,
+                           transposed, leaky, direct, masters_stay */
     amp_conv_pass pass;
     int accumulate;     /* backward data only; 1: adds to dx */
     int deterministic;  /* 1: the same bits in every run */
@@ -40,18 +40,19 @@ enum amp_conv_notes {
     AMP_CONV_DOWN_CONVERTS = 2,      /* rounds its inputs to fewer bits */
     AMP_CONV_REDUCED_REDUCTION = 4,  /* sums in fewer bits than fp32 */
     AMP_CONV_NONDETERMINISTIC = 8,
-    AMP_CONV_RUNTIME_COMPILED = 16   /* is compiled when it is built, which takes a third of a second */
+    AMP_CONV_RUNTIME_COMPILED = 16   /* compiled at run time when it is built, which takes a third of a
+                                        second */
 };
 
 typedef struct amp_conv_candidate {
     int64_t engine;
     unsigned notes;
-    size_t workspace; /* bytes; 0 until the engine is built if the library does not know them before */
+    size_t workspace; /* bytes; 0 if the library knows the size only after building the engine */
     int rank;         /* place in the library's list, from 0; failures are recorded by rank */
-    void *config, *plan; /* the library's; plan is NULL until it is built */
+    void *config, *plan; /* owned by the library; plan is NULL until it is built */
 } amp_conv_candidate;
 
-enum { AMP_CONV_CANDIDATES = 128 }; /* the most that a list holds; a longer one is truncated */
+enum { AMP_CONV_CANDIDATES = 128 }; /* the maximum length of a list; a longer list is truncated */
 
 typedef struct amp_conv_candidates {
     amp_conv_candidate *list;
@@ -59,36 +60,38 @@ typedef struct amp_conv_candidates {
     void *graph; /* the library's operation graph, which all configs share */
 } amp_conv_candidates;
 
-/* Sorts the candidates, best first, and returns how many are fit for use; the unfit ones are moved to the
- * end. An engine is unfit if it rounds its inputs, if it is not deterministic although the problem requires
- * that, if it needs more than workspace_cap bytes, or, for fp32, if it uses Tensor Cores, which would compute
- * in TF32. For convolutions without groups, engines with Tensor Cores come first, then those without. Within
- * each of these two parts (with groups: within the whole list), engines with reduced-precision reductions
- * come last. Otherwise the library's order is kept. */
+/* Sorts the candidates, best first, moves unfit ones to the end, and returns how many are fit.
+ *
+ * An engine is unfit if it rounds its inputs, if it needs more than workspace_cap bytes, if it is not
+ * deterministic but the problem requires that, or if it uses Tensor Cores for fp32 (they would compute in
+ * TF32). Fit engines are sorted by these rules, in this order: engines with Tensor Cores first (not for
+ * convolutions with groups); engines with reduced-precision reductions last; otherwise the library's
+ * order. */
 int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_problem *problem,
                              size_t workspace_cap);
 
 /* The functions of a library; self: the library. */
 typedef struct amp_conv_library {
     amp_status (*list)(void *self, const amp_conv_problem *, amp_conv_candidates *out, amp_error *);
-    /* sets the candidate's plan, and workspace to the bytes that the plan needs */
+    /* builds the candidate's plan, and sets workspace to the bytes that the plan needs */
     amp_status (*build)(void *self, amp_conv_candidate *, amp_error *);
     /* frees plan and config, and sets both to NULL */
     void (*release)(void *self, amp_conv_candidate *);
-    /* frees everything that `list` allocated, except configs and plans that were taken over and set to
+    /* frees everything that `list` allocated, except configs and plans that the caller took over and set to
      * NULL */
     void (*drop)(void *self, amp_conv_candidates *);
 } amp_conv_library;
 
-/* The plan for a problem. The amp_conv_plans owns it and keeps it at the same address; callers only read
+/* The plan for a problem. The amp_conv_plans owns it and keeps it at the same address. Callers only read
  * it. */
 typedef struct amp_conv_plan {
     amp_conv_problem problem;
     amp_conv_candidate current; /* the engine that runs; its plan is NULL if no engine is left */
-    int fit;                    /* how many of the library's candidates are fit for use */
-    int tuned;                  /* 1: current was the fastest of the engines that were timed */
+    int fit;                    /* how many of the library's candidates are fit */
+    int tuned;                  /* 1: engines were timed, and current was the fastest */
     float ms;                   /* current's time, if tuned */
-    uint64_t failed[AMP_CONV_CANDIDATES / 64]; /* one bit per rank */
+    uint64_t failed[AMP_CONV_CANDIDATES / 64]; /* one bit for each candidate's rank; 1: the candidate has
+                                                  failed */
 } amp_conv_plan;
 
 typedef struct amp_conv_plans amp_conv_plans;
@@ -97,28 +100,29 @@ typedef struct amp_conv_plans amp_conv_plans;
 amp_conv_plans *amp_conv_plans_create(const amp_conv_library *library, void *self, size_t workspace_cap);
 void amp_conv_plans_destroy(amp_conv_plans *plans);
 
-/* Sets *out to the problem's plan: the cached one, or one with the best candidate that can be built. If none
- * can, returns the status of the last one that was tried, or AMP_UNSUPPORTED if none was tried. */
+/* Sets *out to the problem's plan: the cached one, or a new one with the best candidate that can be built. If
+ * no candidate can be built, returns the status of the last attempt, or AMP_UNSUPPORTED if there was no
+ * attempt. */
 amp_status amp_conv_plans_get(amp_conv_plans *plans, const amp_conv_problem *problem, amp_conv_plan **out,
                               amp_error *error);
 
-/* Call this when the plan's current candidate has failed to run; *why is the error. The next candidate that
- * can be built becomes the current one. If all are used up, current.plan is NULL afterwards, the call fails,
- * and *error says why the last candidate failed. */
+/* Call this when the plan's current candidate has failed to run; *why is the error. Makes the next candidate
+ * that can be built the current one. If no candidate is left, current.plan becomes NULL, the call fails, and
+ * *error says why the last candidate failed. */
 amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const amp_error *why,
                                amp_error *error);
 
 /* Measures plan->current: runs it as often as necessary and sets *ms to the time of one run. Returns an error
- * if it does not run. */
+ * if the candidate does not run. */
 typedef amp_status (*amp_conv_timer)(void *user, const amp_conv_plan *plan, float *ms, amp_error *error);
 
-/* How many engines, of all plans together, may be compiled at run time only to be timed. Without a limit, a
+/* How many engines may be compiled at run time only to be timed, in all plans together. Without a limit, a
  * network with many depthwise convolutions would compile for minutes at each of its sizes. */
 enum { AMP_CONV_COMPILED = 32 };
 
-/* Times the first best_of candidates in the library's order, and makes the fastest one current. A plan that
- * is already tuned is left as it is. Engines with reduced-precision reductions are not timed if there are
+/* Times the first best_of candidates in the library's order, and makes the fastest one current. Does nothing
+ * if the plan is already tuned. Engines with reduced-precision reductions are timed only if there are no
  * others. An engine that is compiled at run time is timed only if it is the current one, or if fewer than
- * AMP_CONV_COMPILED engines, of all plans together, have been compiled for timing. */
+ * AMP_CONV_COMPILED engines, in all plans together, have been compiled for timing. */
 amp_status amp_conv_plans_tune(amp_conv_plans *plans, amp_conv_plan *plan, int best_of, amp_conv_timer timer,
                                void *user, amp_error *error);

@@ -1,5 +1,5 @@
 /* The CUDA backend: its object, the GPU that it runs on, and the table of its operations. README.md says
- * which file holds which of them. */
+ * which file defines which operation. */
 #include "state.h"
 
 #include <stdlib.h>
@@ -13,13 +13,15 @@
 
 /* ---- the environment ---- */
 
-/* Switches that belong to a machine or an experiment, not to a network:
- *   AMP_CUDA_TUNE           cuDNN engines that are timed per pass of a convolution: 0 to 100 (8 if unset)
+/* Settings from environment variables, because they belong to a machine or an experiment, not to a network:
+ *   AMP_CUDA_TUNE           how many of cuDNN's engines to time for each pass of a convolution: 0 to 100;
+ *                           default: 8
  *   AMP_CUDA_DETERMINISTIC  1: the same bits in every run; this turns off the timing of engines
  *   AMP_CUDA_RANGES         1: ranges with the layers' names for profilers such as Nsight Systems */
 enum { TUNE = 8 };
 
-/* *out: the variable's value, a whole number from 0 to most, or `otherwise` if it is not set or empty. */
+/* Sets *out to the variable's value, or to `otherwise` if the variable is unset or empty. The value must be a
+ * whole number from 0 to `most`. */
 static amp_status read_number(const char *name, int most, int otherwise, int *out, amp_error *error)
 {
     const char *text = getenv(name);
@@ -38,21 +40,21 @@ static amp_status read_settings(amp_cuda_settings *settings, amp_error *error)
     AMP_TRY(read_number("AMP_CUDA_TUNE", 100, TUNE, &settings->tune, error));
     AMP_TRY(read_number("AMP_CUDA_DETERMINISTIC", 1, 0, &settings->deterministic, error));
     AMP_TRY(read_number("AMP_CUDA_RANGES", 1, 0, &settings->ranges, error));
-    /* In another run, timing may choose other engines, which round differently. */
+    /* Timing may choose a different engine in each run, and engines round differently. So it is off. */
     if (settings->deterministic) settings->tune = 0;
     return AMP_OK;
 }
 
 static void range_push(amp_backend *backend, const char *name)
 {
-    nvtxRangePushA(name); /* returns the nesting depth, which is negative without a profiler: ignored */
+    nvtxRangePushA(name); /* the returned nesting depth is ignored: it is negative without a profiler */
 }
 
 static void range_pop(amp_backend *backend) { nvtxRangePop(); }
 
 /* ---- the GPU ---- */
 
-/* "13.0" for 13000. */
+/* Writes "13.0" for CUDA's version number 13000. */
 static void version_text(int version, char text[16])
 {
     snprintf(text, 16, "%d.%d", version / 1000, version % 1000 / 10);
@@ -71,7 +73,7 @@ static void describe(amp_cuda_backend *cuda, const struct cudaDeviceProp *gpu, i
              driver_text, cudnn, cublas);
 }
 
-/* Opens the current device, which `-i` or Darknet's cuda_set_device has chosen. *memory: its memory in
+/* Opens the current device, which `-i` or Darknet's cuda_set_device has chosen. Sets *memory to its memory in
  * bytes. */
 static amp_status open_device(amp_cuda_backend *cuda, size_t *memory, amp_error *error)
 {
@@ -86,7 +88,8 @@ static amp_status open_device(amp_cuda_backend *cuda, size_t *memory, amp_error 
     cuda->multiprocessors = gpu.multiProcessorCount;
     *memory = gpu.totalGlobalMem;
     describe(cuda, &gpu, runtime, driver);
-    /* This stream and the default stream, on which Darknet's own GPU layers run, wait for each other. */
+    /* A blocking stream: it and the default stream, on which Darknet's own GPU layers run, wait for each
+     * other. */
     AMP_CUDA_TRY(cudaStreamCreate(&cuda->stream));
     AMP_CUDA_TRY(cudaEventCreateWithFlags(&cuda->uploaded, cudaEventDisableTiming));
     return AMP_OK;
@@ -111,8 +114,8 @@ amp_support amp_cuda_supports(const amp_backend *backend, amp_dtype dtype, char 
 
 /* ---- life ---- */
 
-/* Also destroys a backend that was only partly created. Errors are ignored: nothing can be done about them
- * here. */
+/* Also destroys a backend that was created only partly. Ignores errors, because nothing can be done about
+ * them here. */
 void amp_cuda_destroy(amp_backend *backend)
 {
     if (!backend) return;
@@ -142,7 +145,8 @@ static amp_status open_libraries(amp_cuda_backend *cuda, amp_error *error)
     if (cuda->settings.ranges) {
         cuda->base.range_push = range_push;
         cuda->base.range_pop = range_pop;
-    } else { /* passes are recorded only without ranges: a profiler sees a recorded pass as one operation */
+    } else { /* passes are recorded only without ranges: a recorded pass would be one operation in a
+                profiler */
         cuda->base.pass_begin = amp_cuda_pass_begin;
         cuda->base.pass_end = amp_cuda_pass_end;
         cuda->base.pass_free = amp_cuda_pass_free;

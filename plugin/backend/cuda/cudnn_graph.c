@@ -14,7 +14,8 @@
 #include <cudnn.h>
 #include <cudnn_backend.h>
 
-#define CONFIG_KNOWS_WORKSPACE (CUDNN_VERSION >= 90200) /* in older versions only a built plan does */
+#define CONFIG_KNOWS_WORKSPACE (CUDNN_VERSION >= 90200) /* older versions know the size of the workspace only
+                                                           after building the plan */
 
 typedef cudnnBackendDescriptor_t descriptor;
 
@@ -27,12 +28,12 @@ struct amp_cudnn {
 
 typedef struct chain {
     cudnnStatus_t status;
-    const char *call, *subject; /* the function that failed, and the attribute or kind of descriptor
-                                   that it was called with */
+    const char *call, *subject; /* the function that failed; the attribute or kind of descriptor that it was
+                                   called with */
     char text[512];             /* cuDNN's own message */
 } chain;
 
-/* Records the outcome of a call. Returns true if no call has failed so far. */
+/* Records the outcome of a call. Returns true if neither this call nor an earlier one has failed. */
 static int after(chain *chain, cudnnStatus_t status, const char *call, const char *subject)
 {
     if (chain->status != CUDNN_STATUS_SUCCESS || status == CUDNN_STATUS_SUCCESS)
@@ -50,7 +51,7 @@ static int after(chain *chain, cudnnStatus_t status, const char *call, const cha
 
 static int ok(const chain *chain) { return chain->status == CUDNN_STATUS_SUCCESS; }
 
-/* Compares with named constants, whose numbers differ between cuDNN 8 and 9. */
+/* Uses only named constants, because their numbers differ between cuDNN 8 and 9. */
 static amp_status status_of(cudnnStatus_t status)
 {
     if (status == CUDNN_STATUS_SUCCESS) return AMP_OK;
@@ -63,7 +64,7 @@ static amp_status status_of(cudnnStatus_t status)
 }
 
 /* Returns AMP_OK, or the status of the first failure in the chain. The error message names the call that
- * failed. If `about` (an engine) is not "", the message begins with it. */
+ * failed. It begins with `about` (the name of an engine), unless that is "". */
 static amp_status outcome(const chain *chain, const char *about, amp_error *error)
 {
     if (ok(chain)) return AMP_OK;
@@ -118,7 +119,7 @@ static void destroy(descriptor d)
 
 /* ---- operation graph ---- */
 
-enum { X = 'x', W = 'w', Y = 'y' }; /* ids by which a variant pack names the tensors */
+enum { X = 'x', W = 'w', Y = 'y' }; /* the ids of the tensors in a variant pack */
 
 typedef struct conv_graph { descriptor x, w, y, convolution, operation, graph; } conv_graph;
 
@@ -134,8 +135,8 @@ static void conv_graph_free(conv_graph *g)
     free(g);
 }
 
-/* Describes a packed tensor: its dimensions are n,c,h,w, and it is stored as n,h,w,c. A filter has the
- * dimensions k,c,r,s and is stored as k,r,s,c. */
+/* Describes a densely packed tensor, with dimensions n,c,h,w, stored as n,h,w,c. A filter has dimensions
+ * k,c,r,s and is stored as k,r,s,c. */
 static descriptor tensor(chain *chain, int64_t id, amp_dtype dtype, amp_shape shape)
 {
     static const cudnnDataType_t types[] = {
@@ -171,7 +172,7 @@ static descriptor convolution(chain *chain, const amp_conv_desc *p)
     return d;
 }
 
-/* Sets the attributes that the operations of all passes have; their names differ from pass to pass. */
+/* Sets the attributes that the operations of all three passes have. Only their names depend on the pass. */
 #define SET_OPERATION(chain, d, pass, x_name, w_name, y_name, g, alpha, beta) \
     do { \
         SET(chain, d, OPERATION_CONVOLUTION_##pass##_ALPHA, FLOAT, 1, alpha); \
@@ -183,9 +184,9 @@ static descriptor convolution(chain *chain, const amp_conv_desc *p)
     } while (0)
 
 /* A filter gradient sums N products, one for each image and output pixel. In fp16 the sum could exceed 65504
- * although the deltas are small. So cuDNN writes 2^-s times the sum, and conv.c multiplies it by 2^s. With
- * random signs, the sum of N products is about √N times as large as one product. With s = log2(√N), rounded,
- * the scaled sum is about as large as one product. */
+ * although the deltas are small. So cuDNN writes 2^-s times the sum, and conv.c multiplies it by 2^s. If the
+ * products have random signs, their sum is about √N times as large as one product. So s is log2(√N), rounded:
+ * then the scaled sum is about as large as one product. */
 int amp_cudnn_downscale(const amp_conv_problem *p)
 {
     const amp_shape y = amp_conv_output(&p->conv);
@@ -233,7 +234,7 @@ static void conv_graph_fill(chain *chain, const amp_cudnn *library, const amp_co
 
 /* ---- candidates ---- */
 
-/* Reads the properties of a config's engine. */
+/* Reads the properties of c's engine from c's config. */
 static void describe_config(chain *chain, amp_conv_candidate *c)
 {
     descriptor engine = CREATE(chain, ENGINE_DESCRIPTOR);
@@ -261,8 +262,8 @@ static void describe_config(chain *chain, amp_conv_candidate *c)
     destroy(engine);
 }
 
-/* Appends the engines that one heuristic lists for the graph. There may be none (status NOT_SUPPORTED, or an
- * empty list). If no heuristic lists any, conv_plan.c reports that. */
+/* Appends the engines that one heuristic lists for the graph. An empty list and status NOT_SUPPORTED are not
+ * errors here: if all heuristics list nothing, conv_plan.c reports it. */
 static void append_candidates(chain *outer, descriptor graph, cudnnBackendHeurMode_t mode,
                               amp_conv_candidates *out)
 {
@@ -361,8 +362,8 @@ void amp_cudnn_pack_free(amp_cudnn_pack *pack)
     *pack = (amp_cudnn_pack){ 0 };
 }
 
-/* Returns the pack's descriptor. It is created again, by five calls of cuDNN, only if the buffers are not
- * those of the last run. */
+/* Returns the pack's descriptor. Creates it again, with five calls of cuDNN, only if the buffers have changed
+ * since the last run. */
 static descriptor describe_buffers(chain *chain, amp_cudnn_pack *pack, const amp_conv_buffers *b,
                                    void *workspace)
 {
@@ -402,7 +403,7 @@ amp_status amp_cudnn_launch(amp_cudnn *library, const amp_conv_plan *plan, const
 
 /* ---- library ---- */
 
-/* cuDNN's number for 9.19.0 is 91900; for 8.9.7 it was 8907. */
+/* cuDNN numbers version 9.19.0 as 91900, but 8.9.7 as 8907. */
 static void version_text(int version, char *text, size_t size)
 {
     int unit = version >= 90000 ? 10000 : 1000;
@@ -411,8 +412,7 @@ static void version_text(int version, char *text, size_t size)
 
 void amp_cudnn_describe(char *text, size_t size) { version_text((int)cudnnGetVersion(), text, size); }
 
-/* A library older than the headers of this build lacks attributes that this file reads, and would fail at the
- * first of them. */
+/* Fails if cuDNN is older than the headers of this build: it would lack attributes that this file reads. */
 static amp_status check_version(amp_error *error)
 {
     char built[32], found[32];
@@ -424,8 +424,9 @@ static amp_status check_version(amp_error *error)
                     "to, install the newer one, or rebuild", built, found);
 }
 
-/* Without this, cuDNN loads and unloads CUDA's compiler each time it lists engines. That takes most of the
- * listing's time and leaks 70 kB. If the compiler is not found under this name, only this saving is lost. */
+/* Keeps CUDA's run-time compiler (NVRTC) loaded. Otherwise cuDNN loads and unloads it each time it lists
+ * engines, which takes most of the listing's time and leaks 70 kB. If the compiler is not found under this
+ * name, only this saving is lost. */
 static void keep_compiler_loaded(void)
 {
     char name[32];

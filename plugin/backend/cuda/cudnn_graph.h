@@ -1,8 +1,8 @@
 /* Convolutions through the graph API of cuDNN 8.9 and later. Only cudnn_graph.c includes cuDNN's headers.
  *
- * Layouts: activations are NHWC, filters and their gradients KRSC (k, size_h, size_w, c/groups). The number
- * of channels may be any: cuDNN pads them in its workspace if a kernel needs that. Sums are in fp32, also on
- * Tensor Cores. All memory is device memory, 16-byte aligned, and belongs to the caller.
+ * Layouts: activations are NHWC, filters and their gradients KRSC (k, size_h, size_w, c/groups). Any number
+ * of channels is allowed: if a kernel needs padded channels, cuDNN pads them in its workspace. Sums are in
+ * fp32, also on Tensor Cores. All memory is device memory, 16-byte aligned, and owned by the caller.
  *
  * An amp_cudnn has one cuDNN handle on one stream. One thread at a time may use it and its plans. */
 #pragma once
@@ -11,50 +11,51 @@
 
 typedef struct amp_cudnn amp_cudnn;
 
-/* The smallest cap on workspace, in bytes. With this cap, all convolutions of tests/golden/conv_shapes.txt
- * run on Tensor Cores at batch 64. */
+/* The minimum of amp_cudnn_workspace_cap, in bytes. With this cap, all convolutions of
+ * tests/golden/conv_shapes.txt run on Tensor Cores at batch 64. */
 enum { AMP_CUDNN_WORKSPACE_CAP = 512 << 20 };
 
-/* The cap on workspace for a device with `memory` bytes. It grows with the device's memory, because cuDNN
- * pads the channels of a detector's first layers in its workspace for all images of the batch, and larger
- * devices train with larger batches. */
+/* The maximum workspace of an engine on a device with `memory` bytes. It grows with the device's memory,
+ * because larger devices train with larger batches, and cuDNN pads the channels of a detector's first layers
+ * in its workspace for the whole batch. */
 static inline size_t amp_cudnn_workspace_cap(size_t memory)
 {
     return memory / 64 > AMP_CUDNN_WORKSPACE_CAP ? memory / 64 : AMP_CUDNN_WORKSPACE_CAP;
 }
 
 typedef struct amp_cudnn_settings {
-    /* Sets *memory to at least `bytes` of device memory for the next launch. Kernels that are still queued on
-     * the stream may be using the memory that the previous call returned. If reserve fails, the launch
-     * fails. */
+    /* Provides cuDNN's workspace: sets *memory to at least `bytes` of device memory for the next launch.
+     * Queued kernels may still be using the memory that the previous call returned. If reserve fails, the
+     * launch fails. */
     amp_status (*reserve)(void *owner, size_t bytes, void **memory, amp_error *error);
     void *owner;
 } amp_cudnn_settings;
 
-/* *out: a library on the current CUDA device and on `stream`, a cudaStream_t that must outlive the
+/* Creates a library on the current CUDA device and on `stream`, a cudaStream_t that must outlive the
  * library. */
 amp_status amp_cudnn_create(void *stream, const amp_cudnn_settings *settings, amp_cudnn **out,
                             amp_error *error);
 
-/* The plans must have been destroyed, and the stream must be idle. */
+/* The library's plans must have been destroyed before, and the stream must be idle. */
 void amp_cudnn_destroy(amp_cudnn *library);
 
-/* The library's version, e.g. "cuDNN 9.19.0". */
+/* Writes the library's version, e.g. "cuDNN 9.19.0". */
 void amp_cudnn_describe(char *text, size_t size);
 
-/* cuDNN's functions for conv_plan.h; their `self` is an amp_cudnn. */
+/* cuDNN as a library for conv_plan.h. `self` of its functions is an amp_cudnn. */
 extern const amp_conv_library amp_cudnn_library;
 
-/* Returns the s by which a filter gradient in fp16 is scaled down: cuDNN writes it multiplied by 2^-s. s is 0
- * for all other problems. */
+/* Returns s: cuDNN writes a filter gradient in fp16 multiplied by 2^-s, so that it does not overflow. For all
+ * other problems s is 0. */
 int amp_cudnn_downscale(const amp_conv_problem *problem);
 
-/* The buffers of the last run and cuDNN's descriptor of them, which is reused as long as the buffers stay the
- * same. All zeros before the first run. */
+/* The buffers of the last run and cuDNN's descriptor of them. The descriptor is reused as long as the buffers
+ * stay the same. All zeros before the first run. */
 typedef struct amp_cudnn_pack { void *descriptor, *x, *w, *y, *workspace; } amp_cudnn_pack;
 void amp_cudnn_pack_free(amp_cudnn_pack *);
 
-/* x or dx, w or dw, y or dy, depending on the pass. pack: reused and updated by the run; may be NULL. */
+/* The arguments of a run: x or dx, w or dw, y or dy, depending on the pass. pack: updated and reused by the
+ * runs; may be NULL. */
 typedef struct amp_conv_buffers { void *x, *w, *y; amp_cudnn_pack *pack; } amp_conv_buffers;
 
 /* Queues the plan's current candidate on the stream. */

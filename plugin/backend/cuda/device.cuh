@@ -1,10 +1,10 @@
-/* What the kernels share: how a thread reads and writes a group of numbers, and how many blocks and threads a
- * launch has. For .cu files only.
+/* What the kernels share: how a thread reads and writes a group of numbers, and the numbers of blocks and
+ * threads of a launch. For .cu files only.
  *
- * A kernel is a template over the size N of its groups of consecutive numbers. With N = AMP_WIDE(T), or a
+ * A kernel is a template over N, the number of consecutive elements in a group. If N is AMP_WIDE(T) or a
  * multiple of it, whole groups are read and written in 16-byte accesses, so their addresses must be multiples
- * of 16. With N = 1 any address will do. The last group of a row may be incomplete: it has n < N numbers,
- * which are moved one by one. */
+ * of 16. With N = 1, any address is allowed. The last group of a row may be incomplete: it has n < N
+ * elements, which are read and written one by one. */
 #pragma once
 
 #include <stdint.h>
@@ -53,8 +53,8 @@ template <class T, int N> __device__ __forceinline__ void amp_get(float (&v)[N],
     }
 }
 
-/* Rounds v to T and packs it into words of 32 bits: one float or two 16-bit numbers per word. Without this,
- * nvcc may store 16-bit numbers one by one. The pointer only tells the compiler what T is. */
+/* Rounds v to T and packs it into 32-bit words: one float or two 16-bit numbers per word. Without this, nvcc
+ * may store 16-bit numbers one by one. The pointer argument only gives the compiler the type T. */
 template <int W, int N> __device__ __forceinline__ void amp_words(unsigned (&word)[W], const float *,
                                                                   const float (&v)[N])
 {
@@ -93,7 +93,7 @@ template <class T, int N> __device__ __forceinline__ void amp_put(T *p, const fl
     }
 }
 
-/* Writes v to p, or with accumulate adds it: the sum is computed in fp32 and rounded once. */
+/* Writes v to p. With `accumulate`, adds v to p instead: the sum is computed in fp32 and rounded once. */
 template <class T, int N> __device__ __forceinline__ void amp_put_or_add(T *p, float (&v)[N], int n,
                                                                          int accumulate)
 {
@@ -106,7 +106,8 @@ template <class T, int N> __device__ __forceinline__ void amp_put_or_add(T *p, f
     amp_put(p, v, n);
 }
 
-/* How many of the N elements that begin at `first` are below count. first must be below count. */
+/* Returns how many of the N elements that begin at `first` are below `count`. `first` must be below
+ * `count`. */
 template <int N> __device__ __forceinline__ int amp_present(size_t first, size_t count)
 {
     return count - first < (size_t)N ? (int)(count - first) : N;
@@ -121,7 +122,7 @@ static inline bool amp_wide_rows(const void *p, size_t rows, size_t step, amp_dt
     return amp_aligned(p) && (rows <= 1 || step * amp_dtype_size(dtype) % 16 == 0);
 }
 
-/* Whether each pixel starts at a multiple of 16 bytes. */
+/* Whether each pixel of t starts at a multiple of 16 bytes. */
 static inline bool amp_cuda_wide(const amp_tensor *t)
 {
     return amp_aligned(t->data) && (size_t)t->shape.c * amp_dtype_size(t->dtype) % 16 == 0;
@@ -133,8 +134,8 @@ static inline bool amp_cuda_wide(const amp_tensor *t)
         else { const int N = 1; __VA_ARGS__; } \
     } while (0)
 
-/* Runs a statement with the constant `A`: the activation if it is a frequent one, else -1. If A is -1, the
- * kernel takes the activation from its argument (amp_chosen). */
+/* Runs a statement with the constant `A`: the activation if it is a frequent one, else -1. For -1, the kernel
+ * uses its argument instead (amp_chosen). */
 #define AMP_CUDA_BY_ACTIVATION(activation, ...) do { \
         switch (activation) { \
         case AMP_LINEAR: { const int A = AMP_LINEAR; __VA_ARGS__; break; } \
@@ -156,8 +157,8 @@ template <int A> __device__ __forceinline__ amp_activation amp_chosen(amp_activa
 
 enum {
     AMP_CUDA_THREADS = 256,         /* threads per block, unless a kernel needs another number */
-    AMP_CUDA_BLOCKS_PER_SM = 32     /* the most to launch: four times as many as can be resident, so
-                                       that the load is balanced at the end */
+    AMP_CUDA_BLOCKS_PER_SM = 32     /* maximum number of blocks to launch for each multiprocessor: four times
+                                       as many as can be resident, so that the load is balanced at the end */
 };
 
 static inline size_t amp_pixels(const amp_tensor *t) { return (size_t)t->shape.n * t->shape.h * t->shape.w; }
@@ -187,8 +188,8 @@ static inline amp_status amp_cuda_copy(const amp_backend *backend, const void *f
 __device__ __forceinline__ size_t amp_thread() { return (size_t)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ size_t amp_threads() { return (size_t)gridDim.x * blockDim.x; }
 
-/* The number of rows of blocks to launch: `wanted`, but at most as many as are allowed. A row has `across`
- * blocks. */
+/* Returns how many rows of blocks to launch (the grid's y): `wanted`, or fewer if the limits require it. A
+ * row has `across` blocks. */
 static inline unsigned amp_cuda_down(const amp_backend *backend, size_t across, size_t wanted)
 {
     size_t most = amp_cuda_most_blocks(backend) / across;
@@ -197,9 +198,9 @@ static inline unsigned amp_cuda_down(const amp_backend *backend, size_t across, 
     return (unsigned)(wanted < 1 ? 1 : wanted);
 }
 
-/* A launch over a plane of rows × columns: x is the column and y the row, so that a kernel needs no division
- * to find them. A block is as wide as a row if possible; otherwise blocks divide a row evenly, so that few
- * threads are beyond the end of the row. */
+/* A launch over a plane of rows × columns. x is the column and y the row, so that a kernel needs no division
+ * to find them. A block is as wide as a row if possible. Otherwise blocks divide a row evenly, so that few
+ * threads lie beyond the end of the row. */
 typedef struct amp_plane { dim3 blocks, threads; } amp_plane;
 
 static inline amp_plane amp_cuda_plane(const amp_backend *backend, size_t rows, size_t columns)
@@ -216,8 +217,8 @@ static inline amp_plane amp_cuda_plane(const amp_backend *backend, size_t rows, 
     return plane;
 }
 
-/* A launch over the lines of all images of t. Threads: x along the groups of a pixel's channels, y along
- * pixels. Blocks: x along pixels, y along lines. */
+/* A launch over the lines (rows of pixels) of all images of t. Threads: x runs over the groups of a pixel's
+ * channels, y over pixels. Blocks: x runs over pixels, y over lines. */
 static inline amp_plane amp_cuda_lines(const amp_backend *backend, const amp_tensor *t, int group)
 {
     size_t lines = (size_t)t->shape.n * t->shape.h, width = (size_t)t->shape.w;

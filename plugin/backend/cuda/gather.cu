@@ -1,5 +1,5 @@
-/* Rearranges the elements of each image (reorg). For each element of y, a map gives the index of the element
- * of x that goes there, or -1 for a zero. */
+/* Rearranges the elements of each image (reorg). The map gives, for each element of y, the index of its
+ * source in x, or -1 for zero. */
 #include "kernels.h"
 
 #include "../check.h"

@@ -1,5 +1,5 @@
-/* Matrix products by cuBLAS. cuBLAS is column-major, so it sees each of our row-major matrices as its
- * transpose. We therefore let it compute the transposed product, cᵀ = bᵀ·aᵀ. */
+/* Matrix products by cuBLAS. cuBLAS is column-major, so it reads a row-major matrix as its transpose. We
+ * therefore let it compute the transposed product, cᵀ = bᵀ·aᵀ. */
 #include "gemm.h"
 
 #include <cublas_v2.h>
@@ -22,7 +22,8 @@ static amp_status cublas_fail(cublasStatus_t status, const char *call, int line,
         if (status_ != CUBLAS_STATUS_SUCCESS) return cublas_fail(status_, #name, __LINE__, error); \
     } while (0)
 
-/* In its default math mode, cuBLAS may sum in 16 bits if the factors have 16 bits. */
+/* Sets the stream, and forbids sums in 16 bits: cuBLAS may use them by default if the factors have 16
+ * bits. */
 static amp_status set_up(const amp_cuda_backend *cuda, cublasHandle_t handle, amp_error *error)
 {
     CUBLAS_TRY(cublasSetStream, handle, cuda->stream);
@@ -86,8 +87,8 @@ static amp_status round_to(amp_backend *backend, const float *from, amp_dtype dt
     return amp_cuda_cast(backend, &src, &dst, 0, error);
 }
 
-/* Sets *out to the factor rounded to the dtype: in its cached copy, or in `scratch` if its version is 0. If
- * the cast fails, nothing is written and the copy keeps its old version. */
+/* Sets *out to the factor, rounded to the dtype. The rounded factor is in the cache, or in `scratch` if the
+ * factor's version is 0. If the cast fails, the cached copy is unchanged and keeps its old version. */
 static amp_status prepare(amp_backend *backend, const amp_factor *f, size_t count, amp_dtype dtype,
                           void *scratch, const void **out, amp_error *error)
 {
@@ -103,7 +104,7 @@ static amp_status prepare(amp_backend *backend, const amp_factor *f, size_t coun
     return AMP_OK;
 }
 
-/* Rounds both factors. Each copy is 16-byte aligned, as cuBLAS's fastest kernels require. */
+/* Rounds both factors. Both results are 16-byte aligned, as cuBLAS's fastest kernels require. */
 static amp_status prepare_both(amp_backend *backend, const amp_gemm_desc *d, const void **a, const void **b,
                                amp_error *error)
 {

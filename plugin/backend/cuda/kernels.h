@@ -1,9 +1,10 @@
-/* The CUDA backend's operations: amp_cuda_<operation> for each operation of backend.h, which says what each
- * computes. README.md says which file defines which operation.
+/* The CUDA backend's operations: amp_cuda_<operation> for each operation of backend.h, which describes them.
+ * README.md says which file defines which operation.
  *
- * Our kernels compute what cuDNN and cuBLAS do not. They read and write NHWC tensors in device memory, 16
- * bytes at a time if channels and alignment allow. They compute in fp32, round once when they store, and are
- * deterministic (no floating-point atomics). All work is queued on the backend's stream. */
+ * cuDNN computes convolutions and cuBLAS computes matrix products. Our own kernels compute everything else.
+ * They read and write NHWC tensors in device memory, 16 bytes at a time if channels and alignment allow. They
+ * compute in fp32, round once when they store, and are deterministic (no floating-point atomics). All work is
+ * queued on the backend's stream. */
 #pragma once
 
 #include "../operations.h"
@@ -24,24 +25,25 @@ AMP_BACKEND_OPERATIONS(AMP_CUDA_DECLARE)
 void amp_cuda_table_release(amp_backend *, amp_cuda_table *);
 void amp_cuda_tables_destroy(amp_cuda_backend *);
 
-/* weights.cu: copies the weights of `count` convolutions in one launch, from the masters' OIHW (k, c/groups,
- * size_h, size_w) in fp32 to KRSC (k, size_h, size_w, c/groups) in fp32 or 16 bits. The table is reused as
- * long as the list does not change. */
+/* weights.cu: copies the weights of `count` convolutions in one launch, from fp32 masters in OIHW order (k,
+ * c/groups, size_h, size_w) to KRSC order (k, size_h, size_w, c/groups) in fp32 or 16 bits. The table is
+ * reused as long as the list does not change. */
 typedef struct amp_cuda_weights {
     const float *oihw;
     void *krsc;
-    amp_dtype dtype; /* of krsc */
+    amp_dtype dtype; /* dtype of krsc */
     int k, c, size_h, size_w;
 } amp_cuda_weights;
 amp_status amp_cuda_weights_to_krsc(amp_backend *, amp_cuda_table *, const amp_cuda_weights *, int count,
                                     amp_error *);
 
-/* cast.cu: oihw += factor·krsc. Both are gradients of weights; cuDNN or cuBLAS has written krsc. */
+/* cast.cu: oihw += factor·krsc. krsc: a gradient of weights, written by cuDNN or cuBLAS; oihw: the sum of
+ * these gradients, in Darknet's order. */
 amp_status amp_cuda_gradient_from_krsc(amp_backend *, const void *krsc, amp_dtype, float factor, float *oihw,
                                        int k, int c, int size_h, int size_w, amp_error *);
 
-/* times.cu: operation_times of backend.h. amp_cuda_times_free frees what it has allocated; amp_cuda_destroy
- * calls it. */
+/* times.cu: amp_cuda_operation_times is operation_times of backend.h. amp_cuda_times_free frees its memory;
+ * amp_cuda_destroy calls it. */
 amp_status amp_cuda_operation_times(amp_backend *, amp_operation_times *, amp_error *);
 void amp_cuda_times_free(amp_cuda_backend *);
 

@@ -38,7 +38,7 @@ template <> __device__ __forceinline__ __nv_bfloat16 amp_store<__nv_bfloat16>(fl
     return __float2bfloat16_rn(v);
 }
 
-/* 16 bytes of T, moved in one access: 8 halves or 4 floats. Memory must be 16-byte aligned. */
+/* 16 bytes of T (8 halves or 4 floats), loaded or stored in one access. Memory must be 16-byte aligned. */
 template <class T> struct alignas(16) amp_pack {
     static const int count = 16 / sizeof(T);
     static const bool half = sizeof(T) == 2;

@@ -1,22 +1,23 @@
 /* Allocates, frees and copies device memory, and manages the two blocks that operations share: scratch and
  * cuDNN's workspace.
  *
- * Freeing waits for the stream first, since kernels that are queued may still use the memory. */
+ * Each free first waits for the stream, because queued kernels may still use the memory. */
 #include "kernels.h"
 #include "memory.h"
 
 #include <stdlib.h>
 
-enum { UNIT = 256, BLOCK_UNIT = 1 << 20 }; /* blocks grow by whole MiB, so that they do not grow at every
-                                              layer */
+enum { UNIT = 256, BLOCK_UNIT = 1 << 20 }; /* allocations are multiples of UNIT; the two shared blocks grow in
+                                              steps of BLOCK_UNIT, so that they do not grow at every layer */
 
-/* Returns 0 if the result would overflow. */
+/* Rounds `bytes` up to a multiple of `unit`. Returns 0 if the result would overflow. */
 static size_t round_up(size_t bytes, size_t unit)
 {
     return bytes > SIZE_MAX - unit ? 0 : (bytes + unit - 1) / unit * unit;
 }
 
-/* The error names how much was needed, how much is free, and what would fit. */
+/* Fails with a message that says how much memory was needed, how much is free, and what the user can
+ * change. */
 static amp_status no_memory(const amp_cuda_backend *cuda, size_t bytes, const char *what, amp_error *error)
 {
     size_t unused = 0, total = 0;
@@ -48,7 +49,7 @@ amp_status amp_cuda_malloc(amp_backend *backend, size_t bytes, const char *what,
 }
 
 /* An error here comes from work that was queued earlier. It is cleared, so that the next launch does not
- * report it as its own. If it is permanent, the next call that returns a status reports it anyway. */
+ * report it as its own. A permanent error is reported anyway, by the next call that returns a status. */
 void amp_cuda_release(amp_backend *backend, void *memory)
 {
     if (!memory) return;
@@ -65,8 +66,8 @@ amp_status amp_cuda_allocate(amp_backend *backend, size_t bytes, void **out, amp
 
 struct amp_cuda_spare { struct amp_cuda_spare *next; void *memory; size_t bytes; };
 
-/* Appends to the end of the list. Since layers release and allocate in the same order, each layer then gets
- * the memory that it had before, and the table of copies on the device (weights.cu) need not change. */
+/* Appends to the end of the list. Layers release and allocate in the same order, so each layer gets its old
+ * memory back, and the device's table of copies (weights.cu) need not change. */
 void amp_cuda_spare_put(amp_backend *backend, void *memory, size_t bytes)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
@@ -116,7 +117,8 @@ static amp_status grow(amp_backend *backend, void **block, size_t *held, size_t 
     if (amp_cuda_of(backend)->recording)
         return amp_fail(error, AMP_BACKEND_FAILED, "%s cannot grow while a pass is recorded", what);
     amp_cuda_of(backend)->moved++;
-    amp_cuda_release(backend, *block); /* first, so that old and new need not fit into memory together */
+    amp_cuda_release(backend, *block); /* frees first, so that old and new block need not fit into memory
+                                          together */
     *held = 0;
     AMP_TRY(amp_cuda_malloc(backend, rounded ? rounded : bytes, what, block, error));
     *held = rounded;
@@ -153,7 +155,8 @@ void amp_cuda_trim(amp_backend *backend)
 
 /* ---- copying ---- */
 
-/* Sets *answer to whether `memory` is device memory. A copy from device memory reads it in stream order. */
+/* Sets *answer to 1 if `memory` is device memory, else 0. (The caller need not wait for a copy from device
+ * memory, because it is ordered by the stream.) */
 static amp_status lies_on_device(const void *memory, int *answer, amp_error *error)
 {
     struct cudaPointerAttributes attributes;
@@ -162,8 +165,8 @@ static amp_status lies_on_device(const void *memory, int *answer, amp_error *err
     return AMP_OK;
 }
 
-/* If `from` is CPU memory, waits for the copy: the caller may overwrite `from` on return, and whether CUDA
- * has read it by then depends on how it was allocated. */
+/* If `from` is CPU memory, waits for the copy, because the caller may overwrite `from` on return. Whether
+ * CUDA would have read `from` by then depends on how it was allocated. */
 amp_status amp_cuda_upload(amp_backend *backend, void *memory, const void *from, size_t bytes,
                            amp_error *error)
 {

@@ -3,16 +3,17 @@
  *
  * Forward and backward take three launches each:
  *  1. Each block sums its rows (columns.cuh).
- *  2. For each channel the sums of all blocks are added up, in double, and the factors for launch 3 are
+ *  2. For each channel, the sums of all blocks are added up, in double, and the factors for launch 3 are
  *     computed.
  *  3. All elements are computed and written.
  * Partial sums and factors are in scratch memory. Launch 3 takes the blocks in reverse order, because launch
  * 1 leaves the end of the tensor in the cache. For frequent activations, each thread has the loads of several
- * rows (N in the kernels) in flight.
+ * rows in flight (N in the kernels).
  *
- * For leaky and relu, backward needs only the sign of y. Instead of reading y, it recomputes y from x with
- * forward's arithmetic, to the bit. This takes five passes over memory instead of seven. If the gradient is a
- * function of the activation's input, backward recomputes that input in the same way. */
+ * For leaky and relu, backward needs only the sign of y. It does not read y but recomputes it from x, with
+ * the same arithmetic as forward, so that it is bit-identical. This takes five passes over memory instead of
+ * seven. For activations whose gradient is a function of their input, backward recomputes that input in the
+ * same way. */
 #include "kernels.h"
 
 #include "../check.h"
@@ -21,7 +22,7 @@
 
 /* ----------------------------------------------------------------------------------- forward's arithmetic */
 
-/* The factor by which x - mean is multiplied. */
+/* Returns the factor by which x - mean is multiplied. */
 static __device__ __forceinline__ float gain_of(const amp_batchnorm_rule &rule, float scale, float variance)
 {
     float spread = rule.epsilon_inside_root ? sqrtf(variance + rule.epsilon) : sqrtf(variance) + rule.epsilon;
@@ -33,7 +34,8 @@ static __device__ __forceinline__ float normalized(float x, float mean, float ga
     return fmaf(x - mean, gain, bias);
 }
 
-/* Whether backward recomputes y, or the activation's input, from x. A < 0: any activation. */
+/* Whether backward recomputes y, or the activation's input, from x. A < 0: the activation is not known at
+ * compile time. */
 template <int A> constexpr bool repeats_forward = A < 0 || A == AMP_LEAKY || A == AMP_RELU || A == AMP_MISH ||
     A == AMP_SWISH || A == AMP_LOGISTIC;
 
@@ -43,10 +45,10 @@ template <int A> static __device__ __forceinline__ bool reads_output(amp_activat
     return A < 0 ? !amp_gradient_wants_input(act) : act != AMP_LINEAR && !repeats_forward<A>;
 }
 
-/* Like amp_activate and amp_gradient. With HALF, for results that are rounded to 16 bits, mish and swish use
- * __expf and __fdividef, which run on the GPU's special function units. Their errors are at most 105 and 2
- * units in fp32's last place where exp(x) is not 0 in fp32 (CUDA C++ Programming Guide); that is less than
- * 1/50 of a unit in fp16's last place. */
+/* Like amp_activate and amp_gradient. HALF: results will be rounded to 16 bits, so mish and swish may use the
+ * faster __expf and __fdividef (the GPU's special function units). Where exp(x) is not 0 in fp32, their
+ * errors are at most 105 and 2 ulp of fp32 (CUDA C++ Programming Guide), which is less than 1/50 ulp of
+ * fp16. */
 template <bool HALF> __device__ __forceinline__ float activated(float x, amp_activation act)
 {
     if (!HALF || (act != AMP_MISH && act != AMP_SWISH)) return amp_activate(x, act);
@@ -66,7 +68,7 @@ template <bool HALF> __device__ __forceinline__ float gradient_of(float y, amp_a
     return n * r + low * (4 * e * (e + 1) * r * r);
 }
 
-/* Computes a pack of y from a pack of x, rounded to its dtype. */
+/* Computes a pack of y from a pack of x. Rounds y to its dtype. */
 template <class P>
 static __device__ __forceinline__ P act_of_normalized(const P &x, const float (&mean)[P::count],
     const float (&gain)[P::count], const float (&bias)[P::count], amp_activation act)
@@ -78,8 +80,8 @@ static __device__ __forceinline__ P act_of_normalized(const P &x, const float (&
     return y;
 }
 
-/* act' for element i of a pack, computed from the activation's input if it is a function of that, else from
- * y. For leaky and relu the caller has recomputed y. */
+/* Returns act' for element i of a pack. Computes it from the activation's input if act' is a function of the
+ * input, else from y. For leaky and relu the caller has recomputed y. */
 template <class P> static __device__ __forceinline__ float slope_of(const P &x, const P &y, int i,
     const float (&mean)[P::count], const float (&gain)[P::count], const float (&bias)[P::count],
     amp_activation act)
@@ -88,8 +90,8 @@ template <class P> static __device__ __forceinline__ float slope_of(const P &x, 
     return gradient_of<P::half>(input ? normalized(x.get(i), mean[i], gain[i], bias[i]) : y.get(i), act);
 }
 
-/* Reads the numbers of a pack's channels from an array with one number per channel, 16 bytes at a time if
- * packs are wide. */
+/* Reads the numbers of a pack's channels from `factors`, which has one number for each channel. Reads 16
+ * bytes at a time if packs are wide. */
 template <int W>
 __device__ __forceinline__ void factors_of(const float *factors, size_t first, float (&out)[W])
 {
@@ -133,10 +135,10 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS) sum_of_rows(const P *__res
     write_partial<P, 1>(c, at, sums, partial);
 }
 
-/* Sums of x and of x². Each run of rows takes its first row as pivot and sums u = x - pivot in fp32: if the
- * values are close together u is small, and Σu² keeps the digits that Σx² would lose. The sums are then
- * moved, in double, to the origin that all runs share, the tensor's first row. With n rows and s = pivot -
- * origin: Σ(x-origin) = Σu + n·s, Σ(x-origin)² = Σu² + 2s·Σu + n·s². */
+/* Sums x and x². Each run of rows takes its first row as pivot and sums u = x - pivot in fp32. If the values
+ * are close together, u is small, and Σu² keeps the digits that Σx² would lose. The sums are then moved, in
+ * double, from the pivot to the origin, which is the tensor's first row and common to all runs. With n rows
+ * and s = pivot - origin: Σ(x-origin) = Σu + n·s, Σ(x-origin)² = Σu² + 2s·Σu + n·s². */
 template <class P>
 __global__ void __launch_bounds__(AMP_COLUMN_THREADS, 4) moments(const P *__restrict__ x, amp_columns c,
     double *partial)
@@ -177,7 +179,7 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS, 4) moments(const P *__rest
     write_partial<P, 2>(c, at, sums, partial);
 }
 
-/* Sums of d = dy·act'(y) and of d·(x - mean). */
+/* Sums d = dy·act'(y) and d·(x - mean). */
 template <class P, int A>
 __global__ void __launch_bounds__(AMP_COLUMN_THREADS, 3) delta_sums(const P *__restrict__ x,
     const P *__restrict__ y, const P *__restrict__ dy, amp_columns c, amp_batchnorm norm, double *partial)
@@ -235,12 +237,12 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS, 3) delta_sums(const P *__r
 /* ------------------------------------------------------------------------------------- sums of all blocks */
 
 /* A block adds up the partial sums of CHANNELS channels. CHANNELS is small, so that many threads share the
- * chunks of each channel; four doubles fill a 32-byte sector of memory. */
+ * work for one channel. It is 4 because four doubles fill a 32-byte sector of memory. */
 enum { FOLD_THREADS = 256, CHANNELS = 4 };
 
 static unsigned fold_blocks(int channels) { return ((unsigned)channels + CHANNELS - 1) / CHANNELS; }
 
-/* Adds up the partial sums of all chunks. Returns the channel whose sums this thread has afterwards, or
+/* Adds up the partial sums of all chunks. Returns the channel whose totals are in this thread's `sums`, or
  * -1. */
 template <int K>
 __device__ __forceinline__ int fold_chunks(const double *partial, unsigned chunks, int channels,
@@ -269,8 +271,8 @@ __global__ void add_sums(const double *partial, unsigned chunks, int channels, f
     if (c >= 0) db[c] += (float)sums[0];
 }
 
-/* How many factors launch 3 needs for each channel. They are stored as factors[k][channel]: mean, gain, bias;
- * in backward also a, b, c of normalize_delta. */
+/* How many factors launch 3 needs for each channel, in forward and in backward. They are stored as
+ * factors[k][channel]: mean, gain, bias; in backward also a, b, c of normalize_delta. */
 enum { FORWARD = 3, BACKWARD = 6 };
 static __device__ __forceinline__ void forward_factors(float *factors, int channels, int c,
     const amp_batchnorm &norm, float mean, float variance)
@@ -287,8 +289,8 @@ static __device__ __forceinline__ void keep_moments(amp_moments m, double count,
     forward_factors(factors, channels, c, norm, norm.mean[c], norm.variance[c]);
 }
 
-/* Computes the batch's statistics and forward's factors. If the batch is spread over several ranks (all is
- * not NULL), it only stores the moments of this rank's `count` rows in `all`; join_moments does the rest. */
+/* Computes the batch's statistics and forward's factors. If the batch is spread over several ranks (`all` is
+ * not NULL), only stores the moments of this rank's `count` rows in `all`; join_moments does the rest. */
 template <class T>
 __global__ void statistics(const double *partial, unsigned chunks, int channels, const T *origin,
     double count, amp_batchnorm norm, float *factors, int rank, float *all)
@@ -327,8 +329,8 @@ static __device__ __forceinline__ void backward_factors(double sum, double produ
 }
 
 /* Adds the gradients of scale and bias, and computes backward's factors. If the batch is spread over several
- * ranks, it stores this rank's sums in `all` (2, channels) instead of computing factors, and does not use
- * `count`; join_delta_sums computes the factors from the sums and rows of all ranks. */
+ * ranks (`all` is not NULL), stores this rank's sums in `all` (2, channels) instead of computing factors, and
+ * ignores `count`. join_delta_sums then computes the factors from the sums and rows of all ranks. */
 __global__ void delta_factors(const double *partial, unsigned chunks, int channels, double count,
     amp_batchnorm norm, float *factors, float *all)
 {
@@ -354,9 +356,8 @@ __global__ void join_delta_sums(const float *all, int channels, double count, am
 
 /* ----------------------------------------------------------------------------------------- writing passes */
 
-/* y = act((x - mean)·gain + bias); with ADD, y is rounded, then `add` is added. The sum uses __fadd_rn
- * because nvcc could join a plain sum and the activation's last product into one fma, which would not round y
- * first. */
+/* y = act((x - mean)·gain + bias). With ADD, y is rounded, and then `add` is added. __fadd_rn keeps nvcc from
+ * fusing this sum and the activation's last product into one fma, which would not round y first. */
 template <class P, int A, bool ADD>
 __global__ void __launch_bounds__(AMP_COLUMN_THREADS) normalize(const P *__restrict__ x,
     const P *__restrict__ add, P *__restrict__ y, amp_columns c, const float *__restrict__ factors,
@@ -391,8 +392,8 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS) normalize(const P *__restr
     }
 }
 
-/* How many blocks of normalize_delta a multiprocessor holds at once. For mish and swish a block needs more
- * than a third of the registers: with three blocks some would be spilled. */
+/* How many blocks of normalize_delta a multiprocessor holds at once. For mish and swish it is 2: a block
+ * needs more than a third of the registers, so with three blocks some would be spilled. */
 template <int A> constexpr int delta_blocks = A == AMP_MISH || A == AMP_SWISH ? 2 : 3;
 
 /* dx = a·d + (b·(x - mean) + c). dx may be dy: a thread reads each element before it overwrites it. */
@@ -441,7 +442,7 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS, delta_blocks<A>) normalize
 
 /* --------------------------------------------------------------------------------------------- operations */
 
-/* The scratch memory of one call. */
+/* The scratch memory of one operation. */
 typedef struct scratch {
     double *partial; /* [chunk][sum][channel] */
     float *factors;  /* [factor][channel] */
@@ -452,7 +453,7 @@ static amp_status scratch_take(amp_backend *backend, const amp_columns *c, int c
 {
     size_t partial = (size_t)sums * c->chunks * channels * sizeof(double);
     void *memory;
-    partial = (partial + 15) / 16 * 16; /* factors are read 16 bytes at a time */
+    partial = (partial + 15) / 16 * 16; /* the factors follow, and are read 16 bytes at a time */
     AMP_TRY(amp_cuda_scratch(backend, partial + (size_t)factors * channels * sizeof(float), &memory, error));
     out->partial = (double *)memory;
     out->factors = (float *)((char *)memory + partial);
@@ -497,7 +498,7 @@ static bool forward_is_wide(const amp_tensor *x, const amp_tensor *y, const amp_
     return amp_cuda_wide(x) && amp_cuda_wide(y) && amp_aligned(norm->add);
 }
 
-/* A copy of *norm for kernels, without `ranks`, which points to CPU memory. */
+/* Returns a copy of *norm for kernels, without `ranks`, which points to CPU memory. */
 static amp_batchnorm for_device(const amp_batchnorm *norm)
 {
     amp_batchnorm copy = *norm;
@@ -505,7 +506,7 @@ static amp_batchnorm for_device(const amp_batchnorm *norm)
     return copy;
 }
 
-/* For kernels with a thread for each channel. */
+/* Threads per block, for kernels with one thread for each channel. */
 enum { CHANNEL_THREADS = 256 };
 static unsigned channel_blocks(int channels)
 {

@@ -2,11 +2,11 @@
  * backend.h.
  *
  * While the stream captures, each call adds a node to the graph instead of queueing work. The graph stores
- * the addresses and numbers that these calls were given. The caller must not move its own memory. The
- * backend's memory (scratch, cuDNN's workspace, tables) may move: `moved` counts how often, and a pass that
- * was recorded at another count is recorded again. Some actions are impossible during a capture: growing
- * memory (memory.c), changing cuDNN's engine (conv.c), and everything that CUDA itself rejects. They fail,
- * and so does the recording. */
+ * the addresses and numbers that these calls were given. So the caller must not move its own memory. The
+ * backend's memory (scratch, cuDNN's workspace, tables) may move: cuda->moved counts its moves, and a pass is
+ * recorded again if the count has changed since its recording. Some actions are impossible during a capture:
+ * growing memory (memory.c), changing cuDNN's engine (conv.c), and everything that CUDA itself rejects. If
+ * one is tried, it fails, and the recording fails with it. */
 #include <stdlib.h>
 
 #include "memory.h"
@@ -17,7 +17,7 @@ struct amp_recorded_pass {
     unsigned long moved; /* the backend's `moved` when the pass was recorded */
 };
 
-/* If the graph is still running, CUDA frees it when it has finished. */
+/* The graph may still be running: CUDA then frees it when it has finished. */
 void amp_cuda_pass_free(amp_backend *backend, amp_recorded_pass *pass)
 {
     if (!pass) return;
@@ -36,7 +36,8 @@ amp_status amp_cuda_pass_begin(amp_backend *backend, amp_recorded_pass **pass, i
     }
     amp_cuda_pass_free(backend, *pass);
     *pass = NULL;
-    /* In this mode CUDA restricts only the calls of this thread: other threads work on GPUs of their own. */
+    /* Thread-local mode restricts only the calls of this thread, so other threads can go on using their own
+     * GPUs. */
     AMP_CUDA_TRY(cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal));
     cuda->recording = 1;
     return AMP_OK;
@@ -63,7 +64,7 @@ amp_status amp_cuda_pass_end(amp_backend *backend, amp_recorded_pass **pass, int
         return amp_cuda_fail(status, "cudaGraphInstantiateWithFlags", __FILE__, __LINE__, error);
     }
     made->moved = cuda->moved;
-    *pass = made; /* only now, because pass_begin launches what it finds in *pass */
+    *pass = made; /* set only now, because pass_begin launches the graph of *pass */
     AMP_CUDA_TRY(cudaGraphLaunch((*pass)->graph, cuda->stream));
     return AMP_OK;
 }

@@ -1,8 +1,8 @@
 /* Max pooling and global average pooling.
  *
- * In max pooling each thread computes one pack of one pixel of the tensor that is written; backward collects
- * from all windows that cover its pixel. So no two threads write the same element. A block stays within one
- * row of pixels. Average pooling sums with columns.cuh. */
+ * In max pooling each thread computes one pack of one pixel of the tensor that is written: y in forward, dx
+ * in backward. In backward it collects the deltas of all windows that cover its pixel. So no two threads
+ * write the same element. A block stays within one row of pixels. Average pooling sums with columns.cuh. */
 #include "kernels.h"
 
 #include <float.h>
@@ -18,13 +18,13 @@ typedef struct windows {
     unsigned across; /* blocks per row of the tensor that is written */
 } windows;
 
-/* What a thread computes: a pack of a pixel. */
+/* The place that a thread computes: a pack of a pixel. */
 typedef struct spot {
     int image, row, column, pack;
 } spot;
 
-/* Finds the thread's place in a tensor of height × width pixels; false if it is beyond the end of the
- * row. */
+/* Finds the thread's place in a tensor of height × width pixels. Returns false if it lies beyond the end of
+ * the row. */
 static __device__ __forceinline__ bool spot_of(const windows &g, int height, int width, spot *s)
 {
     unsigned line = blockIdx.x / g.across, at = blockIdx.x % g.across * POOL_THREADS + threadIdx.x;
@@ -37,8 +37,8 @@ static __device__ __forceinline__ bool spot_of(const windows &g, int height, int
 
 /* ---- choices ---- */
 
-/* The choices of a pack's elements, one byte each, read and written together. A choice is the place of the
- * maximum in its window. */
+/* The choices of a pack: one byte for each element, all read and written together. A choice is the place of
+ * the maximum in its window. */
 template <int N> struct choices;
 template <> struct choices<8> {
     uint2 bytes;
@@ -68,8 +68,8 @@ enum { NONE = 255 };
 
 /* ---- max pooling ---- */
 
-/* A value is chosen if it is greater than all before it: the first of equal maxima stays, and NaN is never
- * chosen. */
+/* A value is chosen if it is greater than all values before it. So the first of equal maxima is chosen, and
+ * NaN never is. */
 template <class P>
 __global__ void __launch_bounds__(POOL_THREADS) maxpool(const P *__restrict__ x, P *__restrict__ y,
     choices<P::count> *__restrict__ choice, windows g)
@@ -109,8 +109,8 @@ __global__ void __launch_bounds__(POOL_THREADS) maxpool(const P *__restrict__ x,
 }
 
 /* dx of a pixel is the sum of dy over the windows that cover the pixel and have chosen it. It is summed in
- * row order in fp32, and rounded once. Vertically, windows i0 to i1-1 cover the pixel; horizontally, j0 to
- * j1-1. */
+ * row order in fp32, and rounded once. The windows that cover the pixel are i0 to i1-1 vertically, and j0 to
+ * j1-1 horizontally. */
 template <class P> __global__ void __launch_bounds__(POOL_THREADS) maxpool_delta(const P *__restrict__ dy,
     const choices<P::count> *__restrict__ choice, P *__restrict__ dx, windows g, int accumulate)
 {
@@ -140,7 +140,8 @@ template <class P> __global__ void __launch_bounds__(POOL_THREADS) maxpool_delta
     dx[at] = out;
 }
 
-/* written: y in forward, dx in backward. *blocks: how many blocks the pixels of `written` need. */
+/* written: the tensor that is written, y in forward or dx in backward. *blocks: how many blocks the pixels of
+ * `written` need. */
 static windows windows_make(const amp_tensor *x, const amp_tensor *y, const amp_tensor *written, bool wide,
                             int size, int stride, int pad, size_t *blocks)
 {
@@ -181,7 +182,7 @@ amp_status amp_cuda_maxpool_backward(amp_backend *backend, const amp_tensor *dy,
 
 /* ---- average pooling ---- */
 
-/* y is the mean over the pixels of an image. One block sums all rows of its packs. */
+/* y is the mean over the pixels of an image. One block sums all pixels of its packs. */
 template <class P> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) average(const P *__restrict__ x,
         P *__restrict__ y, amp_columns c)
 {

@@ -1,4 +1,4 @@
-/* Keeps the GPU busy for a while, so that conv.c can time engines, and checks whether a GPU can be used at
+/* Keeps the GPU busy for a while, so that conv.c can time engines. Also checks whether a GPU can be used at
  * all. */
 #include "kernels.h"
 #include "launch.h"

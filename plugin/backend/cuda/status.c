@@ -3,8 +3,8 @@
 
 #include "state.h"
 
-/* Errors with a cause outside the backend, and what to do about each. The first three may come from any
- * kernel that was queued earlier: CUDA returns them from the next call that waits. */
+/* Errors whose cause is outside the backend, and what the user can do about each. The first three may come
+ * from any kernel that was queued earlier: CUDA reports them in the next call that waits. */
 static const char earlier[] = ": a kernel that was queued earlier has failed; with CUDA_LAUNCH_BLOCKING=1 in "
                               "the environment this line names the call that failed";
 static const struct { cudaError_t error; amp_status status; const char *remedy; } known[] = {

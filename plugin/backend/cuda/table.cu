@@ -31,7 +31,7 @@ static void cut(const amp_cuda_table *t, size_t row_bytes, int count, amp_cuda_c
 static amp_status make_room(amp_backend *backend, amp_cuda_table *t, size_t bytes, amp_error *error)
 {
     if (bytes <= t->room) return AMP_OK;
-    amp_cuda_of(backend)->moved++; /* a recorded pass would read the old table */
+    amp_cuda_of(backend)->moved++; /* so that no recorded pass reads the old table */
     amp_cuda_release(backend, t->memory);
     t->memory = NULL;
     t->room = 0;
@@ -47,7 +47,8 @@ static amp_status send(cudaStream_t stream, void *to, const void *from, size_t b
     return AMP_OK;
 }
 
-/* Uploads rows and cuts. Kernels that read the old ones run before that, since all work is on one stream. */
+/* Uploads rows and cuts. Queued kernels that read the old ones run first, because all work is on one
+ * stream. */
 static amp_status fill(amp_backend *backend, amp_cuda_table *t, size_t row_bytes, int count, amp_error *error)
 {
     size_t cuts = 0;

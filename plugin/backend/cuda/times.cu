@@ -1,7 +1,7 @@
-/* Measures where the time of a pass goes on the GPU (operation_times of backend.h). Each operation of the
- * backend's table runs between two events, and its time is added to a row for the operation and the kind of
- * layer that called it. A row also adds up the bytes that its operation must read and write, and the
- * arithmetic of its matrix products, to be compared with what the GPU could do in that time.
+/* Measures how long each operation takes on the GPU (operation_times of backend.h). Each operation of the
+ * backend's table runs between two events. Its time is added to a row for this operation and the kind of
+ * layer that called it. The row also counts the bytes that the operation must read and write, and the
+ * arithmetic of its matrix products. This shows how far the operation is from the GPU's limits.
  *
  * Operations that only wait, or that no step calls, are left out. If an operation launches several kernels,
  * its time includes the gaps between them. */
@@ -21,12 +21,13 @@ typedef struct amp_cuda_call {
 } amp_cuda_call;
 
 struct amp_cuda_times {
-    amp_backend real;      /* the backend's own table */
-    char layer[32];        /* kind of the layer that is running; empty between layers */
-    int nested;            /* 1: an operation is running; those that it calls are part of it */
+    amp_backend real;      /* the backend's table before timing began */
+    char layer[32];        /* the kind of layer that is running; empty between layers */
+    int nested;            /* 1: an operation is running, and the operations that it calls are not timed
+                              separately */
     amp_operation_time *rows;
     int row_count;
-    amp_cuda_call *calls;  /* the call_count calls since the last query; `room` entries have events */
+    amp_cuda_call *calls;  /* the call_count calls since the last query; `room` entries have their events */
     int call_count, room;
 };
 
@@ -56,7 +57,8 @@ bool is_left_out(int operation)
 
 template <int N> struct of {};
 
-/* Adds the work that an argument stands for: by default none. */
+/* Each overload of add() adds the bytes and products that one argument of an operation stands for. By default
+ * an argument adds nothing. */
 template <class T> void add(amp_cuda_work *, const T &) {}
 
 /* A tensor is read or written once. */
@@ -66,10 +68,10 @@ void add(amp_cuda_work *w, const amp_tensor *t)
     if (t) w->half |= t->dtype != AMP_FP32;
 }
 
-/* A size_t is the size of a copy. */
+/* A size_t argument is the size of a copy. */
 void add(amp_cuda_work *w, size_t bytes) { w->bytes += (double)bytes; }
 
-/* An amp_conv begins with its description (conv.c). */
+/* Every amp_conv begins with its description (conv.c). */
 const amp_conv_desc *desc_of(const amp_conv *conv) { return (const amp_conv_desc *)conv; }
 
 void add_conv(amp_cuda_work *w, const amp_conv_desc *d, size_t bytes_of_weight)
@@ -82,7 +84,7 @@ void add_conv(amp_cuda_work *w, const amp_conv_desc *d, size_t bytes_of_weight)
     w->products += 2 * (double)weights * y.n * y.h * y.w;
 }
 
-/* For conv_forward and conv_backward_data. */
+/* The amp_conv of conv_forward and conv_backward_data: weights have the dtype of the data. */
 void add(amp_cuda_work *w, amp_conv *conv)
 {
     add_conv(w, desc_of(conv), amp_dtype_size(desc_of(conv)->dtype));
@@ -95,8 +97,8 @@ void add(amp_cuda_work *w, const amp_gemm_desc *d)
     w->bytes += sizeof(float) * ((double)d->m * d->k + (double)d->k * d->n + (double)d->m * d->n);
 }
 
-/* The gradient is read for the check and for the update, and cleared; the master and the momentum, or Adam's
- * two moments, are read and written. */
+/* Accesses for each parameter: the gradient is read for the check, read for the update, and cleared. The
+ * master and the momentum, or Adam's two moments, are read and written. */
 void add(amp_cuda_work *w, const amp_step_end *end)
 {
     for (int i = 0; i < end->param_count; i++)
@@ -109,7 +111,7 @@ template <int N, class... A> void measure(of<N>, amp_cuda_work *w, A... a)
     (void)each;
 }
 
-/* x is read twice: for the statistics, and to be normalized. */
+/* x is read twice: for the statistics and to be normalized. */
 void measure(of<OF_batchnorm_forward_train>, amp_cuda_work *w, const amp_tensor *x, const amp_tensor *y,
              const amp_batchnorm *norm, amp_error *)
 {
@@ -117,14 +119,14 @@ void measure(of<OF_batchnorm_forward_train>, amp_cuda_work *w, const amp_tensor 
     if (norm->add) add(w, x);
 }
 
-/* x and dy are read twice: for the sums, and for dx. (y is not counted, even if it is read.) */
+/* x and dy are read twice: for the sums and for dx. (y is not counted, even if it is read.) */
 void measure(of<OF_batchnorm_backward>, amp_cuda_work *w, const amp_tensor *x, const amp_tensor *,
              const amp_tensor *dy, const amp_tensor *dx, const amp_batchnorm *, amp_error *)
 {
     add(w, x), add(w, x), add(w, dy), add(w, dy), add(w, dx);
 }
 
-/* The sum of gradients is fp32, and is read and written. */
+/* The gradient sum is fp32, and is both read and written. */
 void measure(of<OF_conv_backward_weights>, amp_cuda_work *w, amp_conv *conv, const void *, const void *,
              float *, amp_error *)
 {
@@ -154,8 +156,8 @@ void measure(of<OF_check_gradients>, amp_cuda_work *w, const amp_param *params, 
 
 /* ---- events ---- */
 
-/* Returns the index of the row for an operation and the kind of layer that is running. Adds the row if there
- * is none. */
+/* Returns the index of the row for an operation and the kind of layer that is running. Adds the row if it is
+ * missing. */
 int row_of(amp_cuda_times *t, int operation)
 {
     for (int i = 0; i < t->row_count; i++)
@@ -205,8 +207,9 @@ amp_status end_call(amp_backend *b, amp_error *error)
 amp_error *error_of(amp_error *error) { return error; }
 template <class T, class U, class... A> amp_error *error_of(T, U u, A... a) { return error_of(u, a...); }
 
-/* Replaces a function of the backend's table that queues work by one that also measures the work. Functions
- * of other types stay. */
+/* timed<...>::put adds timing to one function of the backend's table, if the function queues work: it puts
+ * `call` into the table, which measures the work and calls the function. Functions of other types are left
+ * unchanged. */
 template <class F, F amp_backend::*M, int N> struct timed {
     static void put(amp_backend *) {}
 };
@@ -257,7 +260,7 @@ void begin(amp_backend *b)
     AMP_BACKEND_OPERATIONS(PUT)
     b->range_push = push;
     b->range_pop = pop;
-    b->pass_begin = NULL; /* no recorded passes: they run as one operation */
+    b->pass_begin = NULL; /* record no passes: a recorded pass runs as one operation */
 }
 
 amp_status read_events(amp_cuda_backend *cuda, amp_error *error)
@@ -275,8 +278,9 @@ amp_status read_events(amp_cuda_backend *cuda, amp_error *error)
 
 /* ---- the GPU's limits ---- */
 
-/* Operations (multiplications and additions) of the Tensor Cores in 16 bits, with sums in fp32, per clock and
- * multiprocessor; from NVIDIA's data sheets, which give them for whole GPUs. 0: unknown. */
+/* Returns how many operations (multiplications and additions) the Tensor Cores of a multiprocessor do per
+ * clock in 16 bits, with sums in fp32; 0: unknown. Derived from NVIDIA's data sheets, which give the numbers
+ * for whole GPUs. */
 int tensor_operations(int major, int minor)
 {
     switch (major) {
@@ -288,7 +292,8 @@ int tensor_operations(int major, int minor)
     }
 }
 
-/* The same for fp32 without Tensor Cores (CUDA C++ Programming Guide, arithmetic instructions). */
+/* Returns how many fp32 operations a multiprocessor does per clock without Tensor Cores (CUDA C++ Programming
+ * Guide, arithmetic instructions). */
 int fp32_operations(int major, int minor) { return major == 7 || (major == 8 && minor == 0) ? 128 : 256; }
 
 amp_status find_limits(amp_cuda_backend *cuda, amp_operation_times *out, amp_error *error)

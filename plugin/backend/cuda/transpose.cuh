@@ -2,19 +2,21 @@
  * NCHW is a matrix of channels × pixels, and NHWC is its transpose. For each filter, OIHW is a matrix of
  * channels × taps, and KRSC is its transpose.
  *
- * A block moves a tile through shared memory, in fp32. On each side (source and destination), a tile is a few
- * lines of `width` elements, which are `pitch` elements apart in memory. If the tile is as wide as the
- * matrix, the lines are contiguous and form one long line. So each side is read or written in long runs, 16
- * bytes at a time if alignment allows, both for 3 channels × many pixels and for many channels × 9 taps. */
+ * A block moves a tile through shared memory, in fp32. On each side (source and destination), a tile consists
+ * of a few lines of `width` elements. The lines start `pitch` elements apart in memory. If the tile is as
+ * wide as the matrix, the lines are contiguous and form one long run. So each side is read or written in long
+ * runs, 16 bytes at a time if alignment allows. This holds both for 3 channels × many pixels and for many
+ * channels × 9 taps. */
 #pragma once
 
 #include "device.cuh"
 
 #define AMP_TILE 5120u    /* floats of shared memory: 20 KiB, so that eight blocks are resident */
-#define AMP_TILE_EDGE 64u /* the length of a good run: 128 bytes of halves */
+#define AMP_TILE_EDGE 64u /* a run of this many elements is long enough: 64 halves are 128 bytes */
 
-/* Floats per row of a tile. One float after every 8 is unused, and the number is odd. So the 8 elements of a
- * group lie in different banks of shared memory, whether the group is part of a row or of a column. */
+/* Returns the number of floats per row of a tile. It is odd, and one float after every 8 is unused. So the 8
+ * elements of a group lie in different banks of shared memory, whether the group is part of a row or of a
+ * column. */
 static inline __host__ __device__ unsigned amp_tile_pitch(unsigned columns)
 {
     return (columns + columns / 8) | 1;
@@ -25,15 +27,16 @@ __device__ __forceinline__ unsigned amp_tile_place(unsigned row, unsigned column
     return row * pitch + row / 8 + column + column / 8;
 }
 
-/* A group of at most N elements on one side of a tile: its offset in memory, its number of elements, and the
- * line and place of the first one in the tile. */
+/* A group of at most N elements on one side of a tile. offset: its offset in memory, in elements; n: its
+ * number of elements; line, place: the position of its first element in the tile. */
 struct amp_side_group { size_t offset; int n; unsigned line, place; };
 
-/* One side of a tile: `lines` of `width` elements, `pitch` apart, in groups of N. */
+/* One side of a tile: `lines` lines of `width` elements, which start `pitch` elements apart, divided into
+ * groups of N. */
 template <int N> struct amp_side {
-    unsigned lines, width, groups; /* groups in a run */
+    unsigned lines, width, groups; /* groups: number of groups in a run */
     size_t pitch;
-    bool whole;                    /* all lines are one run */
+    bool whole;                    /* 1: the lines are contiguous and form one run; 0: each line is a run */
     __device__ amp_side(unsigned lines_, unsigned width_, size_t pitch_)
         : lines(lines_), width(width_), pitch(pitch_), whole(width_ == pitch_)
     {
@@ -56,7 +59,7 @@ template <int N> struct amp_side {
     __device__ void next(amp_side_group *it) const { if (++it->place == width) it->place = 0, ++it->line; }
 };
 
-/* Reads rows × columns at src, rows `pitch` apart, into the tile. */
+/* Reads a matrix of rows × columns at src into the tile. Its rows start `pitch` elements apart. */
 template <int N, class S>
 __device__ void amp_tile_fill(float *tile, unsigned tile_pitch, const S *src, unsigned rows, unsigned columns,
                               size_t pitch)
@@ -72,8 +75,8 @@ __device__ void amp_tile_fill(float *tile, unsigned tile_pitch, const S *src, un
     }
 }
 
-/* Writes the tile's columns, times factor, to lines at dst, `pitch` apart. With accumulate, adds them
- * instead. */
+/* Writes the tile's columns, times factor, as lines that start `pitch` elements apart, beginning at dst. With
+ * `accumulate`, adds them to dst instead. */
 template <int N, class D>
 __device__ void amp_tile_drain(const float *tile, unsigned tile_pitch, D *dst, unsigned rows,
                                unsigned columns, size_t pitch, float factor, int accumulate)
@@ -89,8 +92,8 @@ __device__ void amp_tile_drain(const float *tile, unsigned tile_pitch, D *dst, u
     }
 }
 
-/* How matrices of rows × columns are cut into tiles, which are smaller at the edges. src_wide, dst_wide:
- * this side can be moved 16 bytes at a time. */
+/* How matrices of rows × columns are cut into tiles. Tiles at the edges are smaller. src_wide or dst_wide is
+ * 1 if this side can be read or written 16 bytes at a time. */
 struct amp_tiling { unsigned rows, columns, tile_rows, tile_columns; int src_wide, dst_wide; };
 
 /* The number of tiles of one matrix. */
@@ -99,7 +102,7 @@ __host__ __device__ __forceinline__ unsigned amp_tiling_count(const amp_tiling &
     return ((m.columns + m.tile_columns - 1) / m.tile_columns) * ((m.rows + m.tile_rows - 1) / m.tile_rows);
 }
 
-/* Transposes tile t of matrix `image`. All threads of the block call it; tile: AMP_TILE floats of shared
+/* Transposes tile t of matrix `image`. All threads of the block must call it. tile: AMP_TILE floats of shared
  * memory. */
 template <class S, class D>
 __device__ void amp_transpose_tile(float *tile, const S *src, D *dst, size_t image, unsigned t,
@@ -119,7 +122,7 @@ __device__ void amp_transpose_tile(float *tile, const S *src, D *dst, size_t ima
     __syncthreads();
 }
 
-/* images × (rows × columns) → images × (columns × rows). */
+/* dst (+)= factor·srcᵀ for each of `images` matrices. */
 template <class S, class D> __global__ void __launch_bounds__(AMP_CUDA_THREADS)
 transpose(const S *src, D *dst, size_t images, amp_tiling m, float factor, int accumulate)
 {
@@ -132,8 +135,8 @@ transpose(const S *src, D *dst, size_t images, amp_tiling m, float factor, int a
 
 /* ---- the CPU's part ---- */
 
-/* Divides `all` into pieces of at most `most`, and returns their size. All are equal, except that the last
- * may be smaller; if there are several, their size is a multiple of 8. */
+/* Divides `all` into pieces of at most `most`, and returns the size of a piece. The last piece may be
+ * smaller. If there are several pieces, the size is a multiple of 8. */
 static inline unsigned amp_even_piece(unsigned all, unsigned most)
 {
     if (all <= most) return all;
@@ -142,18 +145,18 @@ static inline unsigned amp_even_piece(unsigned all, unsigned most)
     return ((all + pieces - 1) / pieces + 7) / 8 * 8;
 }
 
-/* Chooses the size of tiles. First takes as many columns as fit into a tile of min(rows, AMP_TILE_EDGE) rows,
- * then as many rows as fit with these columns. */
+/* Chooses the size of tiles: first as many columns as fit into a tile of min(rows, AMP_TILE_EDGE) rows, then
+ * as many rows as fit with this number of columns. */
 static inline void amp_tile_cut(unsigned rows, unsigned columns, unsigned *tile_rows, unsigned *tile_columns)
 {
     unsigned edge = rows < AMP_TILE_EDGE ? rows : AMP_TILE_EDGE;
-    unsigned most = (AMP_TILE / edge - 2) * 8 / 9; /* so that (pitch + 1)·edge fits */
+    unsigned most = (AMP_TILE / edge - 2) * 8 / 9; /* makes (pitch + 1)·edge fit into AMP_TILE */
     *tile_columns = amp_even_piece(columns, most);
     *tile_rows = amp_even_piece(rows, AMP_TILE / (amp_tile_pitch(*tile_columns) + 1));
 }
 
-/* Whether a side can be moved 16 bytes at a time. Its matrices have `lines` lines of `pitch` elements; its
- * tiles are `width` elements wide. */
+/* Whether a side can be moved 16 bytes at a time. Each of its matrices has `lines` lines of `pitch` elements;
+ * its tiles are `width` elements wide. */
 static inline int amp_side_wide(const void *p, amp_dtype dtype, size_t images, size_t lines, size_t pitch,
                                 size_t width)
 {

@@ -1,13 +1,14 @@
-/* The end of a step: checks that all gradients and statistics are finite; if so, updates all parameters and
- * commits all statistics. It takes three launches over all arrays:
+/* The end of a step. Checks that all gradients and statistics are finite. If they are, updates all parameters
+ * and commits all statistics. This takes three launches over all arrays:
  *  1. Each block checks a chunk and writes a finding.
  *  2. One block combines all findings into a decision, which is copied to the CPU.
  *  3. Each block updates its chunk, if the decision allows it.
- * The CPU queues all three and then waits only for the copy, so that it continues while the update runs.
+ * The CPU queues all three, and then waits only for the copy of the decision. So it continues while the
+ * update runs.
  *
- * Each product and each sum is rounded by itself, as in the separate calls of stock Darknet, so that weights
- * are the same as on the CPU. The square of a gradient is exact in double. Sums are added in an order that
- * depends only on the arrays' sizes: the same on every device. */
+ * Each product and each sum is rounded separately (no fma), as in the separate calls of stock Darknet, so
+ * that weights are the same as on the CPU. The square of a gradient is exact in double. The order of
+ * summation depends only on the arrays' sizes, so it is the same on every device. */
 #include "kernels.h"
 
 #include <math.h>
@@ -19,33 +20,34 @@
 
 enum {
     UPDATE_THREADS = 256,
-    CHUNK = 8192 /* elements per block */
+    CHUNK = 8192 /* elements per block, at most */
 };
 
-/* A parameter or a statistic. A statistic's array is in grad, and its committed copy is in master. */
+/* A parameter or a statistic. For a statistic, `grad` is its array and `master` its committed copy. */
 typedef struct array_row {
-    amp_cuda_work work; /* elements */
+    amp_cuda_work work; /* units are elements */
     float *master, *grad, *momentum, *m, *v;
     float decay, rate_scale, clip;
-    short wide, is_statistic; /* wide: all arrays can be moved 16 bytes at a time */
+    short wide, is_statistic; /* wide is 1 if all arrays of the row can be read and written 16 bytes at a
+                                 time */
 } array_row;
 
-/* The finding of one chunk. */
+/* What check_chunks has found in one chunk. */
 typedef struct finding {
     double sum_squares;
     int found_inf;
 } finding;
 
-/* What follows from the findings of all chunks. */
+/* The result of the check, from the findings of all chunks. */
 typedef struct decision {
-    double sum_squares; /* of the gradients, still multiplied by the loss scale */
+    double sum_squares; /* the gradients' sum of squares, still multiplied by the squared loss scale */
     amp_unscale unscale;
     int found_inf, above_limit;
 } decision;
 
 /* ---- kernels ---- */
 
-/* Reads n ≤ 4 numbers at p; the others become 0. */
+/* Reads n ≤ 4 numbers at p into v; the other elements of v become 0. */
 static __device__ __forceinline__ void read4(float (&v)[4], const float *p, int n, int wide)
 {
     if (wide && n == 4) amp_get(v, p, 4);
@@ -63,7 +65,8 @@ static __device__ __forceinline__ void write4(float *p, const float (&v)[4], int
             if (i < n) p[i] = v[i];
 }
 
-/* The sum over the block's threads, and whether any of them found inf or NaN. Only thread 0 gets both. */
+/* Returns the sum over the block's threads, and whether any of them has found inf or NaN. Only the result of
+ * thread 0 is valid. */
 static __device__ __forceinline__ finding fold(double sum, int found)
 {
     __shared__ double sums[UPDATE_THREADS];
@@ -82,7 +85,7 @@ static __device__ __forceinline__ finding fold(double sum, int found)
     return f;
 }
 
-/* Exponent bits show whether a number is finite, whatever the compiler flags. */
+/* Finds inf and NaN by their exponent bits, because compiler flags may break a test with isfinite. */
 __global__ void __launch_bounds__(UPDATE_THREADS) check_chunks(const array_row *__restrict__ rows,
     const amp_cuda_cut *__restrict__ cuts, finding *findings)
 {
@@ -130,8 +133,8 @@ __global__ void __launch_bounds__(UPDATE_THREADS) combine_findings(const finding
 typedef struct step {
     float learning_rate, batch, momentum;
     float beta1, beta2, correction1, correction2, eps;
-    float unscale, unscale_rest; /* from the decision: gradients are multiplied by the first, then by
-                                    the second */
+    float unscale, unscale_rest; /* both are from the decision: gradients are multiplied by `unscale`, then by
+                                    `unscale_rest` */
     int adamw;
 } step;
 
@@ -140,13 +143,13 @@ static __device__ __forceinline__ float unscaled(float g, const step &s)
     return __fmul_rn(__fmul_rn(g, s.unscale), s.unscale_rest);
 }
 
-/* Darknet's constrain. */
+/* Like Darknet's constrain: clamps w to -clip … clip; 0: no limit. */
 static __device__ __forceinline__ float clipped(float w, float clip)
 {
     return clip == 0 ? w : fminf(clip, fmaxf(-clip, w));
 }
 
-/* Darknet's three calls: axpy with decay, axpy with the rate, scal with momentum. */
+/* Like Darknet's three calls: axpy with the decay, axpy with the rate, scal with the momentum. */
 static __device__ __forceinline__ void sgd(float &w, float g, float &momentum, const step &s, float rate,
                                            float decay, float clip)
 {
@@ -156,7 +159,7 @@ static __device__ __forceinline__ void sgd(float &w, float g, float &momentum, c
     momentum = __fmul_rn(update, s.momentum);
 }
 
-/* Darknet's adam_update_gpu. With shrink = rate·decay and decay = 0 it is AdamW: see
+/* Like Darknet's adam_update_gpu. With shrink = rate·decay and decay = 0 it is AdamW: see
  * backend/cpu/rows_update.h. */
 static __device__ __forceinline__ void adam(float &w, float g, float &m, float &v, const step &s, float rate,
                                             float decay, float shrink, float clip)
@@ -170,7 +173,7 @@ static __device__ __forceinline__ void adam(float &w, float g, float &m, float &
     w = clipped(__fadd_rn(w, change), clip);
 }
 
-/* Updates one chunk. Under Adam, Darknet does not divide the rate by the batch. */
+/* Updates one chunk. As in Darknet, the rate is divided by the batch for SGD, but not for Adam. */
 template <int ADAM> static __device__ __forceinline__ void update_chunk(const array_row &e,
                                                                         const amp_cuda_cut &c, const step &s)
 {
@@ -210,8 +213,8 @@ static __device__ __forceinline__ void copy_chunk(const float *from, float *to, 
     }
 }
 
-/* Updates parameters and commits statistics, unless the decision says that something is inf or NaN or that
- * the norm is above its limit. */
+/* Updates parameters and commits statistics. Does nothing if the decision says that a number is inf or NaN,
+ * or that the norm is above its limit. */
 template <int ADAM>
 __global__ void __launch_bounds__(UPDATE_THREADS) move_chunks(const array_row *__restrict__ rows,
     const amp_cuda_cut *__restrict__ cuts, step s, const decision *__restrict__ v)
@@ -262,8 +265,8 @@ static amp_status list(amp_backend *backend, amp_cuda_table *t, const amp_param 
 
 /* ---- operations ---- */
 
-/* Sets *out to the decision, in device memory. Its copy for the CPU is complete after the event
- * cuda->decided. */
+/* Queues launches 1 and 2. Sets *out to the decision in device memory. Its copy for the CPU is complete after
+ * the event cuda->decided. */
 static amp_status decide(amp_backend *backend, const amp_cuda_table *t, const amp_update_args *args,
                          const decision **out, amp_error *error)
 {

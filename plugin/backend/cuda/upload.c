@@ -1,15 +1,15 @@
-/* Copies that the program does not wait for, and the page-locked memory that they read and write (staging).
+/* Asynchronous copies, which the program does not wait for, and staging: the page-locked memory for them.
  *
- * upload_later and download_later queue their copy in the backend's stream and then record the event
- * `uploaded`. uploads_done waits for the last of these records. All copies are complete then, and the staging
- * blocks become free for reuse, so that only the first step allocates page-locked memory.
+ * upload_later and download_later queue their copy on the backend's stream and then record the event
+ * `uploaded`. uploads_done waits for the last recording of this event. All copies are then complete, and the
+ * staging blocks are reused. So only the first step allocates page-locked memory.
  *
- * upload_ahead prefetches images: it copies in a stream of its own (`ahead`) while the backend's stream still
+ * upload_ahead prefetches images: it copies on a separate stream (`ahead`) while the backend's stream still
  * computes the previous pass. The images are double-buffered, so three waits keep the order:
- *  - a copy waits for everything that was in the backend's stream when the previous copy was queued. This
- *    includes the last readers of the buffer that the copy overwrites (event ahead_free);
- *  - what the backend's stream queues after a copy waits for that copy (event ahead_done);
- *  - the program waits for the copy in uploads_done, as for all others. */
+ *  - A copy waits for everything that was queued on the backend's stream before the previous copy. This
+ *    includes the last readers of the buffer that the copy overwrites (event ahead_free).
+ *  - Work that is queued on the backend's stream after a copy waits for that copy (event ahead_done).
+ *  - The program waits for the copy in uploads_done, as for all other copies. */
 #include <stdlib.h>
 
 #include "kernels.h"
@@ -17,7 +17,7 @@
 
 enum { LINE = 64, LEAST_BLOCK = 1 << 20 };
 
-/* A block of page-locked memory, handed out piece by piece from its start; room and used are bytes. */
+/* A block of page-locked memory, handed out piece by piece from its start. room, used: bytes. */
 struct amp_cuda_staging {
     struct amp_cuda_staging *next;
     char *memory;
@@ -45,7 +45,7 @@ static struct amp_cuda_staging *block_with(const amp_cuda_backend *cuda, size_t 
     return block;
 }
 
-/* The program cannot write to `memory`, which is on the device, so it gets page-locked memory. */
+/* Hands out page-locked memory, because the CPU cannot write to `memory`, which is on the device. */
 amp_status amp_cuda_stage(amp_backend *backend, void *memory, size_t bytes, void **source, amp_error *error)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
@@ -78,9 +78,9 @@ amp_status amp_cuda_download_later(amp_backend *backend, const void *memory, siz
     return amp_cuda_upload_later(backend, *to, memory, bytes, error);
 }
 
-/* Creates the stream and its events before the first copy, which waits for everything queued so far. The
- * stream is non-blocking: the default stream, on which Darknet's own layers run, must not wait for these
- * copies. */
+/* Creates the stream `ahead` and its events before the first copy. This copy waits for everything that was
+ * queued so far. The stream is non-blocking, so that the default stream, on which Darknet's own layers run,
+ * does not wait for these copies. */
 static amp_status make_ahead(amp_cuda_backend *cuda, amp_error *error)
 {
     if (cuda->ahead) return AMP_OK;
@@ -97,7 +97,7 @@ amp_status amp_cuda_upload_ahead(amp_backend *backend, void *memory, const void 
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     if (!bytes) return AMP_OK;
     AMP_TRY(make_ahead(cuda, error));
-    AMP_CUDA_TRY(cudaStreamWaitEvent(cuda->ahead, cuda->ahead_free, 0)); /* recorded at the previous copy */
+    AMP_CUDA_TRY(cudaStreamWaitEvent(cuda->ahead, cuda->ahead_free, 0)); /* recorded by the previous call */
     AMP_CUDA_TRY(cudaEventRecord(cuda->ahead_free, cuda->stream));
     cuda->uploads_pending = 1;
     AMP_CUDA_TRY(cudaMemcpyAsync(memory, from, bytes, cudaMemcpyDefault, cuda->ahead));
@@ -116,7 +116,7 @@ amp_status amp_cuda_uploads_done(amp_backend *backend, amp_error *error)
     return AMP_OK;
 }
 
-/* Called at the end, when nothing is queued any more. */
+/* Called at the end, when no work is queued any more. */
 void amp_cuda_uploads_free(amp_backend *backend)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);

@@ -1,13 +1,13 @@
 /* Nearest-neighbour upsampling and its gradient. Each pixel of the small image corresponds to a square of
- * stride × stride pixels of the large one. Both kernels loop over the small image, so each image passes
- * through memory once. Groups are 16 bytes if a pixel consists of whole groups, else one number, so that no
- * group is incomplete. */
+ * stride × stride pixels of the large one. Both kernels loop over the small image, so they read or write each
+ * image only once. A group is 16 bytes if a pixel consists of whole groups, otherwise one number. So no group
+ * is incomplete. */
 #include "kernels.h"
 
 #include "../check.h"
 #include "device.cuh"
 
-/* Rounds a group (16 bytes or one number) once, before the caller stores it several times. */
+/* Rounds a group (16 bytes or one number) to T. The caller then stores it several times. */
 template <class T, int N> __device__ __forceinline__ uint4 round_group(const T *as, const float (&v)[N])
 {
     unsigned word[4];
@@ -19,8 +19,8 @@ template <class T> __device__ __forceinline__ T round_group(const T *, const flo
     return amp_store<T>(v[0]);
 }
 
-/* y[i,j] = scale·x[i/stride, j/stride]. Grid: y along the lines of x of all images, x along the pixels of a
- * line. */
+/* y[i,j] = scale·x[i/stride, j/stride]. The grid's y runs over the lines of x of all images, its x over the
+ * pixels of a line. */
 template <class T, int N>
 __global__ void upsample(const T *x, T *y, size_t lines, size_t width, size_t channels, int stride,
                          float scale)
@@ -37,13 +37,13 @@ __global__ void upsample(const T *x, T *y, size_t lines, size_t width, size_t ch
                 for (int j = 0; j < N; j++) v[j] *= scale;
                 auto rounded = round_group(x, v);
                 for (int r = 0; r < stride; r++)
-                    #pragma unroll 1 /* if it were unrolled, nvcc would store some copies 4 bytes at a time */
+                    #pragma unroll 1 /* unrolled, nvcc would store some copies 4 bytes at a time */
                     for (int m = 0; m < stride; m++)
                         *reinterpret_cast<decltype(rounded) *>(to + r * long_line + m * channels) = rounded;
             }
 }
 
-/* dx[i,j] (+)= scale·Σ of dy over the pixel's square, in row order. */
+/* dx[i,j] (+)= scale·Σ dy over the pixel's square, summed in row order. */
 template <class T, int N>
 __global__ void upsample_delta(const T *dy, T *dx, size_t lines, size_t width, size_t channels, int stride,
                                float scale, int accumulate)

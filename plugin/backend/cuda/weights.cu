@@ -1,5 +1,5 @@
-/* Makes the copies of weights that convolutions compute with, for a whole network in one launch after each
- * update. In plain form, for each filter k: krsc[k][tap][c] = round(oihw[k][c][tap]). */
+/* Makes the copies of weights that convolutions compute with. One launch copies the weights of a whole
+ * network, after each update. In plain form, for each filter k: krsc[k][tap][c] = round(oihw[k][c][tap]). */
 #include "kernels.h"
 
 #include <limits.h>
@@ -7,17 +7,17 @@
 #include "table.cuh"
 #include "transpose.cuh"
 
-static const unsigned SHARE = 8192; /* elements per block, about */
+static const unsigned SHARE = 8192; /* approximate number of elements per block */
 
-/* One convolution's masters and copy. If OIHW and KRSC are the same order in memory, all its filters are
- * treated as one line. */
+/* One convolution's masters and copy. If OIHW and KRSC are the same order in memory, all filters of the
+ * convolution are treated as one line. */
 typedef struct weights_row {
-    amp_cuda_work work; /* tiles */
+    amp_cuda_work work; /* the units of work are tiles */
     const float *masters;
     void *copy;
-    amp_tiling tiling; /* may be assigned as a whole, since it has no padding: see amp_cuda_table_rows */
-    unsigned tiles;     /* of a filter */
-    amp_dtype dtype;    /* of the copy */
+    amp_tiling tiling; /* has no padding, so it may be assigned as a whole: see amp_cuda_table_rows */
+    unsigned tiles;     /* tiles per filter */
+    amp_dtype dtype;    /* dtype of the copy */
 } weights_row;
 
 template <class T> static __device__ __forceinline__ void load_tile(float *tile, const weights_row &r,
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(AMP_CUDA_THREADS) load_weights(const weights_r
     }
 }
 
-/* A line is cut at multiples of 8 elements, so only its start must be aligned. */
+/* Tiles of a line begin at multiples of 8 elements, so only the start of the line must be aligned. */
 static void describe(weights_row *row, const amp_cuda_weights *w)
 {
     size_t filters = (size_t)w->k, channels = (size_t)w->c, taps = (size_t)w->size_h * w->size_w;

@@ -1,10 +1,10 @@
-/* Yolo's loss in a few launches. They find the boxes that each label belongs to, compute each box with one
- * warp, and add up all sums and the cost of each image. For each box: delta = target - output (see
- * backend.h), dx += loss_scale·delta, cost += delta².
+/* Yolo's loss, in up to four launches: find each label's own boxes, compute the deltas of all boxes, add up
+ * all sums, and add up the cost of each image. For each box: delta = target - output (see backend.h), dx (+)=
+ * loss_scale·delta_normalizer·delta, cost += delta².
  *
- * Which boxes a warp and a block compute depends only on the shape, and sums are added in a fixed order, so
- * that every device gives the same bits. Few boxes have a label; for the others only the first five numbers
- * have a delta, not the classes. */
+ * One warp computes one box at a time. Which boxes a warp and a block compute depends only on the shape, and
+ * sums are added in a fixed order, so that every device gives the same bits. Few boxes have a label. In the
+ * others only the first five numbers have a delta, not the classes. */
 #include "kernels.h"
 
 #include <string.h>
@@ -15,23 +15,23 @@
 
 enum {
     WARP = 32, THREADS = 256, WARPS = THREADS / WARP,
-    BOXES = 8, /* per warp, one after the other */
+    BOXES = 8, /* boxes per warp, computed one after the other */
     SUMS = (int)(sizeof(amp_yolo_result) / sizeof(double))
 };
 static const unsigned ALL_LANES = 0xffffffffu;
 
-/* What kernels need to know about the head, besides x and dx. */
+/* What kernels need to know about the yolo layer, besides x and dx. "Own boxes": see yolo_rules.h. */
 typedef struct head {
     amp_yolo_desc d;
     int w, h;
-    const float *labels; /* NULL: none */
-    amp_yolo_own *own;   /* [image][max_boxes]: the boxes that each label belongs to */
+    const float *labels; /* NULL: no labels */
+    amp_yolo_own *own;   /* [image][max_boxes]: each label's own boxes */
     int *counts;         /* [image]: the number of labels */
 } head;
 
 /* ---- labels ---- */
 
-/* Counts each image's labels and finds the boxes that they belong to. One warp works on one image. */
+/* Counts each image's labels and finds each label's own boxes. One warp works on one image. */
 __global__ void __launch_bounds__(THREADS) find_own_boxes(head g, int images)
 {
     int image = (int)(amp_thread() / WARP), lane = (int)threadIdx.x % WARP, count = g.d.max_boxes;
@@ -60,7 +60,7 @@ static __device__ __forceinline__ amp_yolo_labels labels_of(const head &g, size_
     return l;
 }
 
-/* Each lane searches a part of the labels; all lanes get the result. */
+/* Each lane searches a part of the labels. All lanes get the result of the whole search. */
 static __device__ __forceinline__ amp_yolo_search look_at_labels(const amp_yolo_desc &d,
                                                                  const amp_yolo_labels &l,
                                                                  amp_yolo_place place, amp_yolo_box predicted)
@@ -77,7 +77,7 @@ static __device__ __forceinline__ amp_yolo_search look_at_labels(const amp_yolo_
 
 /* ---- boxes ---- */
 
-/* Returns v[i]. The loop is there because an index that is known only at run time would move the array from
+/* Returns v[i]. The loop avoids an index that is known only at run time, which would move the array from
  * registers to memory. */
 static __device__ __forceinline__ float chosen(const float (&v)[AMP_YOLO_BOX], int i)
 {
@@ -87,7 +87,7 @@ static __device__ __forceinline__ float chosen(const float (&v)[AMP_YOLO_BOX], i
     return one;
 }
 
-/* The squashed number of class c of the box whose numbers begin at x; 0 if c is -1. */
+/* Returns the squashed number (yolo_rules.h) of class c, or 0 if c is -1. The box's numbers begin at x. */
 template <class T> static __device__ __forceinline__ float class_number(const amp_yolo_desc &d, const T *x,
                                                                         int c)
 {
@@ -102,8 +102,8 @@ template <class T> static __device__ __forceinline__ int is_sure(const amp_yolo_
     return __ballot_sync(ALL_LANES, sure) != 0;
 }
 
-/* Applies the labels that belong to the box. All lanes compute the same, so the sums of only one lane are
- * used. from_iou: 1: the label that the box overlaps most is applied first. */
+/* Applies the labels whose own box this is. All lanes compute the same, so the caller uses the sums of only
+ * one lane. from_iou = 1: first applies the label that the box overlaps most. */
 template <class T> static __device__ __forceinline__ void apply_labels(const amp_yolo_desc &d,
                                                                        amp_yolo_labels l, const T *x,
                                                                        amp_yolo_place place,
@@ -125,7 +125,7 @@ template <class T> static __device__ __forceinline__ void apply_labels(const amp
     }
 }
 
-/* How many classes have a delta above 0. */
+/* Returns how many classes have a delta above 0. */
 template <class T> static __device__ __forceinline__ int positive_classes(const amp_yolo_desc &d,
                                                                           const amp_yolo_labels &l,
                                                                           amp_yolo_place place, const T *x,
@@ -138,8 +138,9 @@ template <class T> static __device__ __forceinline__ int positive_classes(const 
     return positive;
 }
 
-/* Computes box `box` of an image, whose numbers begin at x, and writes its delta to dx, unless that is NULL.
- * The costs in *sums and *not_finite are only this lane's share; the other sums are the same in all lanes. */
+/* Computes the deltas of box `box` of an image; its numbers begin at x. Writes them, times scale, to dx,
+ * unless dx is NULL. The two costs in *sums and *not_finite are only this lane's share. The other sums are
+ * the same in all lanes. */
 template <class T> static __device__ __forceinline__ void one_box(const head &g, const amp_yolo_labels &l,
                                                                   int box, const T *x, T *dx, float scale,
                                                                   int accumulate, amp_yolo_result *sums,
@@ -198,7 +199,8 @@ static __device__ __forceinline__ amp_yolo_result fold(const amp_yolo_result &mi
     return sum;
 }
 
-/* A block's boxes belong to one image; each image has `blocks` consecutive blocks. */
+/* Computes the deltas of all boxes. The boxes of a block belong to one image; each image has `blocks`
+ * consecutive blocks. */
 template <class T> __global__ void __launch_bounds__(THREADS) box_deltas(head g, unsigned blocks, const T *x,
                                                                          T *dx, float scale, int accumulate,
                                                                          amp_yolo_result *partial)
@@ -213,7 +215,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) box_deltas(head g,
         one_box(g, labels_of(g, image), box, x + at, dx ? dx + at : NULL, scale, accumulate, &mine,
                 &not_finite);
     }
-    if (threadIdx.x % WARP) { /* sums that are the same in all lanes count once */
+    if (threadIdx.x % WARP) { /* the sums that are equal in all lanes count only in lane 0 */
         double cost = mine.cost, box_cost = mine.box_cost;
         memset(&mine, 0, sizeof mine);
         mine.cost = cost, mine.box_cost = box_cost;
@@ -228,7 +230,8 @@ __global__ void __launch_bounds__(THREADS) add_results(const amp_yolo_result *pa
 {
     double sums[SUMS] = {};
     for (size_t i = threadIdx.x; i < count; i += THREADS) {
-        const double *one = (const double *)&partial[i]; /* nvcc would copy a structure byte by byte */
+        const double *one = (const double *)&partial[i]; /* read as doubles, because nvcc would copy a struct
+                                                            byte by byte */
         #pragma unroll
         for (int k = 0; k < SUMS; k++) sums[k] += one[k];
     }
@@ -280,8 +283,8 @@ amp_status amp_cuda_yolo_loss(amp_backend *backend, const amp_tensor *x, const f
     return AMP_OK;
 }
 
-/* A row of blocks works on one plane at a time, so that all its threads squash the same kind of number (x, y,
- * ..., a class). */
+/* Squashes y in place. A row of blocks works on one plane at a time, so that all its threads squash the same
+ * kind of number (x, y, ..., a class). */
 __global__ void __launch_bounds__(AMP_CUDA_THREADS) squash_planes(float *y, size_t planes, size_t pixels,
                                                                   amp_yolo_desc d)
 {

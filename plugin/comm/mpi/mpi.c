@@ -1,13 +1,13 @@
-/* Processes started by mpirun, as ranks: see comm.h.
+/* Ranks that are processes started by mpirun: see comm.h.
  *
  * The main thread gathers and broadcasts. A second thread makes the sums, one after the other, with blocking
  * calls on its own communicator, so that sums progress while the main thread computes. (MPI libraries
  * progress only inside their own calls, so MPI_Iallreduce would overlap with nothing.)
  *
  * A sum takes two exchanges. First, each of N ranks receives one N-th of the floats from all other ranks, and
- * adds them up in fp32, in rank order. Then all ranks receive all of these sums. This sends as much data as
- * the best MPI_Allreduce, but every element's sum is ((r0 + r1) + r2) + ..., whatever the library, its
- * version and the number of floats per call, and values sent in 16 bits are rounded only twice. */
+ * adds them up in fp32, in rank order. Then each rank sends its sums to all others. This sends no more data
+ * than the best MPI_Allreduce. But the sum of an element is always ((r0 + r1) + r2) + ..., for every MPI
+ * library, version and number of floats per call. Values sent in 16 bits are rounded only twice. */
 #include <limits.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -22,43 +22,45 @@
 
 const int amp_comm_is_here = 1;
 
-/* The numbers of the threads for the watchdog. */
+/* Thread numbers for the watchdog. */
 enum { MAIN, SUMS };
 
 enum {
-    CHUNK = 1 << 18,    /* floats summed at a time, so that what arrives stays in a cache */
-    ABORT_SECONDS = 10  /* after which a process ends itself if the launcher has not ended it */
+    CHUNK = 1 << 18,    /* floats per exchange: few enough that received floats stay in the CPU's cache */
+    ABORT_SECONDS = 10  /* a process ends itself after this time, if the launcher has not ended it */
 };
 
 typedef struct sum {
     float *values;
     size_t count;
     amp_dtype wire;
-    int limits; /* it may take this many times the time limit */
+    int limits; /* how many time limits the sum may take */
     char phase[AMP_PHASE];
 } sum;
 
 typedef struct mpi_comm {
     amp_comm comm;
     char library[64];
-    MPI_Comm calls, sums, machine; /* private communicators; machine: the ranks on this machine */
-    int is_part;            /* made by part; MPI stays in use without it */
+    MPI_Comm calls, sums, machine; /* private communicators: for the main thread, for the sums, and for the
+                                      ranks on this machine */
+    int is_part;            /* 1: created by `part`, so destroy does not finalize MPI */
     amp_watchdog *watchdog;
-    MPI_Win window;         /* memory that the ranks on this machine share; it holds *printed_error */
-    atomic_int *printed_error; /* 1: one of these ranks prints why the program ends. NULL: no shared memory */
+    MPI_Win window;         /* memory shared by the ranks on this machine; holds *printed_error */
+    atomic_int *printed_error; /* *printed_error is 1 if a rank on this machine already prints why the program
+                                  ends. NULL: no shared memory */
 
-    pthread_t thread;       /* makes the sums */
+    pthread_t thread;       /* the thread that makes the sums */
     pthread_mutex_t lock;   /* guards the fields from `stopping` to `error` */
     pthread_cond_t begun, made;
     int stopping;
     sum *queue;
-    size_t queued, next, room; /* sums begun since the last sum_end; how many of these are done; allocated
-                                  entries of queue */
-    amp_status status;      /* of the sums since the last sum_end: that of the first failure */
+    size_t queued, next, room; /* queued: the sums begun since the last sum_end; next: how many of them are
+                                  done; room: entries allocated */
+    amp_status status;      /* the first failure of the sums since the last sum_end; AMP_OK: none */
     amp_error error;
 
-    /* Scratch of the thread that makes the sums: values to be sent in 16 bits, received values, and each
-     * rank's counts and offsets for MPI_Alltoallv and MPI_Allgatherv. */
+    /* Scratch memory of the thread that makes the sums: values to be sent in 16 bits, received values, and
+     * each rank's counts and offsets for MPI_Alltoallv and MPI_Allgatherv. */
     amp_half_bits *halves;
     void *arrived;
     int *counts, *offsets, *my_counts, *my_offsets;
@@ -175,7 +177,7 @@ static amp_status sum_end(amp_comm *comm, amp_error *error)
 static amp_status gather(amp_comm *comm, const void *mine, size_t bytes, void *all, amp_error *error)
 {
     mpi_comm *mpi = (mpi_comm *)comm;
-    if (bytes > INT_MAX) /* MPI counts in int. All ranks fail, since bytes is the same */
+    if (bytes > INT_MAX) /* MPI's counts are int. `bytes` is the same in all ranks, so all of them fail */
         return amp_fail(error, AMP_COMM_FAILED, "ranks: %s: %zu bytes per rank are more than MPI sends in "
                                                 "one call; use more ranks, or one", comm->phase, bytes);
     amp_watchdog_begin(mpi->watchdog, MAIN, amp_comm_limits(comm), comm->phase);
@@ -186,7 +188,7 @@ static amp_status gather(amp_comm *comm, const void *mine, size_t bytes, void *a
 
 static amp_status broadcast(amp_comm *comm, void *memory, size_t bytes, int root, amp_error *error)
 {
-    enum { MOST = 1 << 30 }; /* MPI counts in int */
+    enum { MOST = 1 << 30 }; /* MPI's counts are int */
     mpi_comm *mpi = (mpi_comm *)comm;
     int result = MPI_SUCCESS;
     amp_watchdog_begin(mpi->watchdog, MAIN, AMP_LIMITS_ALONE, comm->phase);
@@ -205,7 +207,7 @@ static int prints_error(amp_comm *comm)
     return !mpi->printed_error || !atomic_exchange(mpi->printed_error, 1);
 }
 
-/* If the launcher cannot be reached, as over a broken link, the alarm ends this process. */
+/* If the launcher cannot be reached, for example over a broken link, the alarm ends this process. */
 static void end_all(amp_comm *comm, int status)
 {
     signal(SIGALRM, SIG_DFL);
@@ -226,7 +228,8 @@ static void destroy(amp_comm *comm)
 {
     mpi_comm *mpi = (mpi_comm *)comm;
     amp_watchdog_begin(mpi->watchdog, MAIN, AMP_LIMITS_ALONE, comm->phase);
-    MPI_Barrier(mpi->calls); /* a launcher may kill the others once one has exited with an error */
+    MPI_Barrier(mpi->calls); /* waits for all ranks: a launcher may kill them once one has exited with an
+                                error */
     stop_summing(mpi);
     if (mpi->printed_error) MPI_Win_free(&mpi->window);
     MPI_Comm_free(&mpi->machine);
@@ -244,8 +247,8 @@ static void destroy(amp_comm *comm)
 
 /* ---- the start ---- */
 
-/* Writes the library's name and version, "Open MPI v4.1.4": MPI's text up to a comma or the end of its
- * line. */
+/* Writes the library's name and version, e.g. "Open MPI v4.1.4". This is the start of MPI's text, up to its
+ * first comma or line end. */
 static void find_library(char *name, size_t room)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -313,7 +316,7 @@ static amp_status create(double seconds, void (*lost)(const char *line), mpi_com
     return amp_watchdog_start(seconds, amp_comm_report_timeout, mpi, &mpi->watchdog, error);
 }
 
-/* MPI_Barrier would busy-wait, and take CPU time from ranks that are still measuring. */
+/* Does not use MPI_Barrier, which would busy-wait and take CPU time from ranks that still work. */
 static amp_status sleep_until_all_are_here(mpi_comm *mpi, amp_error *error)
 {
     const struct timespec pause = { .tv_nsec = 1000000 };
@@ -344,15 +347,15 @@ static amp_status part(amp_comm *comm, int size, amp_comm **out, amp_error *erro
     return start_summing(mpi, error);
 }
 
-/* Settings of Open MPI, unless the user has set them. */
+/* Sets two options of Open MPI, unless the user has set them. */
 static void set_up_library(void)
 {
     char bytes[32];
-    /* Waiting threads yield the CPU to those that compute. */
+    /* Threads that wait yield the CPU to threads that compute. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-    /* Over TCP, Open MPI asks the receiver before it sends a message that is longer than this limit, which
-     * includes Open MPI's header. The question and the answer queue behind data that is already being sent,
-     * so the two directions of a link would alternate. */
+    /* Over TCP, Open MPI sends a message at once only up to this size, which includes its header. Before it
+     * sends a longer one it asks the receiver. The question and the answer queue behind data that is already
+     * being sent, so the two directions of a link would alternate. */
     snprintf(bytes, sizeof bytes, "%zu", CHUNK / 2 * sizeof(float) + 4096);
     setenv("OMPI_MCA_btl_tcp_eager_limit", bytes, 0);
 }
@@ -366,14 +369,14 @@ amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_err
     *out = NULL;
     amp_status limited = amp_comm_time_limit(&seconds, &of_limit);
     AMP_TRY(create(seconds, lost, &mpi, error));
-    mpi->comm.rank = amp_comm_launched_rank(); /* for messages */
+    mpi->comm.rank = amp_comm_launched_rank(); /* for messages until MPI has started */
     amp_watchdog_begin(mpi->watchdog, MAIN, 1, "joining (a rank that was started with another command, or "
                                                "without MPI, never joins)");
     set_up_library();
     MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &granted);
     set_communicators(mpi, MPI_COMM_WORLD);
     amp_watchdog_end(mpi->watchdog, MAIN);
-    *out = &mpi->comm; /* from here on only one rank per machine prints what is wrong */
+    *out = &mpi->comm; /* from here on prints_error can be used: only one rank per machine prints the error */
     if (granted < MPI_THREAD_MULTIPLE)
         return amp_fail(error, AMP_UNSUPPORTED, "ranks: %s was built without MPI_THREAD_MULTIPLE, but sums "
                                                 "that overlap with backward need it; build with an MPI that "

@@ -1,20 +1,20 @@
-/* GPUs as ranks: see amp_comm_nccl.
+/* Ranks that each have a GPU: see amp_comm_nccl in comm.h.
  *
  * A sum is queued on a separate stream, which first waits for an event on the backend's stream. So the sum
  * waits for the gradients that it adds, while backward continues. At sum_end the backend's stream waits for
  * an event after the last sum.
  *
- * If ranks are threads of one program, their GPUs share its CUDA driver: a call that allocates or frees
- * memory, or loads code, may wait for all these GPUs, and block the other ranks' threads while it waits. If
- * one GPU then waits in a sum that another rank's thread has not queued yet, there is a deadlock. So each
- * thread first makes all preparations for its first sum of a step, and then the threads wait for each other.
- * They also tell each other whether any of them may still allocate memory later in this step (it is not
- * settled). If so, all threads wait for each other before each sum, and wait for the sum to end.
+ * If the ranks are threads of one program, they share one CUDA driver. A call that allocates or frees memory,
+ * or loads code, may wait for all GPUs of the program, and block the other threads meanwhile. If a GPU then
+ * waits in a sum that a blocked thread has not queued yet, there is a deadlock. So each thread first prepares
+ * everything for its first sum of a step, and then the threads wait for each other. They also exchange
+ * whether any thread may still allocate memory later in this step (comm.settled is 0). If so, all threads
+ * wait for each other before each sum, and for each sum to end.
  *
- * If another rank is gone, NCCL's kernels never end, and the CPU hangs as soon as it downloads something that
- * was queued after the sums. The engine downloads between sum_end and the next call of the CPU's comm, so a
- * watchdog covers that time. The watchdog and the calls of the CPU's comm also check for errors that NCCL
- * itself has noticed (a broken connection). */
+ * If another rank is gone, NCCL's kernels never end. The CPU then hangs as soon as it downloads something
+ * that was queued after the sums. The engine downloads between sum_end and the next gather or broadcast, so a
+ * watchdog covers that time. The watchdog, gather and broadcast also check for errors that NCCL itself has
+ * noticed (a broken connection). */
 #include <dlfcn.h>
 #include <string.h>
 
@@ -26,14 +26,15 @@ typedef struct nccl_comm {
     amp_comm comm, *cpu;
     amp_nccl_calls call;
     char name[160];
-    ncclComm_t ranks;       /* NULL before NCCL has started and after its abort */
+    ncclComm_t ranks;       /* NCCL's communicator; NULL until NCCL has started and after its abort */
     cudaStream_t backend, sums;
-    cudaEvent_t written, summed; /* written: on stream `backend`, after the data to be summed is written;
-                                    summed: on stream `sums`, after the last sum */
+    cudaEvent_t written, summed; /* written: recorded on stream `backend` after the data to be summed; summed:
+                                    recorded on stream `sums` after the last sum */
     amp_watchdog *watchdog;
-    int met;                /* the threads of one program have waited for each other in agree_to_sum, and
-                               nothing was gathered or broadcast since */
-    int one_by_one;         /* at that time one of the threads was not settled: wait for each sum */
+    int met;                /* 1: the threads of one program have waited for each other in agree_to_sum, and
+                               have not gathered or broadcast since */
+    int one_by_one;         /* 1: in agree_to_sum one of the threads was not settled, so each sum is waited
+                               for */
 } nccl_comm;
 
 /* ---- errors ---- */
@@ -45,12 +46,13 @@ static amp_status fail(const nccl_comm *nccl, ncclResult_t result, const char *c
                     nccl->comm.rank, nccl->call.GetErrorString(result));
 }
 
-/* Returns from the calling function, which must have `nccl` and `error`, if a call of NCCL's fails. */
+/* Calls an NCCL function. If it fails, returns from the calling function, which must have `nccl` and
+ * `error`. */
 #define TRY(name, ...) do { ncclResult_t result_ = nccl->call.name(__VA_ARGS__); \
         if (result_ != ncclSuccess) return fail(nccl, result_, "nccl" #name, error); \
     } while (0)
 
-/* Whether NCCL has noticed an error in the current sums. */
+/* Fails if NCCL has noticed an error in the current sums. */
 static amp_status check_sums(const nccl_comm *nccl, amp_error *error)
 {
     ncclResult_t of_sums = ncclSuccess;
@@ -79,7 +81,8 @@ static void begin_watch(const nccl_comm *nccl)
 
 /* ---- calls on CPU memory ---- */
 
-/* Returns the comm for calls on CPU memory; NULL if NCCL has noticed an error in the sums. */
+/* Ends the watch that sum_end began. Returns the comm for calls on CPU memory, or NULL if NCCL has noticed an
+ * error in the sums. */
 static amp_comm *cpu_of(amp_comm *comm, amp_error *error)
 {
     nccl_comm *nccl = (nccl_comm *)comm;
@@ -103,7 +106,7 @@ static amp_status broadcast(amp_comm *comm, void *memory, size_t bytes, int root
 
 /* ---- sums ---- */
 
-/* Waits until all ranks' threads have arrived. */
+/* Waits until all ranks' threads have arrived, and exchanges whether all of them are settled. */
 static amp_status agree_to_sum(nccl_comm *nccl, amp_error *error)
 {
     char mine = !nccl->comm.settled, all[nccl->comm.size];
@@ -140,7 +143,7 @@ static amp_status sum_end(amp_comm *comm, amp_error *error)
     AMP_CUDA_TRY(cudaEventRecord(nccl->summed, nccl->sums));
     AMP_CUDA_TRY(cudaStreamWaitEvent(nccl->backend, nccl->summed, 0));
     begin_watch(nccl);
-    nccl->cpu->has_summed = 1; /* so cpu's calls now have the short time limit too */
+    nccl->cpu->has_summed = 1; /* shortens the time limit of cpu's calls too */
     return check_sums(nccl, error);
 }
 
@@ -152,7 +155,8 @@ static int prints_error(amp_comm *comm)
     return !cpu->prints_error || cpu->prints_error(cpu);
 }
 
-/* Aborts the CPU's comm first. If that ends the processes, NCCL is not called; it could wait for its GPU. */
+/* Aborts the CPU's comm first. If the ranks are processes, this ends them. NCCL is called only after that,
+ * because it could wait for its GPU. */
 static void end_all(amp_comm *comm, int status)
 {
     nccl_comm *nccl = (nccl_comm *)comm;
@@ -161,9 +165,9 @@ static void end_all(amp_comm *comm, int status)
     nccl->ranks = NULL;
 }
 
-/* Frees everything except the CPU's comm; fields that are not set up yet are NULL. If CUDA was already shut
- * down, at the program's exit, there is nothing to free in NCCL. The library stays loaded, because threads of
- * its own run in it. */
+/* Frees everything except the CPU's comm. Fields that are not set up yet are NULL. If CUDA was already shut
+ * down, at the program's exit, NCCL has nothing left to free. NCCL's library stays loaded, because its own
+ * threads run in it. */
 static void release(nccl_comm *nccl)
 {
     amp_watchdog_stop(nccl->watchdog);
@@ -206,7 +210,7 @@ static amp_status find_library(nccl_comm *nccl, amp_error *error)
     return AMP_OK;
 }
 
-/* For reproducible bits, NCCL must not choose its algorithm by measurement, and network switches must not do
+/* For reproducible bits, NCCL must not choose its algorithm by measurement. Network switches must not compute
  * the sums, because their order is not fixed. */
 static void pin_order(const amp_cuda_backend *cuda)
 {

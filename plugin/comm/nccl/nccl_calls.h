@@ -17,7 +17,7 @@ typedef enum { ncclSum = 0 } ncclRedOp_t;
 typedef enum { ncclFloat32 = 7 } ncclDataType_t;
 #endif
 
-/* CALL(result, name, arguments) for each function. */
+/* Expands CALL(result, name, arguments) for each function; names lack the prefix "nccl". */
 #define AMP_NCCL_CALLS(CALL) \
     CALL(ncclResult_t, GetVersion, (int *)) \
     CALL(ncclResult_t, GetUniqueId, (ncclUniqueId *)) \

@@ -1,4 +1,4 @@
-/* A program without MPI. */
+/* The MPI functions of a program that was built without MPI: joining always fails. */
 #include "../comm.h"
 
 const int amp_comm_is_here = 0;
