@@ -81,10 +81,10 @@ def caught_by(change, tests):
     with open(path, 'w', encoding='utf-8') as file:
         file.write('\n'.join(lines))
     found = None
-    if run.build(tests):
-        found = 'the compiler'
-    else:
-        found = next((test for test in tests if run.fails(test)), None)
+    for test in tests:
+        found = 'the compiler' if run.build([test]) else test if run.fails(test) else None
+        if found:
+            break
     run.copy_tree()  # takes the change back
     return found
 
