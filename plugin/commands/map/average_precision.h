@@ -15,8 +15,8 @@
  *   overlaps. All detections of a difficult object are ignored.
  *
  * A detection that takes a difficult object is neither a true nor a false positive. A difficult object that
- * is not found is not a false negative. An IoU equal to the threshold reaches it. The number of detections per
- * image is not limited. By default pycocotools considers only 100 detections per image and class, and so
+ * is not found is not a false negative. An IoU equal to the threshold reaches it. The number of detections
+ * per image is not limited. By default pycocotools considers only 100 detections per image and class, and so
  * ignores boxes that Darknet would draw. With a higher maxDets it computes the same numbers as this code.
  *
  * AlexeyAB's `detector map` uses VOC's matching for all values of -points. It differs from this code in three

@@ -35,7 +35,7 @@ amp_status amp_check_channels(const struct network *, amp_error *);
 typedef struct amp_evaluation {
     const amp_lines *images;
     amp_image_fit fit;
-    int is_a_share;          /* 1: other ranks measure other images, so it is no error if no image of this
+    int is_a_share;          /* 1: other ranks measure other images, so it is not an error if no image of this
                                 list can be read */
     /* Called for each image that can be read. Runs the network on it and records the result. i: the image's
      * index in the list. */
