@@ -20,7 +20,7 @@ extern "C" {
 struct network;
 struct layer;
 struct load_args;
-struct darknet_amp; /* AMP's state for one network; network.amp, NULL if AMP is off */
+struct darknet_amp; /* AMP's state for one network: network.amp, which is NULL if AMP is off */
 
 /* ---- main: commands/command_line.c, commands/command.c, host/program/failure.c ---- */
 
@@ -81,8 +81,8 @@ int darknet_amp_default_stream(void);
  * Reallocates the workspace at the size that these algorithms need. */
 void darknet_amp_workspace(struct network *net);
 
-/* Whether there is no display on which a Darknet built with OpenCV could open windows. If so, prints a
- * line. */
+/* Returns 1 and prints a line if a Darknet built with OpenCV has no display for its windows. Otherwise
+ * returns 0. */
 int darknet_amp_no_display(void);
 
 /* ---- a step: host/network/step.c ---- */

@@ -1,5 +1,5 @@
-/* The epilogue of a layer. In a convolutional, connected or deconvolutional layer, batch norm or a bias
- * follows the matrix products, and then the activation. In other layers the epilogue is only the activation.
+/* The epilogue of a layer. In a convolutional, connected or deconvolutional layer it follows the matrix
+ * products, and is batch norm or a bias, then the activation. In other layers it is only the activation.
  * "Sums" are the results of the products, before the epilogue; they have the output's shape and form. */
 #pragma once
 
@@ -27,7 +27,8 @@ amp_tensor amp_epilogue_sums(const amp_node *);
 /* Computes the output from the sums. If there is no batch norm, the sums already contain the bias. If
  * node->leaves_norm is set, only marks the output as not valid: a shortcut calls amp_epilogue_add later. */
 amp_status amp_epilogue_forward(amp_node *, amp_call *, amp_error *);
-/* Computes y = output + add from the node's sums; the output is rounded before the addition. */
+/* Computes y = output + add. The output is computed from the node's sums and rounded before the addition, but
+ * not stored. */
 amp_status amp_epilogue_add(amp_node *, amp_call *, const amp_tensor *add, const amp_tensor *y, amp_error *);
 /* Whether a shortcut (y = x + add) may call amp_epilogue_add for this layer. The caller must make sure that
  * nothing else reads the output, and that the backend supports the addition (adds_to_batchnorm). */

@@ -27,7 +27,7 @@ typedef enum amp_recompute {
     AMP_RECOMPUTE_ALL     /* everything that forward computes, from its inputs */
 } amp_recompute;
 
-/* Whether backward reads a tensor again, which decides its lifetime. */
+/* Whether backward reads a tensor again, which decides the tensor's lifetime. */
 typedef enum amp_backward_reads {
     AMP_READS_NOT,
     AMP_READS,
@@ -37,7 +37,7 @@ typedef enum amp_backward_reads {
 /* Which of epilogue.h's functions follow the kind's own computation. */
 typedef enum amp_epilogue {
     AMP_EPILOGUE_NONE,
-    AMP_EPILOGUE_ACTIVATION, /* the activation */
+    AMP_EPILOGUE_ACTIVATION, /* only the activation */
     AMP_EPILOGUE_WHOLE       /* batch norm or a bias, and the activation; backward computes the sums' delta */
 } amp_epilogue;
 
@@ -69,19 +69,19 @@ typedef struct amp_layer_ops {
      * would have to be recomputed too. */
     amp_recompute repeats;
     amp_epilogue epilogue;
-    /* If the network only predicts, batch norm may be folded into the layer's weights (fold.c), and the
+    /* 1: if the network only predicts, batch norm may be folded into the layer's weights (fold.c), and the
      * backend's convolution may apply the activation (amp_epilogue_is_fused). */
     int folds;
-    /* In training, forward writes the batch's statistics to node->mean and node->variance, and updates the
+    /* 1: in training, forward writes the batch's statistics to node->mean and node->variance, and updates the
      * description's rolling_mean and rolling_variance (epilogue.c). 0: the host's own code updates all
      * statistics of the layer. */
     int normalizes;
-    /* The layer is a loss that AMP computes itself. Its forward also writes its part of the input's delta,
-     * multiplied by the loss scale. */
+    /* 1: the layer is a loss that AMP computes itself. Forward also writes the loss's part of the input's
+     * delta, multiplied by the loss scale. */
     int makes_loss;
-    int draws_numbers; /* in training, forward draws from the host's random number generator */
-    int chooses;       /* each output element is a copy of one input element, and backward passes its delta to
-                          that input element; if rounding makes input elements equal, the layer may choose
+    int draws_numbers; /* 1: in training, forward draws from the host's random number generator */
+    int chooses;       /* 1: each output element is a copy of one input element, and backward passes its delta
+                          to that input element. If rounding makes input elements equal, the layer may choose
                           another one than in fp32 */
     /* NULL: the kind has no matrix products. */
     amp_products (*products)(const struct amp_node *);
@@ -196,7 +196,7 @@ static inline int amp_layer_reads(const amp_layer_desc *d, int producer)
     return reads;
 }
 
-struct amp_network_desc; /* amp/plan.h */
+struct amp_network_desc; /* defined in amp/plan.h */
 
 /* The functions of the host that the engine calls while it runs. */
 typedef struct amp_host {
@@ -255,13 +255,13 @@ typedef struct amp_call {
                                          batch; NULL: only this pass's images */
 } amp_call;
 
-/* A layer at one shape. */
+/* A layer, planned for one shape. */
 struct amp_node {
     amp_layer_desc desc;
     int index;
     amp_form form;             /* the form in which the layer computes; also the home form of its output,
                                   except for a yolo layer, whose output is plain */
-    amp_dtype dtype;           /* of that form */
+    amp_dtype dtype;           /* the dtype of `form` */
     amp_dtype products;        /* dtype of its matrix products: the network's half dtype if the layer
                                   lends_products and is not keep_fp32; else `dtype` */
     amp_value **inputs, *output;
@@ -274,11 +274,11 @@ struct amp_node {
     int folded;                /* 1: its batch norm is folded into its weights (fold.c) */
     float *folded_bias;        /* the bias with batch norm folded into it, in the backend's memory; made
                                   together with the folded copies of the weights */
-    amp_recompute recompute;   /* what backward recomputes */
+    amp_recompute recompute;   /* which of its results are recomputed during backward */
     int again_time;            /* the time, as in arena.h, at which backward recomputes it; -1: never */
     void *pre_activation;      /* the epilogue's sums (epilogue.h), kept for backward */
-    void *pre_activation_again; /* the buffer into which backward recomputes the sums; exchanged like
-                                   amp_value.data_again */
+    void *pre_activation_again; /* the buffer into which backward recomputes the sums; exchanged with
+                                   pre_activation, as amp_value.data_again is with data */
     float *mean, *variance;    /* batch statistics, c elements each */
     int leaves_norm;           /* 1: forward ends with the sums, because only a shortcut reads the output, and
                                   it computes its own output from the sums. If an observer reads outputs, this
@@ -309,7 +309,8 @@ static inline float *amp_gradient_of(const amp_node *node, const float *master)
  * backend's profiler ranges are named after it. */
 amp_status amp_node_plan(amp_node *, amp_call *, amp_arena *, int forward_time, int backward_time,
                          amp_error *);
-void amp_node_drop_weights(amp_node *, amp_backend *); /* frees the copies of weights until the next load */
+void amp_node_drop_weights(amp_node *, amp_backend *); /* frees the copies of weights; a load makes them
+                                                          again */
 amp_status amp_node_forward(amp_node *, amp_call *, amp_error *);
 amp_status amp_node_backward(amp_node *, amp_call *, amp_error *);
 

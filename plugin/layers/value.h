@@ -21,7 +21,7 @@ typedef struct amp_value {
     amp_form home;
     amp_dtype low_dtype;
     int wants_delta;     /* 1: backward continues into the producer */
-    int delta_parts;     /* how many inputs of consumers contribute to its delta */
+    int delta_parts;     /* number of consumers' inputs that contribute to its delta */
     void *data[AMP_FORMS], *delta[AMP_FORMS];
     void *data_again[AMP_FORMS]; /* activation checkpointing: the buffers into which backward recomputes the
                                     data. While backward uses them, they are exchanged with `data`

@@ -3,7 +3,7 @@
  * layer read it. */
 #include "layer.h"
 
-/* Makes the table of classes in the backend's memory. */
+/* Copies the table of classes to the backend's memory. */
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {

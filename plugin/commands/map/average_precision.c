@@ -10,7 +10,7 @@
 /* Indices of the IoU thresholds: COCO's ten come first, then the requested one. */
 enum { ASKED = AMP_AP_THRESHOLDS, THRESHOLDS };
 
-typedef struct ranked { /* one detection while it is matched */
+typedef struct ranked { /* one detection, and how it was matched */
     const amp_detected *detected; /* in the caller's array; of two equal detections, the earlier one in this
                                      array comes first */
     uint16_t matched;             /* bit t: a true positive at threshold t */

@@ -32,7 +32,7 @@ typedef struct amp_box { float x, y, w, h; } amp_box;
 
 /* score must not be NaN. */
 typedef struct amp_detected { int image, class_id; float score; amp_box box; } amp_detected;
-/* difficult: an object that need not be found. */
+/* difficult: 1 if a detector need not find the object. */
 typedef struct amp_truth { int image, class_id; amp_box box; int difficult; } amp_truth;
 
 /* How the area under the precision-recall curve is computed. The values are AlexeyAB's values of -points. */
@@ -53,8 +53,8 @@ typedef struct amp_map_request {
 typedef struct amp_class_score {
     int truths;                   /* objects that are not difficult; 0: the class is left out of all means */
     int detections;
-    double ap[AMP_AP_THRESHOLDS]; /* 0..1; ap[0] is at IoU .5 */
-    double ap_at_iou;             /* at the request's IoU */
+    double ap[AMP_AP_THRESHOLDS]; /* average precision, 0..1; ap[0] is at IoU .5 */
+    double ap_at_iou;             /* average precision at the request's IoU */
     int true_positives;           /* at the request's IoU, among detections with a score above `confidence` */
     int false_positives;
     double iou_sum;               /* sum of the true positives' IoUs */
@@ -66,7 +66,7 @@ typedef struct amp_map_score {
     double map, map50, map50_95;
     int true_positives, false_positives, false_negatives;
     double precision, recall, f1; /* over all classes; 0 where the ratio is 0/0 */
-    double average_iou;           /* of the true positives */
+    double average_iou;           /* mean IoU of the true positives */
 } amp_map_score;
 
 /* Returns the intersection over union, 0..1; 0 if the union has no area. */

@@ -44,8 +44,8 @@ typedef struct amp_evaluation {
 } amp_evaluation;
 
 typedef struct amp_evaluated {
-    size_t images;           /* how many were measured */
-    amp_lines unreadable;    /* the images that were left out: path and reason */
+    size_t images;           /* number of images that were measured */
+    amp_lines unreadable;    /* images that could not be read: path and reason */
     double seconds;
 } amp_evaluated;
 

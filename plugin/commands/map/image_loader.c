@@ -47,7 +47,7 @@ static void begin_next(amp_image_loader *l)
     if (!s->is_started) load(s);
 }
 
-/* Waits for the thread of the next image to return. */
+/* Waits until the next image has been read, and returns its slot. */
 static slot *finish_next(amp_image_loader *l)
 {
     slot *s = &l->slots[l->given++ % l->ahead];

@@ -20,7 +20,7 @@ typedef struct amp_detection_data {
 amp_status amp_detection_data_read(const char *data_file, amp_detection_data *data, amp_error *);
 void amp_detection_data_free(amp_detection_data *data);
 
-/* The defaults: -thresh .25 -points 101, at IoU .5. */
+/* Returns the default request: -thresh .25 -points 101, at IoU .5. */
 amp_map_request amp_map_usual_request(void);
 
 typedef struct amp_map_result {

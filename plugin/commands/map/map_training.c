@@ -24,10 +24,10 @@ typedef struct measured { long iteration; double map, map50_95; } measured;
 
 /* One static object is enough: a program runs one training loop, in its main thread. */
 static struct {
-    struct network *net; /* NULL: no -map */
+    struct network *net; /* NULL: -map was not given */
     amp_detection_data data;
     char header[64];    /* first line of NAME_map.csv, for example iteration,map50,map50_95 */
-    long every, last;   /* last: the last iteration that amp_map_step saw */
+    long every, last;   /* every: iterations between measurements; last: the last one that amp_map_step saw */
     measured best;      /* iteration 0: none yet */
     long age;           /* number of measurements since the best one */
     measured now;       /* the last step's measurement; iteration 0: that step measured nothing */
@@ -68,7 +68,7 @@ static size_t rows_to_keep(void *context) { return ((const rows_so_far *)context
 
 /* ---- when ---- */
 
-/* The next iteration after this one at which mAP is measured; 0: none. */
+/* Returns the next iteration after this one at which mAP is measured; 0: none. */
 static long next_after(long iteration)
 {
     amp_view net = amp_fork_view(map.net);

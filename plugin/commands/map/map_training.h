@@ -10,6 +10,6 @@ void amp_map_begin(struct network **nets, int count, const char *data_file, int 
 /* Called after each step. Measures if a measurement is due at this iteration. Call it before the step's files
  * are saved. A training that resumes from these files then need not repeat the measurement. */
 void amp_map_step(void);
-/* Whether -patience ends the training here. If so, prints a line on stderr. */
+/* Whether -patience ends the training here. If it does, prints a line on stderr. */
 int amp_map_stops(void);
 void amp_map_end(void);

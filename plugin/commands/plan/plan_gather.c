@@ -213,7 +213,7 @@ static amp_status add_checkpoint(amp_plan_report *r, const amp_recompute_setting
     return AMP_OK;
 }
 
-/* Lists checkpoint=off, 1, 2, 4, 8 and 16, and the .cfg's setting if it is another one. */
+/* Lists checkpoint=off, 1, 2, 4, 8 and 16, and the .cfg's setting if it is a different one. */
 static amp_status list_checkpoints(amp_plan_report *r, amp_error *error)
 {
     static const int usual[] = { AMP_CHECKPOINT_OFF, 1, 2, 4, 8, 16 };

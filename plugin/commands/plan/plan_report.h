@@ -101,7 +101,7 @@ typedef struct amp_plan_report {
     int cast_count, cast_back;     /* cast_back: how many of them also cast the delta back */
     size_t cast_elements;
 
-    size_t parameters;             /* elements */
+    size_t parameters;             /* number of parameters */
     size_t masters, adam;          /* bytes of the masters (momentum and gradients each take as much); bytes
                                       of Adam's moments */
     size_t half_bytes, workspace;  /* bytes of the half precision copies of weights; bytes of the workspace,
@@ -130,13 +130,13 @@ typedef struct amp_plan_report {
     int advice_count;
 } amp_plan_report;
 
-/* Makes the network and its plan, and fills the report. batch, subdivisions: 0 takes the .cfg's. The caller
+/* Makes the network and its plan, and fills the report. batch, subdivisions: 0 means the .cfg's. The caller
  * frees *report with amp_plan_report_free, also after an error. */
 amp_status amp_plan_gather(const char *cfg, long batch, long subdivisions, const char *dtype,
                            amp_plan_report *report, amp_error *);
-/* Adds the advice. */
+/* Adds the advice to the report. */
 void amp_plan_advise(amp_plan_report *report);
-/* Adds the table of ranks. */
+/* Adds the table of ranks to the report. */
 void amp_plan_share(amp_plan_report *report, amp_plan_link link);
 void amp_plan_report_free(amp_plan_report *report);
 

@@ -1,6 +1,6 @@
 /* Runs the passes of `darknet amp probe`. Stock's tensors are kept until AMP's fp32 has been compared with
  * them. fp32's tensors are kept until bf16 and fp16 have been compared with them. */
-#define _DEFAULT_SOURCE /* setenv */
+#define _DEFAULT_SOURCE /* for setenv */
 #include "probe_comparison.h"
 
 #include <float.h>

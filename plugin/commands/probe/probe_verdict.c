@@ -143,7 +143,7 @@ double amp_probe_limit(const amp_probe_comparison *c, amp_dtype dtype, int layer
     return limit * (of ? fmax(1, of[layer][kind]) : 1); /* `of` is NULL if Darknet's own code cannot run */
 }
 
-/* Whether this tensor cannot be judged. */
+/* Whether this tensor is not judged: see amp_probe_comparison.excused, undefined and beyond. */
 static int is_excused(const amp_probe_comparison *c, amp_dtype dtype, int layer, amp_trace_kind kind)
 {
     if (dtype == AMP_FP32) return !c->stock_runs || c->excused[layer][kind];

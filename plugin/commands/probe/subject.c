@@ -527,7 +527,7 @@ static amp_status draw(amp_subject *s, int stirs, amp_error *error)
 static amp_status make_step(amp_subject *s, amp_error *error)
 {
     if (!s->engine) return draw(s, 0, error);
-    AMP_TRY(run_unseen(s, 1, error)); /* makes the copies of the weights */
+    AMP_TRY(run_unseen(s, 1, error)); /* makes copies of the weights, which the update must then renew */
     AMP_TRY(draw(s, 0, error));
     amp_fork_update(s->net);
     return forget(s, error);

@@ -18,7 +18,7 @@ typedef struct amp_subject_source {
      * moves all parameters by the same amounts in all subjects with the same network and seed. The later
      * passes show errors of the update, and stale copies of weights. The learning rate must not be 0. */
         steps;
-    float *images, *labels;      /* of one pass; NULL until they are loaded */
+    float *images, *labels;      /* input of one pass; NULL until it is loaded */
     size_t image_count, label_count; /* in floats */
 } amp_subject_source;
 
@@ -36,8 +36,8 @@ typedef struct amp_subject {
 /* The smallest loss scale of a training, unless the .cfg sets another. */
 #define AMP_LEAST_SCALE 0x1p-14f
 
-/* Which fed numbers are multiplied by 1 + AMP_NUDGE or 1 - AMP_NUDGE, at random. AMP_NUDGE is large enough
- * that rounding hides little of the effect, and small enough that little else changes. */
+/* Which of the numbers that layers start from are multiplied by 1 + AMP_NUDGE or 1 - AMP_NUDGE, at random.
+ * AMP_NUDGE is large enough that its effect exceeds rounding, and small enough that little else changes. */
 typedef enum amp_subject_nudge {
     AMP_NUDGE_NOTHING,
     AMP_NUDGE_OUTPUTS,  /* outputs and the image */

@@ -106,7 +106,7 @@ double amp_difference_cosine(const amp_difference *d)
 
 /* ---- layouts ---- */
 
-/* The index of element (n, c, p) of N images, C channels and P pixels. */
+/* Returns the index of the element of image n, channel c and pixel p. */
 static size_t place_of(const amp_tensor *t, size_t n, size_t c, size_t p)
 {
     size_t channels = (size_t)t->shape.c, pixels = (size_t)t->shape.h * (size_t)t->shape.w;

@@ -14,7 +14,7 @@ typedef enum amp_trace_kind {
     AMP_TRACE_MEANS, AMP_TRACE_VARIANCES, AMP_TRACE_KINDS
 } amp_trace_kind;
 
-typedef struct amp_trace_tensor { float *numbers; size_t count; } amp_trace_tensor; /* NULL: no tensor */
+typedef struct amp_trace_tensor { float *numbers; size_t count; } amp_trace_tensor; /* numbers NULL: none */
 
 typedef struct amp_trace {
     int layers;
@@ -27,9 +27,9 @@ typedef struct amp_difference {
     int compared;          /* 1: x and y exist and have the same size */
     double xx, yy, xy, dd; /* d = x - y; all sums are NaN if x or y holds inf or NaN */
     double floor;          /* lower bound for the size of y: see amp_difference_error */
-    double flipped;        /* of an output: the relative error of its deltas that is caused by a different
-                              activation slope, for example if x and y are on different sides of leaky's kink,
-                              or if rounding changed the slope */
+    double flipped;        /* for an output only: the relative error of its deltas that is caused by a
+                              different activation slope, for example if x and y are on different sides of
+                              leaky's kink, or if rounding changed the slope */
     double largest;        /* the largest |y|, multiplied by `scale` of amp_trace_compare */
     double flushed;        /* the fraction of the nonzero numbers of y, multiplied by `scale`, that fp16
                               rounds to 0 */
@@ -46,7 +46,7 @@ amp_trace_tensor *amp_trace_at(const amp_trace *, int layer, amp_trace_kind);
 void amp_trace_append(amp_trace *, int layer, amp_trace_kind, const float *numbers, size_t count,
                       float factor);
 
-double amp_trace_mean_square(const amp_trace_tensor *); /* 0 without numbers */
+double amp_trace_mean_square(const amp_trace_tensor *); /* 0 if there are no numbers */
 
 /* Compares a tensor with its reference. `reference` is the whole trace, because the floor is computed from
  * other tensors. For gradients of biases and scales the floor is the size of the layer's weights' gradient,
