@@ -115,19 +115,19 @@ void darknet_amp_predicted(struct network *net, const float *output);
 /* ---- the loop of `detector train` and `classifier train`, with and without AMP: commands/training_hooks.c,
  * commands/map/map_training.c, host/network/resume.c, host/training/loop.c ---- */
 
-/* Called once the networks are made and the random number generator is seeded. Ends the program if the
- * networks do not match the .data file's classes. Reads the sidecar of the loaded weights, and restores
- * momentum, loss scale and counters. Commands that do not call this function restore them in the first step.
- * From here on, several networks (-gpus) are ranks that share each step: each trains on a part of the step's
- * images in its own thread. The array `nets` must remain valid. */
+/* Called once the networks are made and the random number generator is seeded. Reads the sidecar of the
+ * loaded weights, and restores momentum, loss scale and counters. Ends the program if weights or rolling
+ * statistics are inf, NaN or beyond 1e19. For commands that do not call this function, the first step does
+ * the same. From here on, several networks (-gpus) are ranks that share each step: each trains on a part of
+ * the step's images in its own thread. The array `nets` must remain valid. */
 void darknet_amp_resume(struct network **nets, int count);
 
 /* Called before each step. Returns 1 if the loop must continue. The first call also starts -log and -map.
  * *average_loss and *loop_count, which the loop carries from step to step, must remain valid until
- * darknet_amp_loop_ended. If the training must stop early, saves BACKUP_FOLDER/BASE.backup and ends the
- * program. A training stops early after a signal, after -patience, or if it takes turns with other programs
- * (host/program/turns.h) and has been asked to stop. The status is 128 + N after signal N, else 0.
- * train_images: the number of images in the list. */
+ * darknet_amp_loop_ended. If the training must stop early, saves BACKUP_FOLDER/BASE.backup (unless no step
+ * was made yet) and ends the program. A training stops early after a signal, after -patience, or if it takes
+ * turns with other programs (host/program/turns.h) and has been asked to stop. The status is 128 + N after
+ * signal N, else 0. train_images: the number of images in the list. */
 int darknet_amp_next_step(struct network **nets, int count, float *average_loss, int *loop_count,
                           const char *data_file, int train_images, const char *backup_folder,
                           const char *base);

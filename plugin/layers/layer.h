@@ -278,7 +278,7 @@ struct amp_node {
     int again_time;            /* the time, as in arena.h, at which backward recomputes it; -1: never */
     void *pre_activation;      /* the epilogue's sums (epilogue.h), kept for backward */
     void *pre_activation_again; /* the buffer into which backward recomputes the sums; exchanged with
-                                   pre_activation, as amp_value.data_again is with data */
+                                   pre_activation, like amp_value.data_again with data */
     float *mean, *variance;    /* batch statistics, c elements each */
     int leaves_norm;           /* 1: forward ends with the sums, because only a shortcut reads the output, and
                                   it computes its own output from the sums. If an observer reads outputs, this

@@ -1,6 +1,6 @@
-/* Average precision of detections against ground truth, as pycocotools, PASCAL VOC and AlexeyAB's Darknet
- * count it. The code is arithmetic on two arrays and uses nothing from Darknet, so every case can be checked
- * by hand.
+/* Average precision of detections against ground truth, as in pycocotools and PASCAL VOC. AlexeyAB's option
+ * -points chooses between them. The code is arithmetic on two arrays and uses nothing from Darknet, so every
+ * case can be checked by hand.
  *
  * Matching. The detections of a class are sorted by descending score. Equal scores are sorted by image, then
  * by position in the array. In this order each detection may take one ground truth of its image. A detection

@@ -27,7 +27,8 @@ static struct {
     struct network *net; /* NULL: -map was not given */
     amp_detection_data data;
     char header[64];    /* first line of NAME_map.csv, for example iteration,map50,map50_95 */
-    long every, last;   /* every: iterations between measurements; last: the last one that amp_map_step saw */
+    long every, last;   /* every: iterations between measurements; last: the last iteration that amp_map_step
+                           saw */
     measured best;      /* iteration 0: none yet */
     long age;           /* number of measurements since the best one */
     measured now;       /* the last step's measurement; iteration 0: that step measured nothing */
