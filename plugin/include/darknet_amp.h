@@ -1,10 +1,10 @@
-/* The functions that a patched Darknet calls. Each call is one line in Darknet. Unless their comments say
- * otherwise, functions do nothing if AMP is off for the network. A section's title names the files of plugin/
+/* The functions that a patched Darknet calls. Each call is one line in Darknet. A function does nothing if
+ * AMP is off for the network, unless its comment says otherwise. A section's title names the files of plugin/
  * that define its functions.
  *
  * This header needs none of Darknet's types: networks are passed as pointers. A function that meets a fatal
  * error prints one line that says what is wrong, where, and what to do, and ends the program with status 1.
- * Of the plugin's functions, libdarknet.so exports only these and those of amp/scaler.h. */
+ * From the plugin, libdarknet.so exports only these functions and those of amp/scaler.h. */
 #ifndef DARKNET_AMP_H
 #define DARKNET_AMP_H
 
@@ -20,49 +20,52 @@ extern "C" {
 struct network;
 struct layer;
 struct load_args;
-struct darknet_amp; /* AMP's state for one network; network.amp, NULL if AMP is off */
+struct darknet_amp; /* AMP's state for one network: network.amp, which is NULL if AMP is off */
 
 /* ---- main: commands/command_line.c, commands/command.c, host/program/failure.c ---- */
 
 /* Call it before anything else. Opens /dev/null for standard streams that are closed. Removes `-amp TYPE`,
- * `-seed N` and, for `detector train` and `classifier train`, `-log FILE` and `-map [N]` from the arguments,
- * and fills the free places at the end of argv with NULL; returns the new argc. Before a training with AMP,
- * checks the files that the arguments name. For a training with AMP and for measurements, restarts the
- * program with OMP_WAIT_POLICY=passive, unless the environment says how OpenMP's threads wait: by default
- * they spin, and take CPU time from the threads that load images. */
+ * `-seed N` and, for `detector train` and `classifier train`, `-log FILE` and `-map [N]` from the arguments.
+ * Returns the new argc, and sets the freed places at the end of argv to NULL. Before a training with AMP,
+ * checks the files that the arguments name.
+ * Restarts the program with OMP_WAIT_POLICY=passive for a training with AMP and for measurements, unless the
+ * environment already says how OpenMP's threads wait. By default they spin, and take CPU time from the
+ * threads that load images. */
 int darknet_amp_start(int argc, char **argv);
 
 /* Runs `darknet amp VERB ...` and `darknet detector map ...`. Call it once the GPU is chosen. Returns 1 if
- * the command was one of these: the caller then ends the program with *status. */
+ * the command was one of these; the caller then ends the program with *status. Returns 0 for other
+ * commands. */
 int darknet_amp_command(int argc, char **argv, int *status);
 
-/* Ends the program with this line and status 1, from any thread. */
+/* Prints this line and ends the program with status 1. Any thread may call it. */
 __attribute__((noreturn, format(printf, 1, 2))) void darknet_amp_refuse(const char *format, ...);
 
 /* ---- making and resizing a network: host/darknet/hooks.c ---- */
 
 /* Called by read_cfg instead of fopen. Reads and checks the [amp] section, the same keys under [net], and the
- * layers' amp= and checkpoint=. The returned stream has blank lines instead, so that Darknet neither counts
+ * layers' amp= and checkpoint=. In the returned stream these lines are blank, so that Darknet neither counts
  * [amp] as a layer nor reports these keys as unused. */
 FILE *darknet_amp_open_cfg(const char *file);
 
-/* Called when a layer was made or resized, before the next one is: frees the layer's arrays that AMP does not
- * use, so that a network can be made that fits into memory only with AMP. Called with NULL when all layers
- * were made; at the end of parsing, this sets net->amp, or leaves it NULL if AMP is off. */
+/* Called after each layer is made or resized, before the next one. Frees the layer's arrays that AMP does not
+ * use. A network that fits into memory only with AMP can then be made. Called with `made` NULL after the last
+ * layer; at the end of parsing, this call sets net->amp, or leaves it NULL if AMP is off. */
 void darknet_amp_made(struct network *net, struct layer *made);
 
-/* Resizes a layer that resize_network does not handle, to an input of w x h. It can be a layer for which
- * Darknet has a resize function, or one that AMP computes and whose output has the shape of its input.
- * Returns 0 for any other layer, else 1. */
+/* Resizes a layer that resize_network does not handle, to an input of w x h. Returns 1 if it has resized the
+ * layer. It can resize a layer for which Darknet has a resize function, and a layer that AMP computes and
+ * whose output has the shape of its input. Returns 0 for any other layer. */
 int darknet_amp_resize_layer(struct layer *l, int w, int h);
 
-/* Call it before resize_network resizes a layer. */
+/* Call it before resize_network resizes layer l. Records whether AMP computes the layer, for
+ * darknet_amp_gpu_array. */
 void darknet_amp_resizes(struct network *net, const struct layer *l);
 
-/* Replaces cuda_make_array in Darknet's C files; name: the source text of `array`. While a network with AMP
- * is made or resized, it does not copy arrays that are written before they are read, such as outputs and
- * deltas, but fills them with zeros on the GPU. During a resize it returns NULL for the arrays of a layer
- * that AMP computes, since AMP would free them at once. */
+/* Replaces cuda_make_array in Darknet's C files. name: the source text of `array`. While a network with AMP
+ * is made or resized, arrays that are written before they are read (outputs and deltas, for example) are not
+ * copied to the GPU, but filled with zeros there. During a resize, returns NULL for the arrays of a layer
+ * that AMP computes, because AMP would free them at once. */
 float *darknet_amp_gpu_array(float *array, size_t count, const char *name);
 
 void darknet_amp_free(struct network *net);
@@ -74,17 +77,17 @@ void darknet_amp_free(struct network *net);
  * AMP is requested, because AMP's stream is only ordered with the default stream. */
 int darknet_amp_default_stream(void);
 
-/* Called when AlexeyAB's set_batch_network has chosen other algorithms for Darknet's own convolutions: finds
- * out how large a workspace they need, and reallocates it. */
+/* Called after AlexeyAB's set_batch_network has chosen other algorithms for Darknet's own convolutions.
+ * Reallocates the workspace at the size that these algorithms need. */
 void darknet_amp_workspace(struct network *net);
 
-/* Whether there is no display on which a Darknet built with OpenCV could open windows. If so, prints a
- * line. */
+/* Returns 1 and prints a line if a Darknet built with OpenCV has no display for its windows. Otherwise
+ * returns 0. */
 int darknet_amp_no_display(void);
 
 /* ---- a step: host/network/step.c ---- */
 
-/* Called if net->amp is set, instead of Darknet's own loop over the layers. */
+/* Called instead of Darknet's own loop over the layers, if net->amp is set. */
 void darknet_amp_forward(struct network *net);
 void darknet_amp_backward(struct network *net);
 void darknet_amp_update(struct network *net);
@@ -93,67 +96,70 @@ int darknet_amp_skipped(const struct network *net);
 
 /* ---- beside a step: host/network/state.c, host/network/products.c, host/darknet/predicted.c ---- */
 
-/* Called after Darknet has written to a network's weights, with or without AMP, so that AMP makes new 16-bit
- * copies. A program that changes weights in memory must call it too. On a CPU, a prediction detects by itself
- * that all weights of a layer have changed, as after rgbgr_weights, but not that a few of them have. */
+/* Called after Darknet has written to a network's weights, so that AMP makes new 16-bit copies. Without AMP
+ * it does nothing. A program that changes weights in memory must call it too. A prediction on a CPU notices
+ * by itself that all weights of a layer have changed, as after rgbgr_weights, but not that only a few
+ * have. */
 void darknet_amp_weights_changed(struct network *net);
 
-/* Called by Darknet's gemm (gemm_cpu, gemm_gpu) before it computes, with gemm's arguments. Returns 1 if the
- * product belongs to a layer whose products AMP computes: then AMP has computed it. */
+/* Called by Darknet's gemm (gemm_cpu, gemm_gpu) before it computes, with gemm's arguments. Returns 1 if AMP
+ * has computed the product, because it belongs to a layer whose products AMP computes. Returns 0 if gemm must
+ * compute it. */
 int darknet_amp_gemm(int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a,
                      int lda, const float *b, int ldb, float beta, float *c, int ldc);
 
-/* Called at the end of a prediction, with and without AMP: ends the program with a line if the network's
- * output, or the data that boxes are computed from, is not finite. */
+/* Called at the end of a prediction, with and without AMP. Prints a line and ends the program if the
+ * network's output, or the data that boxes are computed from, is not finite. */
 void darknet_amp_predicted(struct network *net, const float *output);
 
 /* ---- the loop of `detector train` and `classifier train`, with and without AMP: commands/training_hooks.c,
  * commands/map/map_training.c, host/network/resume.c, host/training/loop.c ---- */
 
-/* Called once the networks are made and the random number generator is seeded. Ends the program if the
- * networks do not match the .data file's classes, and reads the sidecar of the loaded weights. In commands
- * that do not call it, the first step restores momentum, loss scale and counters. From here on, several
- * networks (-gpus) are ranks that share each step: each trains on a part of the step's images in its own
- * thread. The array `nets` must remain valid. */
+/* Called once the networks are made and the random number generator is seeded. Reads the sidecar of the
+ * loaded weights, and restores momentum, loss scale and counters. Ends the program if weights or rolling
+ * statistics are inf, NaN or beyond 1e19. For commands that do not call this function, the first step does
+ * the same. From here on, several networks (-gpus) are ranks that share each step: each trains on a part of
+ * the step's images in its own thread. The array `nets` must remain valid. */
 void darknet_amp_resume(struct network **nets, int count);
 
-/* Called before each step. Returns whether the loop continues. The first call also starts -log and -map.
+/* Called before each step. Returns 1 if the loop must continue. The first call also starts -log and -map.
  * *average_loss and *loop_count, which the loop carries from step to step, must remain valid until
- * darknet_amp_loop_ended. If the training must stop early, because of a signal or because a program that
- * takes turns with others (host/program/turns.h) has used up its own, saves BACKUP_FOLDER/BASE.backup and
- * ends the program, with status 128 + N after signal N. train_images: the number of images in the list. */
+ * darknet_amp_loop_ended. If the training must stop early, saves BACKUP_FOLDER/BASE.backup (unless no step
+ * was made yet) and ends the program. A training stops early after a signal, after -patience, or if it takes
+ * turns with other programs (host/program/turns.h) and has been asked to stop. The status is 128 + N after
+ * signal N, else 0. train_images: the number of images in the list. */
 int darknet_amp_next_step(struct network **nets, int count, float *average_loss, int *loop_count,
                           const char *data_file, int train_images, const char *backup_folder,
                           const char *base);
 /* Called by get_next_batch to copy `count` rows, each with an image of `floats` floats, into a network's
- * input. A step's first call ends the time that counts as waiting for images. Returns 1 if it has copied
- * the rows, which it does only in the loops of this section and with AMP; it may also have freed them and
- * set them to NULL. Returns 0 if the caller must copy them, as in stock Darknet. */
+ * input. A step's first call ends the time that counts as waiting for images. Returns 1 if it has copied the
+ * rows. It does so only in the loops of this section and with AMP. It may then also have freed the rows and
+ * set them to NULL. Returns 0 if the caller must copy the rows, as in stock Darknet. */
 int darknet_amp_fill(float *input, float **rows, int count, int floats);
 
-/* Called when the loop takes the loaded batch. If a loader thread has met a fatal error (with AMP), saves
+/* Called when the loop takes the loaded batch. With AMP, if a loader thread has met a fatal error, saves
  * BACKUP_FOLDER/BASE.backup, prints the error's line, and ends the program with status 1. */
 void darknet_amp_takes_batch(struct network **nets);
 /* Called after a step, when *average_loss already includes *loss. If several ranks share the step, sets *loss
  * to the mean over all ranks, and corrects *average_loss accordingly. */
 void darknet_amp_mean_loss(float *loss, float *average_loss);
 
-/* Called after a step instead of printf. Prints the step's line; with AMP, it also has the loss scale, the
+/* Called after a step instead of printf. Prints the step's line. With AMP, appends the loss scale, the
  * skipped steps and images/s before the newline. Then writes the step's row (-log) and measures mAP (-map),
  * before the step's files are saved. */
 __attribute__((format(printf, 3, 4)))
 void darknet_amp_step(float loss, float average_loss, const char *format, ...);
-/* The text that the chart appends to Darknet's own line for that step: ", scale 65536, 1 skipped"; empty
- * without AMP. Valid until the next step; shorter than 128 bytes. */
+/* Returns the text, for example ", scale 65536, 1 skipped", that the chart appends to Darknet's own line for
+ * that step. Empty without AMP. Valid until the next step; shorter than 128 bytes. */
 const char *darknet_amp_chart_ending(void);
 
 /* Returns the iteration of the best mAP so far, or 0 if the last step measured no mAP. Sets *map to the last
  * step's mAP and *best to the best so far, both from 0 to 1. */
 int darknet_amp_measured(float *map, float *best);
-/* The next iteration, possibly this one, at which -map measures; 0: none. */
+/* Returns the next iteration at which -map measures, which may be the current one; 0: none. */
 long darknet_amp_next_map(void);
-/* Whether this program draws the chart. Of several ranks, only rank 0 does. The programs that `amp compare`
- * starts do not, since the chart's file would appear in the user's folder. */
+/* Whether this program draws the chart. With several ranks, only rank 0 draws it. The programs that `amp
+ * compare` starts do not draw it, because the chart's file would appear in the user's folder. */
 int darknet_amp_draws_chart(void);
 /* Called after the last save: ends the program with status 1 if that save failed. */
 void darknet_amp_loop_ended(struct network **nets);
@@ -161,29 +167,28 @@ void darknet_amp_loop_ended(struct network **nets);
 /* ---- files of weights, with AMP: host/network/weights_file.c ---- */
 
 /* Called instead of fopen for a file with the weights of layers `first` to `layers` - 1. Only a file of all
- * layers gets a sidecar. Averaged weights must not get one, and are therefore saved with first = 1.
- * Mode "wb": returns NULL if nothing is to be written, because the folder is missing or full (a line says so,
- * and training continues), or because the loop saves the same step again.
- * Mode "rb": if FILE does not exist, first completes a killed save of FILE. Ends the program if FILE is
- * missing or belongs to another network. */
+ * layers gets a sidecar. Averaged weights must not get a sidecar, so they are saved with first = 1. Mode
+ * "wb": returns NULL if the loop saves the same step again. Also returns NULL if the folder is missing or
+ * full; it then prints a line, and training continues. Mode "rb": if FILE does not exist, first completes a
+ * save of FILE that was killed. Ends the program if FILE is missing or belongs to another network. */
 FILE *darknet_amp_open_weights(struct network *net, const char *file, const char *mode, int first,
                                int layers);
 /* Called instead of fclose. After saving: moves FILE and its sidecar FILE.amp into place once both are on
- * disk. After loading: has new 16-bit copies of the weights made; a training that begins now continues from
- * the sidecar. */
+ * disk. After loading: marks the 16-bit copies of the weights as outdated; a training that begins now
+ * continues from the sidecar. */
 void darknet_amp_close_weights(struct network *net, FILE *file);
-/* How many of the first layers have their weights in the file that is being loaded. */
+/* Returns how many layers, counted from the first, have their weights in the file that is being loaded. */
 int darknet_amp_held_layers(const struct network *net);
 
 /* ---- random numbers: host/program/random.c ---- */
 
-/* 1 while networks are made only for inspection: rand_normal and rand_uniform then return 0 without drawing a
+/* 1 while networks are made only for inspection. rand_normal and rand_uniform then return 0 and draw no
  * random number. */
 extern int darknet_amp_draws_nothing;
 
-/* Reproducible runs (-seed N). is_seeded: whether -seed was given. */
+/* Whether -seed N was given, which makes runs reproducible. */
 int darknet_amp_is_seeded(void);
-/* The argument for srand: N, or time(0) without -seed. */
+/* Returns the argument for srand: N of -seed N, or time(0) without -seed. */
 unsigned darknet_amp_seed(void);
 /* Replaces rand() in Darknet. With -seed, each loader thread has its own stream of numbers; otherwise this is
  * the C library's rand(). */
@@ -191,97 +196,102 @@ int darknet_amp_rand(void);
 
 /* ---- loading images and labels: host/data/loading.c, host/darknet/data.c, host/data/images.c ---- */
 
-/* A loading job consists of parts, each loaded by one thread. args->job and args->part are the numbers of the
- * job and of the part. */
+/* A loading job consists of parts, and each part is loaded by one thread. args->job is the job's number,
+ * args->part the part's number. */
 enum darknet_amp_job_event {
     AMP_JOB_STARTS,  /* in the thread that starts the job */
     AMP_PART_BEGINS, /* in the thread that loads the part */
     AMP_PART_ENDS    /* in the same thread, when the part's rows of args->d are made */
 };
 void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event);
-/* pthread_create for a loader thread, without attributes. If the thread cannot be created, a program with a
- * network under AMP ends. A training that has had its first batch returns 0 here; darknet_amp_takes_batch
- * then saves and ends the program. */
+/* Like pthread_create, for a loader thread, without attributes. If the thread cannot be created, ends a
+ * program with a network under AMP. After the first batch of a training, returns 0 instead;
+ * darknet_amp_takes_batch then saves and ends the program. */
 int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job);
 
-/* Called when a loader thread has chosen `count` images of a batch. Keeps their names for debug=1. */
+/* Called after a loader thread has chosen `count` images of a batch. Keeps their names for debug=1. */
 void darknet_amp_paths(char **paths, int count);
 
 /* The next six functions report bad input in a program with a network under AMP, mostly in loader threads. A
- * fatal error ends the program; in a training, darknet_amp_takes_batch does that later. A result of 0 means
- * that the caller continues as in stock Darknet. */
+ * fatal error ends the program; in a training, darknet_amp_takes_batch ends it later. The result 0 means that
+ * the caller continues as in stock Darknet. */
 
 /* Called before an image is read (tried 0), and after reading it has failed (tried 1). Returns 1 if the image
- * is missing, a FIFO, a device or a socket, or cannot be read: the caller then returns an image without data,
- * and its own caller loads another one, which darknet_amp_another_image puts in paths[i]. */
+ * is missing, a FIFO, a device or a socket, or cannot be read. The caller then returns an image without data.
+ * Its own caller calls darknet_amp_another_image, which puts the path of another image into paths[i], and
+ * loads that image. */
 int darknet_amp_bad_image(const char *file, int tried);
 void darknet_amp_another_image(char **paths, int i);
-/* Reads a detector's labels. 1: *(box_label **)boxes and *count are what Darknet's read_boxes would
- * return. */
+/* Reads a detector's labels. Returns 1 if *(box_label **)boxes and *count are set, to what Darknet's
+ * read_boxes would return. */
 int darknet_amp_read_boxes(const char *file, void *boxes, int *count);
-/* Called when an image's path contains `count` of the labels instead of one. 1: the plugin counts and reports
- * this. */
+/* Called when an image's path contains `count` of the labels instead of one. Returns 1 if the plugin counts
+ * and reports this. */
 int darknet_amp_mislabelled(const char *path, int count);
-/* fopen, but a FIFO, a device or a socket is a fatal error; it is read as an empty file until the program
- * ends. */
+/* Like fopen, but a FIFO, a device or a socket is a fatal error, and is read as an empty file until the
+ * program ends. */
 FILE *darknet_amp_fopen(const char *file, const char *mode);
-/* Called when OpenCV could not crop, resize and distort an image to w x h; `why` is OpenCV's reason. 1: the
- * program will end when its loop reaches this batch, and the caller returns any image of w x h. 0, without
- * AMP: stock Darknet continues with an image of another size, and reads and writes outside it. */
+/* Called when OpenCV could not crop, resize and distort an image to w x h. why: OpenCV's reason. Returns 1 if
+ * the program will end when its loop reaches this batch; the caller then returns any image of w x h. Returns
+ * 0 without AMP: stock Darknet then continues with an image of another size, and reads and writes outside
+ * it. */
 int darknet_amp_not_augmented(int w, int h, const char *why);
 
-/* Replaces sprintf in Darknet's C files. room: the size of text, or (size_t)-1 if the compiler does not know
- * it; the text is then a path. If the result does not fit (nearly always a path), the program ends. */
+/* Replaces sprintf in Darknet's C files. room: the size of text; (size_t)-1: the compiler does not know it,
+ * and text is assumed to be an array for a path. If the result does not fit (nearly always a path), the
+ * program ends. */
 __attribute__((format(printf, 3, 4)))
 int darknet_amp_sprintf(char *text, size_t room, const char *format, ...);
 
 /* ---- an image: host/data/image_file.c, host/darknet/decode.c, host/data/image_cache.c ---- */
 
 /* The plugin reads images in a program with a network under AMP, and in threads that read images to measure
- * them, so that training, measuring and predicting read them in the same way. darknet_amp_reads returns
- * whether it does; otherwise Darknet reads images as in stock, and does not use the other functions of this
- * section. */
+ * them. Training, measuring and predicting then read images in the same way. darknet_amp_reads returns
+ * whether the plugin reads images. If it does not, Darknet reads them as in stock, and does not use the other
+ * functions of this section. */
 int darknet_amp_reads(void);
-/* Decodes a file with libjpeg-turbo or stb_image, to `channels` channels (0: as many as the file has). 1:
- * *data is (c,h,w) floats, owned by the caller, as Darknet would make them, or NULL after a failure that
- * darknet_amp_bad_image has reported. 0: Darknet decodes it as in stock. Where OpenCV reads images,
- * darknet_amp_imread is used instead (darknet_amp_opencv.hpp). */
+/* Decodes a file with libjpeg-turbo or stb_image, to `channels` channels (0: as many as the file has).
+ * Returns 1 if it has set *data: to (c,h,w) floats as Darknet would make them, owned by the caller, or to
+ * NULL after a failure that darknet_amp_bad_image has reported. Returns 0 if Darknet must decode the file, as
+ * in stock. Where OpenCV reads images, darknet_amp_imread is used instead (darknet_amp_opencv.hpp). */
 int darknet_amp_read_image(const char *file, int channels, int *w, int *h, int *c, float **data);
-/* Whether Darknet can process an image of this size. If not, calls darknet_amp_unreadable with the reason. */
+/* Whether Darknet can process an image of this size. If it cannot, calls darknet_amp_unreadable with the
+ * reason. */
 int darknet_amp_image_fits(int w, int h, int c);
-/* Sets the reason why an image cannot be read, for the line of darknet_amp_bad_image. */
+/* Sets the reason why an image cannot be read. darknet_amp_bad_image prints it. */
 __attribute__((format(printf, 1, 2))) void darknet_amp_unreadable(const char *why, ...);
 
-/* A cache of decoded images, for when OpenCV reads them. `how` is any number that identifies how a file was
- * read. kept_bytes returns an image's bytes if the cache has them, else NULL. The cache owns the bytes; they
- * must not be written to, and are valid until the thread reads another image. */
+/* A cache of decoded images that OpenCV reads. how: any number that identifies how the file was read.
+ * darknet_amp_kept_bytes returns the image's bytes if the cache has them, else NULL. The cache owns the
+ * bytes. They must not be written to, and are valid until the thread reads another image. */
 unsigned char *darknet_amp_kept_bytes(const char *file, int how, int *w, int *h, int *c);
-/* Offers the cache the w * h * c bytes of a decoded image. Returns the bytes that the caller must use instead
- * of them, possibly a reduced image, and sets *w and *h to its size. They are owned like those of kept_bytes,
- * unless there is no cache: then they are `pixels` themselves. */
+/* Offers the cache the w * h * c bytes of a decoded image. Returns the bytes that the caller must use
+ * instead, possibly of a reduced image, and sets *w and *h to their image's size. The cache owns these bytes,
+ * as above. Without a cache, returns `pixels` itself. */
 unsigned char *darknet_amp_keep_bytes(const char *file, int how, unsigned char *pixels, int *w, int *h,
                                       int c);
-/* Returns the factor by which the last image that the thread has read was reduced. If it was (above 1), sets
- * *w and *h to the size of the original photo; else (1) leaves them unchanged. */
+/* Returns the factor by which the last image that the thread has read was reduced. If the factor is above 1,
+ * sets *w and *h to the size of the original photo. If it is 1, leaves them unchanged. */
 int darknet_amp_photo(int *w, int *h);
 
-/* These convert a detector's image from bytes to the network's input in one pass. After want_pixels, the next
- * image that the calling thread loads stays in bytes, and its "floats" are only a placeholder, until
- * place_image or crop_image is called. */
+/* The next four functions convert a detector's image from bytes to the network's input in one pass. After
+ * want_pixels, the next image that the calling thread loads stays in bytes. Its "floats" are only a
+ * placeholder until place_image or crop_image is called. */
 void darknet_amp_want_pixels(void);
-/* Does what Darknet's place_image does, onto a canvas of planes. 0: there are no bytes, as without AMP. */
+/* Does what Darknet's place_image does, onto a canvas of planes. Returns 0 if the image is not in bytes,
+ * which is always so without AMP. */
 int darknet_amp_place_image(int w, int h, int dx, int dy, float *canvas, int canvas_w, int canvas_h);
 /* Does what Darknet's crop_image to w x h and resize_image to out_w x out_h do. The caller frees the floats.
- * NULL: there are no bytes, as without AMP. */
+ * Returns NULL if the image is not in bytes, which is always so without AMP. */
 float *darknet_amp_crop_image(int left, int top, int w, int h, int out_w, int out_h);
-/* Does what Darknet's distort_image does, for `count` pixels. 0: nothing was done. */
+/* Does what Darknet's distort_image does, for `count` pixels. Returns 0 if it has done nothing. */
 int darknet_amp_distort_image(float *planes, int count, int channels, float hue, float saturation,
                               float exposure);
 
 /* ---- memory of loaders: host/data/loader_memory.c ---- */
 
-/* Replaces calloc in Darknet's C files; text: the source text of `count`. If there is no memory, a program
- * with a network under AMP ends. NULL is returned only in programs without AMP and, while a network with AMP
+/* Replaces calloc in Darknet's C files. text: the source text of `count`. If there is no memory, ends a
+ * program with a network under AMP. Returns NULL only in programs without AMP and, while a network with AMP
  * is made, for arrays whose size grows with the batch. */
 void *darknet_amp_calloc(size_t count, size_t size, const char *text);
 /* Called when there is no memory for `bytes` bytes. Ends a program with a network under AMP; returns in any

@@ -1,6 +1,6 @@
-/* How a Darknet built with OpenCV reads image files in a program with a network under AMP, and in threads
- * that read images to measure them. All images for training, measuring and predicting are decoded here; those
- * for training are also cropped here. Darknet's files that call OpenCV include this header. */
+/* How a Darknet built with OpenCV reads image files, in a program with a network under AMP, and in threads
+ * that read images to measure them. All images for training, measuring and predicting are decoded here.
+ * Images for training are also cropped here. Darknet's files that call OpenCV include this header. */
 #ifndef DARKNET_AMP_OPENCV_HPP
 #define DARKNET_AMP_OPENCV_HPP
 
@@ -9,7 +9,7 @@
 #include "darknet_amp.h"
 
 /* Converts BGR or BGRA, OpenCV's order, to RGB or RGBA in place. It works on a few rows at a time, because
- * allocating memory for a second photo of 12 million pixels takes longer than the conversion. */
+ * allocating memory for a second photo of 12 megapixels takes longer than the conversion. */
 static inline void darknet_amp_to_rgb(cv::Mat &mat)
 {
     enum { ROWS = 16 };
@@ -21,9 +21,10 @@ static inline void darknet_amp_to_rgb(cv::Mat &mat)
     }
 }
 
-/* 0: the caller crops, as in stock Darknet. 1: `cropped` has the bytes of Darknet's crop. Where the crop lies
- * outside the photo, they are the photo's mean; only this part is filled with the mean. A crop that lies
- * entirely inside the photo is not copied: it shares the photo's memory, and must not be written to. */
+/* Returns 0 if the caller must crop, as in stock Darknet. Returns 1 if `cropped` is the same crop that
+ * Darknet would make. The part outside the photo has the photo's mean color; only this part is filled. A crop
+ * that lies entirely inside the photo is not copied: it shares the photo's memory, and must not be written
+ * to. */
 static inline int darknet_amp_crop(const cv::Mat &photo, const cv::Rect &crop, cv::Mat &cropped)
 {
     const cv::Rect inside = crop & cv::Rect(cv::Point(0, 0), photo.size());
@@ -44,14 +45,14 @@ static inline int darknet_amp_crop(const cv::Mat &photo, const cv::Rect &crop, c
     return 1;
 }
 
-/* flag: as for imread. 0: the caller reads the image, as in stock Darknet. 1: mat has the image, rotated
- * according to its EXIF data, as RGB (or RGBA) if is_rgb is set, else in OpenCV's own order; or mat is empty,
- * and darknet_amp_bad_image has reported the file. With a cache, the image may be reduced
- * (darknet_amp_photo). Its pixels then belong to the cache, are valid until the thread reads another image,
- * and must not be written to. */
+/* flag: as for imread. Returns 0 if the caller must read the image, as in stock Darknet. Returns 1 if mat has
+ * the image, rotated according to its EXIF data. Its channels are RGB (or RGBA) if is_rgb is set, else in
+ * OpenCV's order. Also returns 1 with an empty mat, after darknet_amp_bad_image has reported the file. With a
+ * cache, the image may be reduced (darknet_amp_photo). Its pixels then belong to the cache, are valid until
+ * the thread reads another image, and must not be written to. */
 static inline int darknet_amp_imread(const char *file, int flag, int is_rgb, cv::Mat &mat)
 {
-    const int how = 2 * flag + is_rgb; /* for the cache */
+    const int how = 2 * flag + is_rgb; /* the cache's number for how the file is read */
     int w, h, c;
     mat.release();
     if (!darknet_amp_reads()) return 0;
@@ -81,8 +82,9 @@ static inline int darknet_amp_imread(const char *file, int flag, int is_rgb, cv:
     return 1;
 }
 
-/* 1: img is a reduced copy of the last photo that the thread has read; sets `sized`, of w x h, to what
- * cropping the photo and resizing the crop would give. 0: img is not reduced, and nothing was done. */
+/* Returns 1 if img is a reduced copy of the last photo that the thread has read. It then sets `sized`, of w x
+ * h, to what cropping the photo and resizing the crop would give. Returns 0 if img is not reduced; nothing is
+ * done then. */
 static inline int darknet_amp_crop_reduced(const cv::Mat &img, const cv::Rect &crop, int w, int h,
                                            cv::Mat &sized)
 {

@@ -20,7 +20,7 @@ void amp_arena_keep_bytes(amp_arena *arena, size_t bytes, int forward_time, int 
     arena->requests[arena->count - 1].is_kept = 1;
 }
 
-/* The request whose buffer the slot points into, or NULL. */
+/* Returns the request whose buffer *slot points into after amp_arena_bind; NULL: none. */
 static amp_arena_request *request_of(const amp_arena *arena, void **slot)
 {
     for (int i = 0; i < arena->alias_count; i++)
@@ -54,7 +54,8 @@ static int lives_with(const amp_arena_request *a, const amp_arena_request *b)
     return a->start <= b->end && b->start <= a->end;
 }
 
-/* The lowest offset at which request r fits beside the already placed requests 0..placed-1. */
+/* Returns the lowest offset at which r does not overlap any placed request that is in use at the same time.
+ * Requests 0..placed-1 are placed. */
 static size_t lowest_offset(const amp_arena_request *requests, int placed, const amp_arena_request *r)
 {
     size_t offset = 0;

@@ -1,6 +1,6 @@
-/* The memory of one plan, in one block. Each buffer is requested with the times of its first and last use
- * (forward of layer i is time i; backward follows in reverse). Buffers that are not in use at the same time
- * share bytes. */
+/* One block of memory for all buffers of a plan. Each buffer is requested with the times of its first and
+ * last use. Forward of layer i is time i; backward follows in reverse. Buffers that are not in use at the
+ * same time share bytes. */
 #pragma once
 
 #include <stddef.h>
@@ -12,7 +12,7 @@ typedef struct amp_arena_request {
     void **slot;
 } amp_arena_request;
 
-/* `slot` belongs to a request that was merged into another: it gets the same pointer as `as`. */
+/* An alias of a request that was merged into another: *slot gets the same pointer as *as. */
 typedef struct amp_arena_alias { void **slot, **as; } amp_arena_alias;
 
 typedef struct amp_arena {
@@ -28,9 +28,9 @@ void amp_arena_request_bytes(amp_arena *, size_t bytes, int start, int end, void
 /* Requests a buffer that forward writes and backward reads. backward_time -1: no backward follows. */
 void amp_arena_keep_bytes(amp_arena *, size_t bytes, int forward_time, int backward_time, void **slot);
 
-/* Merges two requests of equal size into one buffer, so that data written through the first slot is read
- * through the second. It is in use from the earlier start to the later end. Either request may already be
- * merged with others. */
+/* Merges two requests into one buffer, so that data written through the first slot is read through the
+ * second. The buffer is in use from the earlier start to the later end. Either request may already be merged
+ * with others. Does nothing if the sizes differ. */
 void amp_arena_share(amp_arena *, void **first, void **second);
 
 /* Places all requests (largest first, each at the lowest free offset); offsets are multiples of 64. */

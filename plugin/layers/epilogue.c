@@ -13,7 +13,7 @@ void amp_batchnorm_plan(amp_node *node, amp_arena *arena, int forward_time, int 
 static amp_batchnorm norm_of(const amp_node *node, const amp_call *call, amp_activation activation)
 {
     const amp_layer_desc *d = &node->desc;
-    int repeats = call->again && call->training; /* reuse the statistics of the first forward */
+    int repeats = call->again && call->training; /* a recomputation reuses the first forward's statistics */
     return (amp_batchnorm){ .rule = d->batchnorm_rule, .activation = activation,
                             .scale = d->scales, .bias = d->biases,
                             .mean = call->training ? node->mean : d->rolling_mean,
@@ -108,9 +108,9 @@ amp_status amp_epilogue_add(amp_node *node, amp_call *call, const amp_tensor *ad
     return normalize(call, &sums, y, &norm, error);
 }
 
-/* The sums must be kept until this layer's backward, so that they still exist when the shortcut runs, however
- * much later. Backward must not need the output, which is not written: with these activations batch norm's
- * backward reads only the sums. */
+/* The sums must be kept until this layer's backward, so that they exist whenever the shortcut runs. The
+ * output is not written, so backward must not need it: with these activations batch norm's backward reads
+ * only the sums. */
 int amp_epilogue_can_add(const amp_node *node)
 {
     amp_activation a = node->desc.activation;

@@ -1,14 +1,14 @@
-/* Folds batch norm into the weights and the bias before it, for a network that only predicts:
+/* Folds batch norm into the weights and bias of a layer's convolution, for a network that only predicts:
  *
  *     gain[k] = scale[k] / (the rule's divisor of x - mean, computed from the rolling variance)
  *     gain·(w * x - mean) + bias = (gain·w) * x + (bias - gain·mean)
  *
  * The masters do not change: only the backend's copies of the weights are made from gain·w. In fp32 the
- * result differs from that of separate batch norm by rounding; in half it is rounded once less.
+ * result differs by rounding from that of separate batch norm. In half precision it is rounded one time less.
  *
- * This runs on the CPU with every backend, because a network that only predicts loads its weights only once.
- * Weights pass through a staging buffer, a few filters at a time, because a device's memory cannot be read
- * directly. */
+ * Folding runs on the CPU with every backend. It need not be fast, because a network that only predicts loads
+ * its weights only once. Weights pass through a staging buffer, a few filters at a time, because the CPU
+ * cannot read a device's memory directly. */
 #include "epilogue.h"
 
 #include <float.h>
@@ -16,9 +16,10 @@
 
 #include "../backend/batchnorm_rules.h"
 
-enum { STAGE = 1 << 16 }; /* numbers in the staging buffer; more if one filter has more */
+enum { STAGE = 1 << 16 }; /* largest staging buffer, in numbers, unless one filter has more */
 
-/* Batch norm as a linear function: a filter's products are multiplied by gain, then bias is added. */
+/* One filter's batch norm as a linear function: the filter's products are multiplied by gain, then bias is
+ * added. */
 typedef struct line { double gain, bias; } line;
 
 /* Computes the line of every filter. lines and scratch: one element per filter. */
@@ -40,12 +41,12 @@ static amp_status read_lines(const amp_node *node, amp_backend *b, line *lines, 
     return AMP_OK;
 }
 
-/* A node's lines, the staging buffer for its weights, and whether all folded numbers fit the dtype's
- * range. */
+/* The state of folding one node: its lines, the staging buffer for its weights, and whether all folded
+ * numbers are within the dtype's range. */
 typedef struct fold {
     const amp_node *node;
     amp_backend *backend;
-    size_t window, rows; /* numbers per filter; filters per stage */
+    size_t window, rows; /* numbers per filter; filters that fit into the staging buffer */
     line *lines;
     float *stage;
     int fits;
@@ -72,8 +73,8 @@ static amp_status fold_make(const amp_node *node, amp_backend *b, fold *f, amp_e
     return status;
 }
 
-/* Folds filter by filter. to: where the folded weights go, in the backend's memory; NULL: only check the
- * range. */
+/* Folds the weights of all filters, and clears f->fits if a folded number is beyond the dtype's range. to:
+ * the backend's memory for the folded weights; NULL: they are not stored. */
 static amp_status fold_weights(fold *f, float *to, amp_error *error)
 {
     static const double largest[] = { [AMP_FP32] = FLT_MAX, [AMP_FP16] = 65504, [AMP_BF16] = 0x1.fep127 };

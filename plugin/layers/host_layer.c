@@ -1,5 +1,5 @@
-/* A layer that the host runs with its own fp32 code on fp32 NCHW buffers. Inputs and deltas are cast to and
- * from that form. */
+/* A layer that the host runs with its own fp32 code, on fp32 NCHW buffers. Inputs are cast to this form, and
+ * their deltas are cast back from it. */
 #include "layer.h"
 
 static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
@@ -31,7 +31,8 @@ static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
     }
     amp_value *input = node->inputs[0];
     amp_tensor x = amp_value_data(input, AMP_FORM_PLAIN), dx = amp_value_delta(input, AMP_FORM_PLAIN);
-    /* A layer with several inputs adds to all their deltas; one with a single input accepts NULL. */
+    /* A layer with several inputs adds to all their deltas, so it needs this pointer. A layer with one input
+     * accepts NULL. */
     float *target = input->wants_delta || node->desc.input_count > 1 ? dx.data : NULL;
 
     float *momentum[AMP_MAX_PARAMS];

@@ -1,6 +1,7 @@
-/* A layer as the engine sees it: a description from the host, a kind, and a node that computes forward and
- * backward with the backend's operations. Each kind has its own file, which defines its amp_layer_ops: the
- * rest of the program knows nothing else about the kind. */
+/* A layer as the engine sees it. The host gives a description (amp_layer_desc). The kind has the functions
+ * (amp_layer_ops). A node (amp_node) computes forward and backward with the backend's operations. Each kind
+ * has its own file, which defines its amp_layer_ops. The rest of the program knows nothing else about the
+ * kind. */
 #pragma once
 
 #include "../backend/backend.h"
@@ -9,7 +10,8 @@
 
 /* ---- what a kind defines ---- */
 
-/* The autocast classes, as in torch.amp. They decide the form a layer computes in (amp/autocast.c). */
+/* The autocast classes, as in torch.amp. A layer's class decides the form in which it computes
+ * (amp/autocast.c). */
 typedef enum amp_autocast_class {
     AMP_CLASS_LOWER,    /* half in, fp32 accumulation, half out */
     AMP_CLASS_FOLLOWS,  /* the form of its input */
@@ -17,15 +19,15 @@ typedef enum amp_autocast_class {
     AMP_CLASS_FP32      /* the host's own fp32 layer */
 } amp_autocast_class;
 
-/* Activation checkpointing: what backward recomputes of a layer's forward, so that the memory of these
- * results is free between forward and backward. */
+/* Activation checkpointing: the results of a layer's forward that are recomputed during backward. Their
+ * memory is free between forward and backward. */
 typedef enum amp_recompute {
     AMP_RECOMPUTE_NOTHING,
     AMP_RECOMPUTE_OUTPUT, /* the output, from the sums that batch norm keeps, without a matrix product */
     AMP_RECOMPUTE_ALL     /* everything that forward computes, from its inputs */
 } amp_recompute;
 
-/* Whether backward reads a tensor again, which decides its lifetime. */
+/* Whether backward reads a tensor again, which decides the tensor's lifetime. */
 typedef enum amp_backward_reads {
     AMP_READS_NOT,
     AMP_READS,
@@ -35,7 +37,7 @@ typedef enum amp_backward_reads {
 /* Which of epilogue.h's functions follow the kind's own computation. */
 typedef enum amp_epilogue {
     AMP_EPILOGUE_NONE,
-    AMP_EPILOGUE_ACTIVATION, /* the activation */
+    AMP_EPILOGUE_ACTIVATION, /* only the activation */
     AMP_EPILOGUE_WHOLE       /* batch norm or a bias, and the activation; backward computes the sums' delta */
 } amp_epilogue;
 
@@ -43,11 +45,11 @@ typedef enum amp_epilogue {
  * (in·window, places) matrix. In training, the gradient of the weights takes the same number of operations,
  * and so does the gradient of the input. */
 typedef struct amp_products {
-    int groups, in, out;       /* channels of a group; for a connected layer, all inputs and outputs */
-    size_t window, places;     /* window: numbers per channel in a window; places: windows per pass */
-    const char *out_key;       /* the .cfg's key that sets `out`: "filters" */
-    int turned;                /* the backend's convolution goes from `out` to `in` channels, and the layer's
-                                  forward is its backward (deconvolutional.c) */
+    int groups, in, out;       /* channels per group; a connected layer's number of inputs and outputs */
+    size_t window, places;     /* window: numbers of one channel in a window; places: windows per pass */
+    const char *out_key;       /* the .cfg's key that sets `out`, for example "filters" */
+    int turned;                /* 1: the backend's convolution maps `out` channels to `in` channels, and the
+                                  layer's forward is this convolution's backward (deconvolutional.c) */
 } amp_products;
 
 /* Counts a multiply-add as two operations. */
@@ -62,42 +64,43 @@ struct amp_call;
 typedef struct amp_layer_ops {
     amp_autocast_class class;
     amp_backward_reads backward_reads_input, backward_reads_output;
-    /* What checkpoint=auto may repeat: work that needs a pass over memory but no matrix product. It is
+    /* What checkpoint=auto may recompute: results that need a pass over memory but no matrix product. It is
      * AMP_RECOMPUTE_NOTHING for kinds that read the outputs of much earlier layers, because those layers
-     * would have to be repeated too. */
+     * would have to be recomputed too. */
     amp_recompute repeats;
     amp_epilogue epilogue;
-    /* If the network only predicts, batch norm may be folded into the layer's weights (fold.c), and the
+    /* 1: if the network only predicts, batch norm may be folded into the layer's weights (fold.c), and the
      * backend's convolution may apply the activation (amp_epilogue_is_fused). */
     int folds;
-    /* In training, forward writes the batch's statistics to node->mean and variance, and updates the
-     * description's rolling_mean and rolling_variance (epilogue.c). If this is 0, the host's own code updates
-     * the layer's statistics, if it has any. */
+    /* 1: in training, forward writes the batch's statistics to node->mean and node->variance, and updates the
+     * description's rolling_mean and rolling_variance (epilogue.c). 0: the host's own code updates all
+     * statistics of the layer. */
     int normalizes;
-    /* The layer is a loss that AMP computes itself. Its forward also writes its part of the input's delta,
-     * multiplied by the loss scale. */
+    /* 1: the layer is a loss that AMP computes itself. Forward also writes the loss's part of the input's
+     * delta, multiplied by the loss scale. */
     int makes_loss;
-    int draws_numbers; /* in training, forward draws from the host's random number generator */
-    int chooses;       /* each output element is a copy of one input element, and backward passes its delta to
-                          that input element; if rounding makes input elements equal, the layer may choose
+    int draws_numbers; /* 1: in training, forward draws from the host's random number generator */
+    int chooses;       /* 1: each output element is a copy of one input element, and backward passes its delta
+                          to that input element. If rounding makes input elements equal, the layer may choose
                           another one than in fp32 */
     /* NULL: the kind has no matrix products. */
     amp_products (*products)(const struct amp_node *);
-    /* Returns how many inputs, counted from the first, have the same delta as the output (after the
-     * activation's backward), so that all these deltas may share one buffer. If it is 2, the output is
-     * exactly the sum of two inputs, which the batch norm of the layer before may compute. NULL: none. */
+    /* Returns how many inputs, counted from the first, have the same delta as the output has after the
+     * activation's backward. All these deltas may share one buffer. The result 2 means that the output is
+     * exactly the sum of two inputs, which the previous layer's batch norm may compute. NULL: no input has
+     * the same delta. */
     int (*passes_delta)(const struct amp_node *);
     /* Creates backend objects and requests buffers from the arena, for the node's shape. forward_time and
-     * backward_time are times of the arena's clock; backward_time is -1 if no backward follows. NULL: nothing
-     * to do. */
+     * backward_time are times as in arena.h; backward_time is -1 if no backward follows. NULL: nothing to
+     * do. */
     amp_status (*plan)(struct amp_node *, struct amp_call *, amp_arena *, int forward_time, int backward_time,
                        amp_error *);
     /* Before backward is called, the output's delta is complete in its home form; backward may overwrite it.
      * A kind with one input may define map instead of forward, and map_delta instead of backward. */
     amp_status (*forward)(struct amp_node *, struct amp_call *, amp_error *);
     amp_status (*backward)(struct amp_node *, struct amp_call *, amp_error *);
-    /* map computes y from x. map_delta computes dx (+)= the delta that follows from dy; it is called only if
-     * the input wants a delta. */
+    /* map computes y from x. map_delta computes x's delta from dy, and writes it to dx, or adds it to dx if
+     * accumulate is 1. It is called only if the input wants a delta. */
     amp_status (*map)(struct amp_node *, struct amp_call *, const amp_tensor *x, const amp_tensor *y,
                       amp_error *);
     amp_status (*map_delta)(struct amp_node *, struct amp_call *, const amp_tensor *dy, const amp_tensor *dx,
@@ -117,12 +120,12 @@ extern const amp_layer_ops amp_host_ops, amp_convolutional_ops, amp_deconvolutio
 typedef struct amp_param_desc {
     const char *name;       /* "weights", "biases", "scales", "input_layer.weights" */
     float *master;          /* fp32, owned by the host */
-    float **gradient_slot;  /* the address of the host's weight_updates pointer, which points to the momentum
-                               between steps, and to the engine's gradients while the host's own backward
-                               runs */
+    float **gradient_slot;  /* the address of the host's weight_updates pointer. The pointer points to the
+                               momentum between steps, and to the engine's gradients while the host's own
+                               backward runs */
     size_t count;
-    int decays;             /* SGD decays it: weights, but not biases and scales */
-    int unsaved;            /* not in the host's weights file, so a sidecar must hold it */
+    int decays;             /* 1: weight decay of SGD applies (to weights, not to biases and scales) */
+    int unsaved;            /* 1: not in the host's weights file, so a sidecar must hold it */
     float clip;             /* clamped to ±clip after each update; 0 is off */
 } amp_param_desc;
 
@@ -135,13 +138,13 @@ typedef struct amp_statistics_desc {
     float rolling_factor; /* as in amp_batchnorm_rule; 0: a state, not a rolling statistic */
 } amp_statistics_desc;
 
-/* An lstm has the most. Its 8 connected layers have 3 parameter arrays each (24), and 2 rolling statistics
- * each; with the lstm's 2 states these are 18. */
+/* An lstm layer has the most. Its 8 connected layers have 3 parameter arrays each, 24 in all, and 2 rolling
+ * statistics each. With the lstm's 2 states these are 18 statistics. */
 enum { AMP_MAX_PARAMS = 32, AMP_MAX_STATISTICS = 18 };
 
 /* One layer as the host describes it. The amp_network_desc owns inputs, params, statistics and yolo; a node's
- * copy of the description only borrows them. The host owns everything else that pointers point to, and frees
- * none of it before the engine. A resize changes only shapes. */
+ * copy of the description only borrows them. The host owns everything else that is pointed to, and frees
+ * nothing of it before the engine is freed. A resize changes only shapes. */
 typedef struct amp_layer_desc {
     const amp_layer_ops *kind;
     const char *type;           /* the .cfg section's name, for messages */
@@ -159,11 +162,11 @@ typedef struct amp_layer_desc {
 
     amp_activation activation;  /* for layers with an epilogue, and [activation] */
     int batch_normalize;
-    union { /* settings of its kind, named like the .cfg's keys */
+    union { /* settings of the layer's kind, named like the .cfg's keys */
         struct amp_convolution_settings {
-            int filters, size, stride, pad; /* size 0: the window is the whole input, as in a connected layer;
-                                               pad is in pixels, not in window elements, which lie `dilation`
-                                               pixels apart */
+            int filters, size, stride, pad; /* size 0: the window is the whole input, as in a connected layer.
+                                               pad is in pixels; elements of the window are `dilation` pixels
+                                               apart */
             int stride_x, dilation, groups; /* as in amp_conv_desc */
         } convolution;                      /* also for deconvolutional layers */
         struct amp_maxpool_settings { int size, stride, pad; } maxpool;
@@ -193,7 +196,7 @@ static inline int amp_layer_reads(const amp_layer_desc *d, int producer)
     return reads;
 }
 
-struct amp_network_desc; /* amp/plan.h */
+struct amp_network_desc; /* defined in amp/plan.h */
 
 /* The functions of the host that the engine calls while it runs. */
 typedef struct amp_host {
@@ -211,8 +214,8 @@ typedef struct amp_host {
      * delta of that output, which backward adds to; NULL: the delta is not needed. */
     void (*forward)(void *context, int layer, float *input, int training);
     void (*backward)(void *context, int layer, float *input, float *input_delta, int training);
-    /* Returns the labels for a loss that AMP computes, in memory that the backend can read; NULL: there are
-     * none. */
+    /* Returns the labels for a loss that AMP computes, in memory that the backend can read; NULL: no
+     * labels. */
     const float *(*labels)(void *context, int layer);
     /* Receives the result of a loss that AMP computed in the last forward, with each image's part of the
      * cost. `loss` is called after `found`. */
@@ -223,11 +226,11 @@ typedef struct amp_host {
     void (*random_uniform)(void *context, float *numbers, size_t count);
 } amp_host;
 
-/* Gradients of a layer's parameters, in the order of desc->params, inside the engine's memory. They outlive a
- * plan. */
+/* Gradients of a layer's parameters, in the order of desc->params. The engine owns their memory, and they
+ * outlive a plan. */
 typedef struct amp_gradients {
     float *all[AMP_MAX_PARAMS];
-    int param[AMP_MAX_PARAMS]; /* indices among the engine's parameters: layers may share a parameter */
+    int param[AMP_MAX_PARAMS]; /* indices in the engine's list of parameters; layers may share a parameter */
     int count;
 } amp_gradients;
 
@@ -237,64 +240,64 @@ typedef struct amp_node amp_node;
 typedef struct amp_call {
     amp_backend *backend;
     const amp_host *host;
-    int training;      /* batch statistics, dropout */
-    int keeps_state;   /* a backward follows */
+    int training;      /* 1: batch norm uses the batch's statistics, and dropout drops elements */
+    int keeps_state;   /* 1: a backward follows */
     int direct;        /* amp_conv_desc.direct */
-    int outline;       /* only sizes are planned: the backend creates no objects */
-    int shown;         /* an observer reads each layer's output */
-    int again;         /* backward repeats a forward: it reuses the first one's batch statistics and
-                          dropout mask, and does not update rolling statistics */
-    float loss_scale;          /* forward multiplies the delta of a loss by this; the loss scale enters a
-                                  step nowhere else */
+    int outline;       /* 1: only sizes are planned, and the backend creates no objects */
+    int shown;         /* 1: an observer reads each layer's output */
+    int again;         /* 1: backward recomputes a forward, which reuses the first forward's batch statistics
+                          and dropout mask, and does not update rolling statistics */
+    float loss_scale;          /* forward multiplies a loss's delta by this; nothing else in a step is
+                                  multiplied by it */
     amp_yolo_result *results;  /* one per loss that AMP computes, in the backend's memory */
-    double *image_costs;       /* for each of these losses, the cost of each image of the pass */
-    const amp_batchnorm_ranks *ranks; /* ranks whose images batch norm treats as one batch; NULL: only this
-                                         pass's images */
+    double *image_costs;       /* the cost of each image of the pass, for each of these losses */
+    const amp_batchnorm_ranks *ranks; /* sync_batchnorm: the ranks whose images batch norm treats as one
+                                         batch; NULL: only this pass's images */
 } amp_call;
 
-/* A layer at one shape. */
+/* A layer, planned for one shape. */
 struct amp_node {
     amp_layer_desc desc;
     int index;
-    amp_form form;             /* the form the layer computes in, and the home form of its output (but a yolo
-                                  layer's output is plain) */
-    amp_dtype dtype;           /* of that form */
-    amp_dtype products;        /* dtype of its matrix products, if any: `dtype`, or, if the layer
-                                  lends_products and is not keep_fp32, the network's half dtype */
+    amp_form form;             /* the form in which the layer computes; also the home form of its output,
+                                  except for a yolo layer, whose output is plain */
+    amp_dtype dtype;           /* the dtype of `form` */
+    amp_dtype products;        /* dtype of its matrix products: the network's half dtype if the layer
+                                  lends_products and is not keep_fp32; else `dtype` */
     amp_value **inputs, *output;
-    int computes_backward;     /* at least one gradient is needed from it */
+    int computes_backward;     /* 1: at least one gradient is needed from it */
     const amp_gradients *gradients;
 
     amp_conv *conv;
-    int predicts;              /* the network only predicts: batch norm may be folded, and nothing is kept for
-                                  backward */
-    int folded;                /* the layer's batch norm is folded into its weights (fold.c) */
-    float *folded_bias;        /* the bias that batch norm is folded into, in the backend's memory; made
+    int predicts;              /* 1: the network only predicts, so batch norm may be folded, and nothing is
+                                  kept for backward */
+    int folded;                /* 1: its batch norm is folded into its weights (fold.c) */
+    float *folded_bias;        /* the bias with batch norm folded into it, in the backend's memory; made
                                   together with the folded copies of the weights */
-    amp_recompute recompute;   /* what backward recomputes */
-    int again_time;            /* when backward recomputes it, on the arena's clock; -1: not needed */
+    amp_recompute recompute;   /* which of its results are recomputed during backward */
+    int again_time;            /* the time, as in arena.h, at which backward recomputes it; -1: never */
     void *pre_activation;      /* the epilogue's sums (epilogue.h), kept for backward */
-    void *pre_activation_again; /* the buffer into which backward recomputes the sums; exchanged like
-                                   amp_value.data_again */
+    void *pre_activation_again; /* the buffer into which backward recomputes the sums; exchanged with
+                                   pre_activation, like amp_value.data_again with data */
     float *mean, *variance;    /* batch statistics, c elements each */
-    int leaves_norm;           /* forward ends with the sums, because the output's only reader is a shortcut
-                                  that computes its own output from them. An observer of outputs overrides
-                                  this */
-    amp_node *norm_of;         /* for that shortcut: the node with leaves_norm, whose batch norm the shortcut
+    int leaves_norm;           /* 1: forward ends with the sums, because only a shortcut reads the output, and
+                                  it computes its own output from the sums. If an observer reads outputs, this
+                                  is ignored */
+    amp_node *norm_of;         /* for this shortcut: the node with leaves_norm, whose batch norm the shortcut
                                   computes */
-    int keeps_delta;           /* backward does not overwrite the output's delta, because another value shares
-                                  its buffer */
+    int keeps_delta;           /* 1: backward must not overwrite the output's delta, because another value
+                                  shares its buffer */
     void *sums_delta;          /* with keeps_delta: where backward writes the delta of the sums */
-    void *delta_part;          /* deconvolutional: scratch for the layer's part of the input's delta, if other
-                                  layers add parts too */
-    void *kept;                /* whatever else its kind's forward keeps for backward, in the arena: max
-                                  pooling's indices, dropout's mask */
-    void *table;               /* data that its kind's plan put into the backend's memory (reorg's indices,
-                                  yolo's classes), freed with the node; or NULL */
+    void *delta_part;          /* deconvolutional layers: scratch for the layer's part of the input's delta,
+                                  if other layers add parts too */
+    void *kept;                /* other data that forward keeps for backward, in the arena: max pooling's
+                                  indices, dropout's mask */
+    void *table;               /* data that plan put into the backend's memory (reorg's indices, yolo's
+                                  classes); freed with the node; may be NULL */
     int result;                /* for a loss that AMP computes: its index in call->results */
 };
 
-/* The gradient of the parameter with this master; NULL if the layer does not learn it. */
+/* Returns the gradient of the parameter with this master; NULL: the layer does not learn it. */
 static inline float *amp_gradient_of(const amp_node *node, const float *master)
 {
     for (int k = 0; k < node->desc.param_count; k++)
@@ -306,13 +309,13 @@ static inline float *amp_gradient_of(const amp_node *node, const float *master)
  * backend's profiler ranges are named after it. */
 amp_status amp_node_plan(amp_node *, amp_call *, amp_arena *, int forward_time, int backward_time,
                          amp_error *);
-void amp_node_drop_weights(amp_node *, amp_backend *); /* frees the copies of weights until the next load */
+void amp_node_drop_weights(amp_node *, amp_backend *); /* frees the copies of weights; a load makes them
+                                                          again */
 amp_status amp_node_forward(amp_node *, amp_call *, amp_error *);
 amp_status amp_node_backward(amp_node *, amp_call *, amp_error *);
 
 /* Activation checkpointing, in backward: exchanges the node's buffers with those for recomputation, and
- * recomputes into them what node->recompute says. amp_node_exchange exchanges them back, for the next
- * forward. */
+ * recomputes what node->recompute says. amp_node_exchange exchanges them back, for the next forward. */
 amp_status amp_node_forward_again(amp_node *, amp_call *, amp_error *);
 void amp_node_exchange(amp_node *);
 /* Whether backward reads the node's inputs, and whether it reads the node's output. */
@@ -322,8 +325,8 @@ int amp_node_reads_output(const amp_node *);
  * them. Otherwise they are in the output's buffer. */
 int amp_node_keeps_sums(const amp_node *);
 
-/* For plan: fails if `made`, the shape that the layer computes, is not the one that the host describes.
- * check: what the message asks the user to check. */
+/* For plan: fails if `made`, the shape that the layer computes, differs from the shape that the host
+ * describes. check: what the message asks the user to check. */
 amp_status amp_node_check_shape(const amp_node *, amp_shape made, const char *check, amp_error *);
 
 /* For plan: makes node->table, a copy of `table` in the backend's memory. */

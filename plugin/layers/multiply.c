@@ -1,5 +1,6 @@
-/* The [scale_channels] and [sam] layers of AlexeyAB's fork: y = act(from·x). x, the previous layer's output,
- * has the shape of `from` (sam), or one number per channel (squeeze-excite) or per pixel (scale_wh). */
+/* The [scale_channels] and [sam] layers of AlexeyAB's fork: y = act(from·x), elementwise. x, the previous
+ * layer's output, has the shape of `from` (sam), or is broadcast: one number per channel (squeeze-excite) or
+ * per pixel (scale_wh). */
 #include "epilogue.h"
 
 /* Reads x, which is the multiplier, and `from`. */

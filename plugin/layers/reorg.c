@@ -6,7 +6,7 @@
  * reorg_cpu). */
 #include "layer.h"
 
-/* Flat NCHW index → flat NHWC index of an image of this shape. */
+/* Converts a flat NCHW index into the flat NHWC index of the same element, in an image of this shape. */
 static int32_t nhwc_of_nchw(amp_shape s, size_t flat)
 {
     size_t plane = (size_t)s.h * s.w;
@@ -32,9 +32,9 @@ static long source_of(const amp_layer_desc *d, amp_shape in, size_t out)
     return (long)(((k2 + offset * r) * h + h2 / s) * w + w2 / s);
 }
 
-/* The table has forward's map, with one entry per element of the output, followed by backward's map, with one
- * entry per element of the input. One entry is enough, because no two output elements come from the same
- * input element. */
+/* The table has forward's map, with one entry per element of the output, then backward's map, with one entry
+ * per element of the input. One entry is enough for backward, because no two output elements come from the
+ * same input element. */
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {

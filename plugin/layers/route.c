@@ -3,8 +3,8 @@
  * sizes, [route] is a host layer. */
 #include "layer.h"
 
-/* How many channels the layer takes from input i. The first of them is channel group_id times this number.
- * The check of the .cfg has made sure that `groups` divides the channels. */
+/* Returns how many channels the layer takes from input i. The first of them is channel group_id times this
+ * number. The check of the .cfg has made sure that `groups` divides the number of channels. */
 static int part_of(const amp_node *node, int i) { return node->inputs[i]->shape.c / node->desc.route.groups; }
 
 static amp_status forward(amp_node *node, amp_call *call, amp_error *error)

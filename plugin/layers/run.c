@@ -1,11 +1,11 @@
-/* Runs a node's operations, and adds what a backend does not know: the layer's name to an error's message,
- * and the layer and phase for a profiler. */
+/* Runs a node's operations. Adds what a backend does not know: the layer to error messages, and the layer and
+ * the phase to the profiler's ranges. */
 #include <string.h>
 
 #include "../backend/activate.h"
 #include "epilogue.h"
 
-/* Begins a phase's range in the profiler, if there is one. */
+/* Begins a profiler range for a phase, if the backend has a profiler. */
 static void begin(const amp_node *node, amp_backend *backend, const char *phase)
 {
     char name[64];
@@ -70,7 +70,7 @@ amp_status amp_node_make_table(amp_node *node, amp_call *call, const void *table
 
 static int loads_masters(const amp_node *node) { return node->conv && !node->folded; }
 
-/* The node whose convolution is number `at` of those that load their masters. */
+/* Returns the node of convolution number `at`, counting only convolutions that load their masters. */
 static const amp_node *with_conv(const amp_node *nodes, int at)
 {
     while (!loads_masters(nodes) || at-- > 0) nodes++;

@@ -1,5 +1,6 @@
-/* The [shortcut] layer: y = act(alpha·x + beta·(from + from2 + ...)), over the channels that both have and
- * the pixels that correspond. There may be several `from` layers only if all have x's shape. */
+/* The [shortcut] layer: y = act(alpha·x + beta·(from + from2 + ...)). The inputs are added over the channels
+ * that both have, and over the pixels that correspond. Several `from` layers are allowed only if all have x's
+ * shape. */
 #include "../backend/activate.h"
 #include "epilogue.h"
 
@@ -38,11 +39,11 @@ static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
     amp_tensor d = amp_value_delta(node->output, node->form);
     int accumulate;
     AMP_TRY(amp_epilogue_activation_backward(node, call, &d, error));
-    if (input->wants_delta) { /* alpha applies to all pixels, as in Darknet, although forward applies it
-                                 only to pixels that correspond */
+    if (input->wants_delta) { /* as in Darknet, alpha applies to all pixels, although forward applies it only
+                                 to pixels that correspond */
         amp_tensor dx = amp_value_delta_target(input, node->form, &accumulate);
-        if (dx.data != d.data) /* here and below: if the deltas share a buffer (plan.c, share_deltas), nothing
-                                  needs to be copied */
+        if (dx.data != d.data) /* here and below: nothing is copied if the deltas share a buffer (plan.c,
+                                  share_deltas) */
             AMP_TRY(b->channels(b, &d, 0, &dx, 0, d.shape.c, node->desc.shortcut.alpha, accumulate, error));
     }
     for (int k = 1; k < node->desc.input_count; k++) {

@@ -1,4 +1,4 @@
-/* Lazy casts, and summing of deltas. */
+/* Casts values lazily, and sums the parts of deltas: see value.h. */
 #include "value.h"
 
 #include "layer.h"

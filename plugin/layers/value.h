@@ -1,8 +1,8 @@
 /* A value is the output of one layer, with its delta, in up to three forms.
  *
- * The producer writes its home form. When a consumer asks for another form, the value is cast once and the
- * cast is kept: at most one cast per producer and form in a step. Consumers add their parts of the delta in
- * their own form; before the producer's backward the parts are summed in the home form. */
+ * The producer writes its home form. When a consumer asks for another form, the value is cast, and the cast
+ * is kept. So there is at most one cast per producer and form in a step. Each consumer adds its part of the
+ * delta in its own form. Before the producer's backward, the parts are summed in the home form. */
 #pragma once
 
 #include "../tensor/status.h"
@@ -16,15 +16,15 @@ typedef enum amp_form {
 } amp_form;
 
 typedef struct amp_value {
-    int index;           /* of the producing layer, -1 for the image */
+    int index;           /* index of the producing layer; -1: the image */
     amp_shape shape;
     amp_form home;
     amp_dtype low_dtype;
-    int wants_delta;     /* backward continues into the producer */
-    int delta_parts;     /* how many inputs of consumers contribute to its delta */
+    int wants_delta;     /* 1: backward continues into the producer */
+    int delta_parts;     /* number of consumers' inputs that contribute to its delta */
     void *data[AMP_FORMS], *delta[AMP_FORMS];
     void *data_again[AMP_FORMS]; /* activation checkpointing: the buffers into which backward recomputes the
-                                    data; they and `data` are exchanged while backward uses them
+                                    data. While backward uses them, they are exchanged with `data`
                                     (amp_value_exchange) */
     char data_valid[AMP_FORMS], delta_valid[AMP_FORMS];
 } amp_value;
@@ -37,16 +37,16 @@ amp_tensor amp_value_delta(const amp_value *, amp_form);
 /* Returns where the producer writes the home form, and marks only that form as valid. */
 amp_tensor amp_value_write(amp_value *);
 
-/* Activation checkpointing: exchanges data and data_again, and marks the data as not valid (not the plain
- * form, which has one buffer). */
+/* Activation checkpointing: exchanges data and data_again, and marks the data as not valid. Leaves the plain
+ * form as it is, because that form has only one buffer. */
 void amp_value_exchange(amp_value *);
 
-/* *out: the value in a consumer's form. Casts it if necessary. */
+/* Returns the value in a consumer's form in *out. Casts it if necessary. */
 amp_status amp_value_read(struct amp_call *, amp_value *, amp_form, amp_tensor *out, amp_error *);
 
-/* Returns where a consumer writes its part of the delta. *accumulate: 1 if it must add to the parts that are
- * already there. Call it only if the value wants_delta. */
+/* Returns where a consumer writes its part of the delta. *accumulate: 1 if other parts are already there, so
+ * that it must add to them. Call it only if value->wants_delta is set. */
 amp_tensor amp_value_delta_target(amp_value *, amp_form, int *accumulate);
 
-/* Sums all parts of the delta in the home form. *any is 0 if no consumer contributed. */
+/* Sums all parts of the delta in the home form. *any: 0 if no consumer contributed. */
 amp_status amp_value_settle_delta(struct amp_call *, amp_value *, int *any, amp_error *);

@@ -1,9 +1,9 @@
-/* The [yolo] layer. In training, forward computes the loss and writes its delta, times the loss scale,
- * directly into the input's delta. The output is written only if Darknet's functions or another layer read
- * it. */
+/* The [yolo] layer. In training, forward computes the loss, and writes the loss's delta, multiplied by the
+ * loss scale, directly to the input's delta. The output is written only if Darknet's functions or another
+ * layer read it. */
 #include "layer.h"
 
-/* Makes the table of classes in the backend's memory. */
+/* Copies the table of classes to the backend's memory. */
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
@@ -51,8 +51,8 @@ static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
                                     call->image_costs + node->result * x.shape.n, error);
 }
 
-/* Passes the output's delta, which comes from layers that read the output, to the input. It is not multiplied
- * by the activation's gradient, as in Darknet. */
+/* Passes the output's delta, which comes from layers that read the output, to the input. As in Darknet, it is
+ * not multiplied by the activation's gradient. */
 static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {
     int accumulate;

@@ -1,5 +1,5 @@
-/* Sorts detections, matches them with the ground truth, and computes the area under each curve: see
- * average_precision.h. */
+/* Computes average precision (average_precision.h): sorts the detections, matches them with the ground truth,
+ * and computes the area under each class's precision-recall curve. */
 #include "average_precision.h"
 
 #include "../../host/program/failure.h"
@@ -7,18 +7,21 @@
 #include <stdint.h>
 #include <string.h>
 
-/* COCO's ten thresholds, then the requested one. */
+/* Indices of the IoU thresholds: COCO's ten come first, then the requested one. */
 enum { ASKED = AMP_AP_THRESHOLDS, THRESHOLDS };
 
-typedef struct ranked { /* one detection while it is matched */
-    const amp_detected *detected; /* in the caller's array, whose order decides between otherwise equal
-                                     detections */
+typedef struct ranked { /* one detection, and how it was matched */
+    const amp_detected *detected; /* in the caller's array; of two equal detections, the earlier one in this
+                                     array comes first */
     uint16_t matched;             /* bit t: a true positive at threshold t */
-    uint16_t ignored;             /* bit t: a difficult object at threshold t: neither true nor false */
-    double iou;                   /* IoU with its ground truth, if it is a true positive at threshold ASKED */
+    uint16_t ignored;             /* bit t: matches a difficult object at threshold t, and is neither a true
+                                     nor a false positive */
+    double iou;                   /* IoU with its ground truth at threshold ASKED; 0 if it is not a true
+                                     positive there */
 } ranked;
 
-static void set_thresholds(double asked, double thresholds[THRESHOLDS]) /* as numpy.linspace(.5, .95, 10) */
+/* Sets COCO's thresholds to the same doubles as numpy.linspace(.5, .95, 10), and the last one to `asked`. */
+static void set_thresholds(double asked, double thresholds[THRESHOLDS])
 {
     for (int t = 0; t < AMP_AP_THRESHOLDS; t++)
         thresholds[t] = t * ((.95 - .5) / (AMP_AP_THRESHOLDS - 1)) + .5;
@@ -38,10 +41,10 @@ double amp_box_iou(amp_box a, amp_box b)
     return either > 0 ? both / either : 0;
 }
 
-/* -1, 0 or 1, for qsort. */
+/* Compares two numbers for qsort: -1, 0 or 1. */
 #define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
 
-/* By class, then descending score over all images, then image, then order. */
+/* Sorts by class, then descending score, then image, then position in the caller's array. */
 static int by_score(const void *left, const void *right)
 {
     const amp_detected *a = ((const ranked *)left)->detected, *b = ((const ranked *)right)->detected;
@@ -50,7 +53,7 @@ static int by_score(const void *left, const void *right)
     return class_id ? class_id : score ? score : image ? image : ORDER(a, b);
 }
 
-/* By class, then image, then order. */
+/* Sorts by class, then image, then position in the caller's array. */
 static int by_place(const void *left, const void *right)
 {
     const amp_truth *a = *(const amp_truth *const *)left, *b = *(const amp_truth *const *)right;
@@ -63,7 +66,8 @@ static int is_before(const amp_truth *t, const amp_detected *d)
     return t->class_id < d->class_id || (t->class_id == d->class_id && t->image < d->image);
 }
 
-/* The first of the truths, sorted by place, that is not before the class and image of a detection. */
+/* Returns the index of the first truth of the detection's class and image, or of the first truth after them.
+ * The truths are sorted by by_place. */
 static size_t first_truth_of(const amp_detected *d, const amp_truth *const *truths, size_t count)
 {
     size_t low = 0;
@@ -75,7 +79,7 @@ static size_t first_truth_of(const amp_detected *d, const amp_truth *const *trut
     return low;
 }
 
-/* Notes that a detection took a truth at one threshold. */
+/* Records that the detection takes this truth at threshold t. */
 static void take(ranked *detection, const amp_truth *truth, uint16_t *taken, int t, double iou)
 {
     *taken |= (uint16_t)(1u << t);
@@ -84,8 +88,8 @@ static void take(ranked *detection, const amp_truth *truth, uint16_t *taken, int
     if (t == ASKED && !truth->difficult) detection->iou = iou;
 }
 
-/* Whether COCO prefers `truth`, with overlap iou, to the best one so far. It prefers truths that are not
- * difficult, then a higher overlap, then the later one. */
+/* Whether COCO prefers `truth`, whose overlap is iou, to the best truth so far (NULL: none yet). COCO prefers
+ * truths that are not difficult, then a higher overlap, then the later truth. */
 static int is_better(const amp_truth *truth, double iou, const amp_truth *best, double best_iou)
 {
     if (!best) return 1;
@@ -93,9 +97,10 @@ static int is_better(const amp_truth *truth, double iou, const amp_truth *best, 
     return iou >= best_iou;
 }
 
-/* Matches a detection with the ground truths of its image and class, separately at each threshold. Call it by
- * descending score. COCO considers only truths that are free; VOC only the one with the highest overlap, the
- * first of equal ones. taken[i]: bit t is set if truth i is taken at threshold t; 0 at the start. */
+/* Matches a detection with a ground truth of its image and class, separately at each threshold. Call it for
+ * detections in order of descending score. COCO considers only truths that are not yet taken. VOC considers
+ * only the truth with the highest overlap; of equal overlaps, the first. taken[i]: bit t is 1 once truth i is
+ * taken at threshold t. All bits are 0 before the first call. */
 static void match(ranked *detection, const amp_truth *const *truths, size_t truth_count, amp_ap_points points,
                   const double *thresholds, uint16_t *taken)
 {
@@ -121,9 +126,9 @@ static void match(ranked *detection, const amp_truth *const *truths, size_t trut
 
 typedef struct curve_point { int hits; double precision; } curve_point;
 
-/* Makes the precision-recall curve of one class at one threshold. A point's precision is that of the
- * envelope: the highest at this or any later point. detections: those of the class, by descending score.
- * Returns the number of points, one for each detection that is not ignored. */
+/* Computes the precision-recall curve of one class at one threshold. Each point has the precision of the
+ * envelope: the highest precision at this or a later point. detections: the class's detections, sorted by
+ * descending score. Returns the number of points: one per detection that is not ignored. */
 static size_t make_curve(const ranked *detections, size_t count, int threshold, curve_point *curve)
 {
     size_t n = 0;
@@ -147,9 +152,9 @@ static double area_under_curve(const curve_point *curve, size_t count, int truth
     return area / truths; /* each hit adds 1 / truths to recall */
 }
 
-/* Whether recall (hits of truths) reaches point p. For COCO the point is p / 100 as numpy.linspace rounds it,
- * because pycocotools compares with the rounded number: 7 of 20 do not reach .35000000000000003. For VOC it
- * is exactly p / 10. */
+/* Whether the recall hits / truths is at least recall point p. COCO's point is p / 100 as numpy.linspace
+ * rounds it, because pycocotools compares with the rounded number: a recall of 7/20 does not reach
+ * .35000000000000003. VOC's point is exactly p / 10. */
 static int reaches(int hits, int truths, int p, amp_ap_points points)
 {
     int last = (int)points - 1;
@@ -222,7 +227,7 @@ amp_map_score amp_average_precision(const amp_detected *detections, size_t detec
 {
     double thresholds[THRESHOLDS];
     set_thresholds(request->iou, thresholds);
-    /* + 1: calloc(0) may be NULL */
+    /* + 1, because calloc(0) may return NULL */
     ranked *sorted = amp_allocated(calloc(detection_count + 1, sizeof *sorted));
     curve_point *curve = amp_allocated(malloc((detection_count + 1) * sizeof *curve));
     const amp_truth **sorted_truths = amp_allocated(malloc((truth_count + 1) * sizeof *sorted_truths));

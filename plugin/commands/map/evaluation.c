@@ -1,4 +1,4 @@
-/* Measuring a network on images. */
+/* Measures a network on images: see evaluation.h. */
 #include "evaluation.h"
 
 #include "../../amp/cfg_text.h"
@@ -13,13 +13,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A program that takes turns with others (host/program/turns.h) keeps its turn for at least this long.
- * Passing the turn on takes some microseconds; a small network needs hardly longer for an image, so it
- * would be costly to pass it on after each. */
+/* The shortest turn of a program that takes turns with others (host/program/turns.h). Passing the turn on
+ * takes a few microseconds. A small network needs hardly longer for an image, so a turn of only one image
+ * would waste time. */
 static const double TURN_SECONDS = .2;
 
-/* Loads the weights of all layers. A training may begin with the weights of only the first layers, but in a
- * network that is measured none may be missing: Darknet would draw them at random. */
+/* Loads the weights of all layers. A training may start from the weights of the first layers alone, but a
+ * measurement needs all weights: Darknet would initialize missing ones at random. */
 static amp_status load_all_weights(struct network *net, const char *file, amp_error *error)
 {
     int held, layers = amp_fork_view(net).layers;
@@ -34,7 +34,8 @@ static amp_status load_all_weights(struct network *net, const char *file, amp_er
 amp_status amp_evaluation_open(const char *cfg, const char *weights, struct network **out, amp_error *error)
 {
     cfg_document *document;
-    AMP_TRY(amp_cfg_document(cfg, &document, error)); /* Darknet's parser would end the program instead */
+    AMP_TRY(amp_cfg_document(cfg, &document, error)); /* returns an error; Darknet's parser would end the
+                                                         program */
     amp_document_give_back(document);
     *out = amp_fork_make_network(cfg, cfg, 1);
     amp_status status = load_all_weights(*out, weights, error);
@@ -64,13 +65,13 @@ static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_
         if (image.fitted) {
             status = e->measure(e->context, net, (int)i, &image, error);
             out->images++;
-        } else { /* stb_image puts bytes of a PNG into its message */
+        } else { /* stb_image's message may contain raw bytes of a PNG */
             cfg_printable(image.failure, sizeof image.failure, image.failure);
             amp_host_print("%s; it is left out", image.failure);
             amp_lines_add(&out->unreadable, "%s", image.failure);
         }
         free(image.fitted);
-        /* A training that takes turns ends its turn after each step. */
+        /* During a training the turn is passed on after each step, not here. */
         if (status == AMP_OK && !amp_training_runs() && amp_clock_seconds() - turn_began >= TURN_SECONDS) {
             if (amp_turns_yield("image %zu of %zu", i + 1, count))
                 status = amp_fail(error, AMP_IO_FAILED, "stopped after %zu of %zu images; nothing was "

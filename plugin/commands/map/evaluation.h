@@ -4,10 +4,11 @@
 #include "../../host/data/text_lines.h"
 #include "../../host/fork_commands.h"
 
-/* ---- image_loader.c: prefetches images in threads of its own, and returns them in order ---- */
+/* ---- image_loader.c: prefetches images in its own threads, and returns them in order ---- */
 
 typedef struct amp_loaded_image {
-    float *fitted;      /* the network's input, in planes; NULL if the image could not be read */
+    float *fitted;      /* the image, fitted to the network's input, in planes; NULL if it could not be
+                           read */
     int size[2];        /* width and height of the image in the file */
     char failure[512];  /* if fitted is NULL: the path, and what is wrong */
 } amp_loaded_image;
@@ -23,8 +24,8 @@ void amp_image_loader_stop(struct amp_image_loader *);
 
 /* ---- evaluation.c ---- */
 
-/* Makes the network, with or without AMP, and loads its weights. AMP_BAD_CONFIG: a file that is missing or
- * empty, weights that are truncated or cannot be this network's (host/network/weights_check.h). A mistake
+/* Makes the network, with or without AMP, and loads its weights. AMP_BAD_CONFIG: a file is missing or empty,
+ * or the weights are truncated or cannot belong to this network (host/network/weights_check.h). A mistake
  * inside a .cfg ends the program. On success the caller frees the network with amp_fork_free_network. */
 amp_status amp_evaluation_open(const char *cfg, const char *weights, struct network **, amp_error *);
 
@@ -34,21 +35,22 @@ amp_status amp_check_channels(const struct network *, amp_error *);
 typedef struct amp_evaluation {
     const amp_lines *images;
     amp_image_fit fit;
-    int is_a_share;          /* other ranks measure other images, so it is not an error if no image of this
+    int is_a_share;          /* 1: other ranks measure other images, so it is not an error if no image of this
                                 list can be read */
-    /* Called after the pass of image number i. */
+    /* Called for each image that can be read. Runs the network on it and records the result. i: the image's
+     * index in the list. */
     amp_status (*measure)(void *context, struct network *, int i, const amp_loaded_image *, amp_error *);
     void *context;
 } amp_evaluation;
 
 typedef struct amp_evaluated {
-    size_t images;           /* how many were measured */
-    amp_lines unreadable;    /* the images that were left out: path and reason */
+    size_t images;           /* number of images that were measured */
+    amp_lines unreadable;    /* images that could not be read: path and reason */
     double seconds;
 } amp_evaluated;
 
-/* Runs the network, with a batch of 1, on every image of the list, and calls measure after each. An image
- * that cannot be read is named on stderr and left out. AMP_BAD_CONFIG: no image can be read, or see
- * amp_check_channels. AMP_IO_FAILED: this program takes turns with others (host/program/turns.h), and was
- * asked to stop. */
+/* Calls measure for every image of the list, with the network's batch set to 1. An image that cannot be read
+ * is reported on stderr and left out. AMP_BAD_CONFIG: no image can be read, or Darknet cannot load images for
+ * this network (amp_check_channels). AMP_IO_FAILED: this program takes turns with others
+ * (host/program/turns.h), and was asked to stop. */
 amp_status amp_evaluate(struct network *, const amp_evaluation *, amp_evaluated *, amp_error *);

@@ -1,4 +1,4 @@
-/* Reads images ahead, each in a thread of its own. */
+/* Prefetches images, each in its own thread. */
 #include "evaluation.h"
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 
 enum { MOST_AHEAD = 4 };
 
-/* The image that a thread reads, or has read. */
+/* An image that is being read, or has been read. */
 typedef struct slot {
     pthread_t thread;
     int is_started;          /* 0: the image was read without a thread */
@@ -23,7 +23,7 @@ typedef struct amp_image_loader {
     amp_image_fit fit;
     size_t ahead;            /* the largest number of threads */
     slot slots[MOST_AHEAD];  /* image i is in slot i % ahead */
-    size_t begun, given;     /* images whose threads were started; images that were returned */
+    size_t begun, given;     /* number of images whose reading was started; number of images returned */
 } amp_image_loader;
 
 static void *load(void *argument)
@@ -47,7 +47,7 @@ static void begin_next(amp_image_loader *l)
     if (!s->is_started) load(s);
 }
 
-/* Waits for the thread of the next image to return. */
+/* Waits until the next image has been read, and returns its slot. */
 static slot *finish_next(amp_image_loader *l)
 {
     slot *s = &l->slots[l->given++ % l->ahead];

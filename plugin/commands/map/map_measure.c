@@ -9,13 +9,14 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-static const float THINNEST = .001f; /* fill_truth_detection in data.c drops boxes with a smaller width or
-                                        height */
+/* Training drops boxes with a smaller width or height, relative to the image (data.c,
+ * fill_truth_detection). */
+static const float THINNEST = .001f;
 
 /* ---- the .data file ---- */
 
-/* Reads the list `difficult`. It has a line for each line of `valid`: a path, from which the label file with
- * that image's difficult objects is found as from an image's path. */
+/* Reads the list `difficult`, which has one path per image of `valid`, in the same order. The label file with
+ * the image's difficult objects is found from this path, in the same way as from an image's path. */
 static amp_status read_difficult(const char *file, amp_detection_data *data, amp_error *error)
 {
     AMP_TRY(amp_lines_read(file, "the list of difficult objects (`difficult` in the .data file)",
@@ -52,8 +53,9 @@ void amp_detection_data_free(amp_detection_data *data)
 typedef struct measuring {
     const amp_detection_data *data;
     amp_map_result *result;
-    int first; /* the number of the first image that this rank measures */
-    int image, is_difficult; /* number of the current image; whether its labels are read as difficult */
+    int first; /* index of the first image that this rank measures */
+    /* index of the current image; 1 while the labels of its difficult objects are read */
+    int image, is_difficult;
     amp_detected *found;
     size_t found_count, found_room;
     amp_truth *truths;
@@ -75,8 +77,8 @@ static amp_status keep_truth(void *context, const char *file, unsigned long line
     return AMP_OK;
 }
 
-/* Reads the labels of one image from the place where Darknet's training reads them. A missing file means that
- * the image has no object. */
+/* Reads an image's labels from the file from which Darknet's training would read them. If the file is
+ * missing, the image has no objects. */
 static amp_status read_truths(measuring *m, const char *image_path, int difficult, amp_error *error)
 {
     char path[AMP_LABEL_PATH];
@@ -89,7 +91,7 @@ static amp_status read_truths(measuring *m, const char *image_path, int difficul
     return amp_labels_read(path, m->result->classes, keep_truth, m, error);
 }
 
-/* The part of a box that is inside the image, as `detector valid` writes it. */
+/* Clips a box to the image, as `detector valid` does. */
 static amp_box inside(const amp_found_box *b)
 {
     float left = b->x - b->w / 2 < 0 ? 0 : b->x - b->w / 2, right = b->x + b->w / 2 > 1 ? 1 : b->x + b->w / 2;
@@ -134,8 +136,8 @@ static amp_status count(const measuring *m, amp_map_result *r, amp_error *error)
     return AMP_OK;
 }
 
-/* Each rank measures consecutive images of the list, so that the ranks' detections, joined in order, are
- * those of one rank. */
+/* Returns the images that this rank measures. They are consecutive in the list, so the ranks' detections,
+ * joined in rank order, are the same array as those of a single rank. */
 static amp_lines share_of(const amp_lines *images)
 {
     size_t ranks = (size_t)amp_ranks_count(), rank = amp_ranks() ? (size_t)amp_ranks()->rank : 0;

@@ -1,25 +1,26 @@
-/* Measures a detector on a .data file's `valid` images: for `detector map`, `amp valid` and -map during
- * training. Images are processed as in `detector test`: they are letter-boxed, boxes with a score above .005
- * are kept, and non-maximum suppression is done at .45. average_precision.c evaluates the detections. */
+/* Measures a detector on a .data file's `valid` images, for `detector map`, `amp valid` and -map during
+ * training. Images are processed as in `detector test`: they are letter-boxed or stretched
+ * (amp_fork_detector_fit), boxes with a score above .005 are kept, and non-maximum suppression uses an IoU of
+ * .45. average_precision.c evaluates the detections. */
 #pragma once
 
 #include "average_precision.h"
 #include "evaluation.h"
 
 typedef struct amp_detection_data {
-    amp_lines images;    /* paths, as the `valid` list gives them */
-    amp_lines names;     /* of the classes in order; empty if the .data file has no `names` */
-    /* AlexeyAB's `difficult`: for each image, the path whose labels are the difficult objects */
+    amp_lines images;    /* paths from the list `valid` */
+    amp_lines names;     /* class names, in order; empty if the .data file has no `names` */
+    /* AlexeyAB's list `difficult`: for each image, a path whose label file has the difficult objects */
     amp_lines difficult;
 } amp_detection_data;
 
-/* Reads the .data file, its lists and its `names`. AMP_BAD_CONFIG: a file missing, no image listed, or a
- * `difficult` list of another length. The caller frees *data with amp_detection_data_free, also after an
- * error. */
+/* Reads the .data file, its lists and its `names`. AMP_BAD_CONFIG: a file is missing, no image is listed, or
+ * `difficult` and `valid` differ in length. The caller frees *data with amp_detection_data_free, also after
+ * an error. */
 amp_status amp_detection_data_read(const char *data_file, amp_detection_data *data, amp_error *);
 void amp_detection_data_free(amp_detection_data *data);
 
-/* The defaults: -thresh .25 -points 101, at IoU .5. */
+/* Returns the default request: -thresh .25 -points 101, at IoU .5. */
 amp_map_request amp_map_usual_request(void);
 
 typedef struct amp_map_result {
@@ -28,20 +29,21 @@ typedef struct amp_map_result {
     amp_class_score *per_class;
     int classes;
     size_t objects, difficult, detections;
-    size_t too_thin;         /* labels that are left out, as in training */
-    amp_evaluated evaluated; /* the labels of an image that was left out are not counted */
+    size_t too_thin;         /* labels that are too thin, and left out as in training */
+    amp_evaluated evaluated; /* images that cannot be read are left out, together with their labels */
 } amp_map_result;
 
-/* Measures a detector's mAP. May be called between two steps of a training: the network's size, weights and
- * counters are the same afterwards. The caller frees *result with amp_map_result_free, also after an error.
- * AMP_BAD_CONFIG: bad labels, no object at all, or no image that can be read. AMP_DIVERGED: an output is inf
- * or NaN, as can happen during the first tens of steps in fp16, while rolling variances are near 0. */
+/* Measures a detector's mAP. May be called between two steps of a training, because it leaves the network's
+ * size, weights and counters unchanged. The caller frees *result with amp_map_result_free, also after an
+ * error. AMP_BAD_CONFIG: labels are wrong, there is no object, or no image can be read. AMP_DIVERGED: an
+ * output is inf or NaN. This can happen in fp16 during the first tens of steps, while rolling variances are
+ * near 0. */
 amp_status amp_map_measure(struct network *, const amp_detection_data *, const amp_map_request *,
                            amp_map_result *, amp_error *);
 void amp_map_result_free(amp_map_result *);
 
-/* Prints the result on stdout in the words of AlexeyAB's `detector map`. names may be shorter than the list
- * of classes. */
+/* Prints the result on stdout, in the wording of AlexeyAB's `detector map`. names may have fewer entries than
+ * there are classes. */
 void amp_map_print(const amp_map_result *, const amp_lines *names);
 /* Prints only the line with precision, recall and F1. */
 void amp_map_print_precision(const amp_map_result *);

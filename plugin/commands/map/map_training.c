@@ -1,8 +1,9 @@
 /* `detector train ... -map [N]`: measures mAP on the .data file's `valid` images every N iterations, like
- * AlexeyAB's -map. What is measured, one image at a time, is the network in training, not a copy. Masters,
+ * AlexeyAB's -map. It measures the network in training itself, not a copy, one image at a time. Masters,
  * statistics, loss scale, counters and random generators do not change, so a training with -map gives the
- * same weights as one without. Each measurement is a row of BACKUP/NAME_map.csv, from which a resumed
- * training reads the best mAP so far. The weights with the best mAP are in NAME_best.weights. */
+ * same weights as one without. Each measurement is written as a row of BACKUP/NAME_map.csv. A resumed
+ * training reads the best mAP so far from this file. The weights with the best mAP are saved as
+ * NAME_best.weights. */
 #include "../../host/program/clock.h"
 #include "../../host/program/exchange.h"
 #include "../../host/program/failure.h"
@@ -23,13 +24,14 @@ typedef struct measured { long iteration; double map, map50_95; } measured;
 
 /* One static object is enough: a program runs one training loop, in its main thread. */
 static struct {
-    struct network *net; /* NULL: no -map */
+    struct network *net; /* NULL: -map was not given */
     amp_detection_data data;
-    char header[64];    /* the file's first line: iteration,map50,map50_95 */
-    long every, last;   /* last: the last iteration that amp_map_step saw */
+    char header[64];    /* first line of NAME_map.csv, for example iteration,map50,map50_95 */
+    long every, last;   /* every: iterations between measurements; last: the last iteration that amp_map_step
+                           saw */
     measured best;      /* iteration 0: none yet */
-    long age;           /* how many measurements came after the best one */
-    measured now;       /* the measurement at the last step; iteration 0: there was none */
+    long age;           /* number of measurements since the best one */
+    measured now;       /* the last step's measurement; iteration 0: that step measured nothing */
     amp_log_file file;
     char best_file[NAME_BYTES];
 } map = { .file = { .descriptor = -1 } };
@@ -67,7 +69,7 @@ static size_t rows_to_keep(void *context) { return ((const rows_so_far *)context
 
 /* ---- when ---- */
 
-/* The next iteration after this one at which mAP is measured; 0: none. */
+/* Returns the next iteration after this one at which mAP is measured; 0: none. */
 static long next_after(long iteration)
 {
     amp_view net = amp_fork_view(map.net);
@@ -86,7 +88,7 @@ static void print_next(long iteration)
 
 /* ---- measuring ---- */
 
-/* random=1 changes the network's size; all measurements of a training are made at the .cfg's size. */
+/* Measures at the .cfg's input size, because random=1 changes the network's size during training. */
 static amp_status measure_at_cfg_size(amp_map_result *result, amp_error *error)
 {
     amp_view now = amp_fork_view(map.net);
@@ -158,7 +160,7 @@ static amp_status begin(struct network *net, const char *data_file, const char *
     AMP_TRY(check_network(net, error));
     AMP_TRY(amp_detection_data_read(data_file, &map.data, error));
     amp_ranks_phase("beginning -map");
-    amp_ranks_agree(); /* each rank measures a part of the same list */
+    amp_ranks_agree(); /* ends the program if the ranks' lists differ, because each rank measures a part */
     snprintf(name, sizeof name, "%s/%s_map.csv", folder, base);
     snprintf(map.best_file, sizeof map.best_file, "%s/%s_best.weights", folder, base);
     snprintf(what, sizeof what, "list of -map measurements at IoU %g", iou);
@@ -198,7 +200,7 @@ void amp_map_step(void)
     long iteration = amp_fork_view(map.net).batch_number;
     map.now.iteration = 0;
     double began = amp_clock_seconds();
-    if (iteration <= map.last) return; /* a skipped step */
+    if (iteration <= map.last) return; /* the step was skipped */
     long next = next_after(map.last);
     map.last = iteration;
     if (!next || iteration < next) return;

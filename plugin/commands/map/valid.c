@@ -1,6 +1,7 @@
 /* `darknet amp valid DATA CFG WEIGHTS`: measures a network on the .data file's `valid` images. A detector
- * gets mean average precision, a classifier top-1 and top-K accuracy. `darknet detector map` measures only
- * detectors. AlexeyAB's Darknet has that command, with the same words in its output; pjreddie's does not. */
+ * gets mean average precision, a classifier top-1 and top-K accuracy. `darknet detector map` does the same
+ * for detectors only. AlexeyAB's Darknet has a `detector map` with the same wording in its output; pjreddie's
+ * has none. */
 #include "../command.h"
 
 #include "../../host/data/data_check.h"
@@ -44,21 +45,22 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
 
 /* ---- a classifier's accuracy ---- */
 
-/* A classifier's accuracy, counted as stock's `classifier valid` counts it. An image's class is the first
- * label that its path contains; an image without a label in its path counts as wrong. The K most probable
- * classes are those of Darknet's top_k, so ties are decided as in stock. They are frequent among sums of half
- * precision numbers. */
+/* A classifier's accuracy, counted as in stock's `classifier valid`. An image's class is the first label that
+ * its path contains. An image without a label in its path counts as wrong. Darknet's top_k selects the K most
+ * probable classes, so ties are broken as in stock. Ties are frequent in half precision. */
 typedef struct accuracy {
-    amp_lines images, labels;  /* the `valid` list; the labels of the classes in order, perhaps with more */
-    int k, classes;            /* classes: of the .data file; by default 2, as in Darknet */
-    double top1, topk;         /* 0..1; while measuring: how many images have their class first, or among k */
-    /* of one image: the k most probable classes, or all if there are fewer, in descending order */
+    amp_lines images, labels;  /* the `valid` list; the class labels, in order (there may be more than
+                                  classes) */
+    int k, classes;            /* classes: from the .data file; 2 if it has none, as in Darknet */
+    double top1, topk;         /* accuracies, 0..1; while measuring, the number of images that are right so
+                                  far */
+    /* the k most probable classes of one image (all classes if k is larger), most probable first */
     int *best;
     size_t unlabelled;         /* images without a label in their path */
     amp_evaluated evaluated;
 } accuracy;
 
-enum { CLASSES_UNLESS_GIVEN = 2 }; /* validate_classifier_single */
+enum { CLASSES_UNLESS_GIVEN = 2 }; /* Darknet's default, in validate_classifier_single */
 
 static amp_status read_data(const char *data_file, accuracy *r, amp_error *error)
 {
@@ -99,8 +101,8 @@ static amp_status sum_up(accuracy *r, amp_error *error)
     return AMP_OK;
 }
 
-/* Measures accuracy on the images of a .data file's `valid` list. They are fed as in `classifier valid`: the
- * middle square of an image, scaled to the network's size. */
+/* Measures accuracy on the images of a .data file's `valid` list. The input is the same as in `classifier
+ * valid`: the middle square of the image, scaled to the network's size. */
 static amp_status measure_accuracy(struct network *net, const char *data_file, accuracy *r, amp_error *error)
 {
     int outputs = amp_fork_view(net).outputs;
@@ -234,7 +236,7 @@ static amp_status measure(const request *r, FILE *json, amp_error *error)
 {
     struct network *net;
     amp_data_file data;
-    /* read here to find a mistake before the network is made, which takes a while */
+    /* read here already, to find mistakes before the network is made, which takes a while */
     amp_status status = amp_data_file_read(r->data, &data, error);
     amp_data_file_free(&data);
     if (status == AMP_OK) status = amp_evaluation_open(r->cfg, r->weights, &net, error);

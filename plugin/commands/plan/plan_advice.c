@@ -1,11 +1,11 @@
-/* Advice: what a user could change, derived from the plan, as rows of a table. */
+/* Derives advice from the plan: what the user could change. Each piece of advice is a row of a table. */
 #include "plan_report.h"
 
 #include "../../host/program/failure.h"
 
 enum { MULTIPLE = 8 };
 
-/* Layers with a smaller share of the matrix products get no advice. */
+/* A layer gets no advice about running in fp32 if its share of the matrix products' operations is smaller. */
 static const double worth_telling = 0.01;
 
 static double share(const amp_plan_report *r, int i)
@@ -28,8 +28,8 @@ static void advise(amp_plan_report *r, const char *kind, int layer, const char *
 
 /* ---- alignment ---- */
 
-/* Returns the first loss that layer i's output reaches without passing another layer with weights; -1 if
- * it reaches no loss. The loss' classes determine the number of filters of layer i. */
+/* Returns the first loss that layer i's output reaches through layers without weights; -1: none. The number
+ * of classes of this loss determines the number of filters of layer i. */
 static int loss_behind(const amp_plan_report *r, int i)
 {
     char reached[r->count + 1];
@@ -80,8 +80,9 @@ static void advise_fp32(amp_plan_report *r, int i)
         advise(r, "no kernel", i, "channels other than %d -> %d a group", row->in, row->out);
 }
 
-/* Advises on fp32 layers that force others into fp32 as well, although those could run in half precision. For
- * example, after a shortcut kept in fp32, all shortcuts that add to it run in fp32. */
+/* Advises on fp32 layers that force later layers into fp32, although the later ones could run in half
+ * precision. For example, if one shortcut is kept in fp32, all shortcuts that add to its output run in fp32
+ * too. */
 static void advise_islands(amp_plan_report *r)
 {
     for (int i = 0; i < r->count; i++) {

@@ -1,6 +1,6 @@
-/* `darknet amp plan CFG`: which layers run in half precision and why, what memory a training takes, and what
- * could be improved. The network is made with weights of 0: neither weights nor images are read, and nothing
- * is trained. What is printed is the engine's own plan for this network. */
+/* `darknet amp plan CFG`: prints which layers run in half precision and why, how much memory a training
+ * takes, and what could be improved. The output is the engine's own plan for this network. The network is
+ * made with weights of 0: neither weights nor images are read, and nothing is trained. */
 #include "../command.h"
 
 #include "../arguments.h"

@@ -1,4 +1,4 @@
-/* Gathers what `darknet amp plan` prints: see plan_report.h. */
+/* Gathers the data that `darknet amp plan` prints: see plan_report.h. */
 #include "plan_report.h"
 
 #include "../../host/network/fits.h"
@@ -66,7 +66,7 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     amp_conv_facts facts;
     if (!amp_node_facts(node, backend, &facts)) return;
     row->computes = facts.computes;
-    /* how many inputs of the product a channel of the input has, if the input is flattened; else 1 */
+    /* a connected layer flattens its input: the number of pixels per input channel; else 1 */
     int flattened = p.groups * p.in / node->inputs[0]->shape.c;
     row->padded_in = (p.turned ? facts.padded_out : facts.padded_in) * flattened;
     row->padded_out = p.turned ? facts.padded_in : facts.padded_out;
@@ -76,8 +76,8 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     if (row->winograd[0]) amp_append(row->why, sizeof row->why, "; winograd: %s", row->winograd);
 }
 
-/* Notes the dtype in which the backend computes the matrix products of a layer that otherwise runs Darknet's
- * code. */
+/* For a layer that runs Darknet's code, but whose matrix products the backend computes: records the dtype of
+ * these products. */
 static void ask_about_products(amp_plan_row *row, const amp_node *node, const amp_backend *backend)
 {
     row->products = node->products;
@@ -86,8 +86,8 @@ static void ask_about_products(amp_plan_row *row, const amp_node *node, const am
     if (row->computes != node->products) add_why(row, ", computed in", row->computes);
 }
 
-/* The operations of a training pass: forward, the weights' gradients, and the input's gradient if another
- * layer needs it. */
+/* Returns the operations of a training pass: forward, the weights' gradients, and the input's gradient if
+ * another layer needs it. */
 static double training_operations(const amp_node *node, double forward)
 {
     int wants_delta = 0;
@@ -193,8 +193,8 @@ static amp_status list_batches(amp_plan_report *r, amp_error *error)
     return AMP_OK;
 }
 
-/* Adds the row for a training with these settings. How many images fit with the settings in force is known
- * already: r->fits_amp. */
+/* Adds the row for a training with these checkpointing settings. in_force: they are the .cfg's settings, and
+ * r->fits_amp already has the number of images that fit. */
 static amp_status add_checkpoint(amp_plan_report *r, const amp_recompute_settings *settings, int in_force,
                                  amp_error *error)
 {
@@ -213,7 +213,7 @@ static amp_status add_checkpoint(amp_plan_report *r, const amp_recompute_setting
     return AMP_OK;
 }
 
-/* Lists checkpoint=off, 1, 2, 4, 8 and 16, and the .cfg's setting if it is another one. */
+/* Lists checkpoint=off, 1, 2, 4, 8 and 16, and the .cfg's setting if it is a different one. */
 static amp_status list_checkpoints(amp_plan_report *r, amp_error *error)
 {
     static const int usual[] = { AMP_CHECKPOINT_OFF, 1, 2, 4, 8, 16 };
@@ -234,8 +234,8 @@ static amp_status list_checkpoints(amp_plan_report *r, amp_error *error)
 
 /* ---- the network ---- */
 
-/* Chooses the plan's dtype: that of -dtype, else of -amp, else of the .cfg; if none of them turns AMP on,
- * AMP's default. */
+/* Chooses the plan's dtype: from -dtype, else from -amp, else from the .cfg. If none of these turns AMP on,
+ * uses AMP's default dtype. */
 static amp_status choose_dtype(amp_plan_report *r, const char *dtype, amp_error *error)
 {
     amp_cfg_facts requested, own;

@@ -1,4 +1,4 @@
-/* The plan as a table for people, in lines of at most 110 columns, and as JSON. */
+/* Prints the plan as a table, in lines of at most 110 columns, and writes it as JSON. */
 #include "plan_report.h"
 
 #include "../table.h"
@@ -25,8 +25,9 @@ static void channels_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
                  row->out_aligned ? "" : "!");
 }
 
-/* Prints why the layer runs in its dtype, and the casts that it causes. It causes the cast of an input if it
- * is the first layer to read that input in this form, and the cast of its own output if the host reads it. */
+/* Prints why the layer runs in its dtype, and which casts it causes. A layer causes the cast of an input if
+ * it is the first layer to read that input in this form. It causes the cast of its own output if the host
+ * reads that output. */
 static void notes_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     const amp_plan_report *r = cell->context;
@@ -71,7 +72,7 @@ static const amp_field layer_fields[] = {
     ROW_AS(NULL, amp_bytes, .title = "AMP", .format = "%.2f", .unit = 1 << 20),
     { .title = "why, and what is cast", .left = 1, .cell = notes_cell }, { 0 } };
 
-/* Further fields of layers with matrix products. */
+/* Additional JSON fields of layers with matrix products. */
 static const amp_field channel_fields[] = {
     ROW(in), ROW(out), AMP_FLAG_AS("in_aligned", amp_plan_row, in_aligned),
     AMP_FLAG_AS("out_aligned", amp_plan_row, out_aligned), ROW(padded_in), ROW(padded_out), { 0 } };
@@ -121,7 +122,7 @@ static void write_cast(amp_json *json, const amp_plan_report *r, const amp_plan_
 enum { TOTAL = 33 }; /* width of the column with the totals' names */
 #define TOTAL_MIB(key, member, name) REPORT(key, member, .title = name, .format = "%.1f MiB", .unit = 1 << 20)
 
-/* Prints a number of operations as a share of all operations. */
+/* Prints a number of operations as a percentage of all operations. */
 static void share_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     double all = ((const amp_plan_report *)cell->record)->operations;

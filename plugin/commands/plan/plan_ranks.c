@@ -1,11 +1,12 @@
-/* `amp plan -ranks N`: how ranks share a step, what the all-reduce of gradients costs, and how close to N
- * times the speed of one rank the training comes. All numbers are calculated, not measured.
+/* `amp plan -ranks N`: shows how ranks share a step, what the all-reduce of gradients costs, and the
+ * efficiency: the speedup over one rank, divided by the number of ranks. All numbers are calculated, not
+ * measured.
  *
- * A ring all-reduce of V bytes of gradients makes each rank send and receive 2·V·(N-1)/N bytes, at the link's
- * rate at best. Backward is two thirds of a pass. Subdivisions add their gradients up, so only the last
- * backward of a step can overlap with the all-reduce. The gradients of the first layer are ready last and
- * cannot overlap; they count here as one bucket. The sums of sync_batchnorm, for which all ranks wait, are
- * not counted. */
+ * In a ring all-reduce of V bytes of gradients, each rank sends and receives 2·V·(N-1)/N bytes, at best at
+ * the link's rate. Backward is assumed to take two thirds of a pass. Gradients accumulate over the
+ * subdivisions of a step, so only the step's last backward can overlap with the all-reduce. The gradients of
+ * the first layers are ready last, so their all-reduce cannot overlap; they are counted as one bucket. The
+ * sums of sync_batchnorm, for which all ranks wait, are not counted. */
 #include "plan_report.h"
 
 #include "../../amp/parallel.h"

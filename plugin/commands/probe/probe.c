@@ -1,10 +1,11 @@
-/* The verb `darknet amp probe DATA CFG [WEIGHTS]`, see probe_comparison.h. */
+/* The command `darknet amp probe DATA CFG [WEIGHTS]`: see probe_comparison.h. */
 #include "probe_comparison.h"
 
 #include "../arguments.h"
 #include "../command.h"
 
-/* AMP_DIVERGED: AMP's fp32 differs from Darknet's. Everything has then been printed and written already. */
+/* Runs the comparison, writes it to the files json and page (NULL: not wanted), and prints it. Returns
+ * AMP_DIVERGED if AMP's fp32 differs from Darknet's, after everything has been printed and written. */
 static amp_status compare(amp_probe_comparison *c, const char *json, const char *page, amp_error *error)
 {
     char text[AMP_FAULT_TEXT];

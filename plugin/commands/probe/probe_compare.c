@@ -1,6 +1,6 @@
-/* The passes of `darknet amp probe`. Stock's tensors are kept until AMP's fp32 has been compared with them,
- * and fp32's until bf16 and fp16 have been. */
-#define _DEFAULT_SOURCE /* setenv */
+/* Runs the passes of `darknet amp probe`. Stock's tensors are kept until AMP's fp32 has been compared with
+ * them. fp32's tensors are kept until bf16 and fp16 have been compared with them. */
+#define _DEFAULT_SOURCE /* for setenv */
 #include "probe_comparison.h"
 
 #include <float.h>
@@ -58,9 +58,9 @@ static void excuse(amp_trace_flags *flags, const amp_network_desc *n, int i, int
         if (d->inputs[k] >= 0) flags[d->inputs[k]][AMP_TRACE_DELTA] = 1;
 }
 
-/* Returns the effects that a fault of layer i has in this network. AMP_LOSES_DELTA: a part of the input's
- * delta is lost only if a later layer reads the same value too. On the CPU the lost part is added again
- * (amp_fork_watch_layers). */
+/* Returns the effects that a fault of layer i has in this network. With AMP_LOSES_DELTA, a part of the
+ * input's delta is lost, but only if a later layer reads the same input. On the CPU the lost part is added
+ * again (amp_fork_watch_layers). */
 static int effects_here(const amp_probe_comparison *c, const amp_network_desc *n, int i, int effects)
 {
     int value = n->layers[i].inputs[0], read = 0;
@@ -75,7 +75,7 @@ static const char *consequence(int effects)
     return effects & AMP_LOSES_DELTA ? "here all parts are added up, as on a GPU" : "not counted";
 }
 
-/* "layer 3 [convolutional] (and 2 more) ..." */
+/* Adds a sentence about a fault that `count` layers have: "layer 3 [convolutional] (and 2 more) ...". */
 static void tell_fault(amp_probe_comparison *c, const amp_network_desc *n, int first, int count,
                        const char *what, const char *end)
 {
@@ -120,8 +120,8 @@ static int exceeds(const amp_trace *trace, int layer, int kind, float most)
     return 0;
 }
 
-/* Whether the inputs of the layer's batch norm may exceed `most`. Its statistics tell: none of N numbers with
- * mean m and variance v is further than sqrt(N v) from m. */
+/* Whether an input of the layer's batch norm may exceed `most`. The batch's statistics give a bound: N
+ * numbers with mean m and variance v are all within sqrt(N v) of m. */
 static int sums_exceed(const amp_layer_desc *d, const amp_trace *trace, int layer, float most)
 {
     const amp_trace_tensor *m = amp_trace_at(trace, layer, AMP_TRACE_MEANS);
@@ -132,9 +132,10 @@ static int sums_exceed(const amp_layer_desc *d, const amp_trace *trace, int laye
     return 0;
 }
 
-/* Flags all results of layers that read or write outputs beyond `most`, and the backward's results of layers
- * that write deltas or gradients that are inf or NaN. Darknet's code, compiled with -Ofast, may turn inf and
- * NaN into finite numbers. Returns the number of these layers; *first: the first one. */
+/* Flags the results that inf, NaN or numbers beyond `most` may spoil. If a layer reads or writes outputs
+ * beyond `most`, flags all its results. If a layer writes an inf or NaN delta or gradient, flags its
+ * backward's results. All of them are flagged because Darknet's code, compiled with -Ofast, may turn inf and
+ * NaN into finite numbers. Returns the number of flagged layers, and sets *first to the first one. */
 static int note_beyond(const amp_network_desc *n, const amp_trace *trace, float most, amp_trace_flags *flags,
                        int *first)
 {
@@ -154,7 +155,7 @@ static int note_beyond(const amp_network_desc *n, const amp_trace *trace, float 
     return count;
 }
 
-/* Whether Darknet's own code is known to compute some output wrongly. */
+/* Whether Darknet's own code is known to compute the output of at least one layer wrongly. */
 static int has_wrong_outputs(const amp_probe_comparison *c, int layers)
 {
     int wrong = 0;
@@ -185,7 +186,8 @@ static amp_status pass_in_stock(amp_probe_comparison *c, amp_subject *s, amp_tra
     return AMP_OK;
 }
 
-/* Notes what is known about the network even without a pass, and loads the images. */
+/* Records the network's size and the known faults of Darknet's own code, and loads the images. Runs no
+ * pass. */
 static amp_status look_at_stock(amp_probe_comparison *c, amp_subject *s, amp_error *error)
 {
     amp_view view = amp_fork_view(s->net);
@@ -202,7 +204,7 @@ static amp_status run_stock(amp_probe_comparison *c, amp_trace *trace, amp_error
     amp_trace right = { 0 };
     AMP_TRY(amp_subject_open(&s, c->copy, "off", &c->source, error));
     amp_status status = look_at_stock(c, &s, error);
-    /* one network at a time: each has its own stream on a GPU */
+    /* only one network is open at a time, because each has its own stream on a GPU */
     if (status == AMP_OK && c->stock_runs && has_wrong_outputs(c, s.network.count)) {
         amp_subject_close(&s);
         status = record_outputs(c, &right, error);
@@ -220,8 +222,9 @@ static amp_status run_stock(amp_probe_comparison *c, amp_trace *trace, amp_error
 
 /* ---- AMP ---- */
 
-/* Runs a pass in which each layer starts from the reference's numbers. *conditions: the layers' conditions,
- * measured with these numbers; NULL: not needed. is_stock: the reference is Darknet's. */
+/* Runs a pass in which each layer starts from the reference's numbers. Sets *found to the differences that
+ * each layer adds itself. If conditions is not NULL, sets *conditions to the layers' conditions, measured
+ * with the same numbers. is_stock: the reference comes from Darknet's own code. */
 static amp_status run_fed(amp_subject *s, const amp_trace *reference, int is_stock, amp_differences **found,
                           amp_conditions **conditions, amp_error *error)
 {
@@ -236,7 +239,8 @@ static amp_status run_fed(amp_subject *s, const amp_trace *reference, int is_sto
     return status;
 }
 
-/* Runs a pass of the whole network. If reference is NULL, it is only recorded. */
+/* Runs a pass of the whole network: each layer reads what earlier layers computed. reference NULL: the pass
+ * is only recorded. */
 static amp_status run_whole(amp_probe_run *run, amp_trace_flags *excused, amp_subject *s,
                             const amp_trace *reference, amp_trace *record, amp_error *error)
 {
@@ -250,8 +254,8 @@ static amp_status run_whole(amp_probe_run *run, amp_trace_flags *excused, amp_su
     return amp_subject_time(s, &run->seconds, error);
 }
 
-/* Keeps at most three traces at a time: the two that layers are fed with, and the results. stock is NULL if
- * Darknet's own code cannot run the network. */
+/* Keeps at most three traces at a time: stock's and fp32's, which layers start from, and the results of a
+ * pass. stock is NULL if Darknet's own code cannot run the network. */
 static amp_status run_fp32(amp_probe_comparison *c, amp_subject *s, const amp_trace *stock, amp_trace *record,
                            amp_error *error)
 {
@@ -285,7 +289,7 @@ static amp_status run_amp(amp_probe_comparison *c, amp_dtype dtype, const amp_tr
         c->beyond = amp_allocated(calloc((size_t)s.network.count + 1, sizeof *c->beyond));
         note_beyond(&s.network, record, FLT_MAX, c->undefined, &(int){ 0 });
         note_beyond(&s.network, record, (float)AMP_PROBE_FP16_MOST, c->beyond, &c->first_beyond);
-        c->network = s.network; /* its arrays are freed with the network; kinds and links stay valid */
+        c->network = s.network; /* moved to c: the kinds and links stay valid, but not the network's arrays */
         s.network = (amp_network_desc){ 0 };
     }
     amp_subject_close(&s);

@@ -1,6 +1,7 @@
-/* `darknet amp probe`: runs one pass on the same images with the same weights in stock Darknet's own code and
- * in AMP's fp32, bf16 and fp16, and compares them layer by layer: whether AMP's fp32 agrees with Darknet's,
- * which layers lose most in half precision, and how much keeping them in fp32 helps.
+/* `darknet amp probe`: runs a training pass in stock Darknet's own code and in AMP's fp32, bf16 and fp16,
+ * with the same images and weights, and compares the passes layer by layer. The comparison shows whether
+ * AMP's fp32 agrees with Darknet's, which layers lose most precision in half, and how much it helps to keep
+ * these layers in fp32.
  *
  * subject.c runs a pass, trace.c compares its tensors, and probe_compare.c decides which passes are run. */
 #pragma once
@@ -13,36 +14,39 @@
 /* A trial in which the first `count` layers of amp_probe_run.order are kept in fp32. */
 typedef struct amp_keep_trial {
     int count;
-    double cosine, error;    /* of the whole gradient, compared with fp32's */
+    double cosine, error;    /* of all layers' gradients together, compared with fp32's */
     double seconds;          /* of a pass */
 } amp_keep_trial;
 
-/* A gradient with at most this error needs no advice. */
+/* If the gradient's relative error is at most this, no advice is needed. */
 #define AMP_PROBE_LITTLE .01
 
-enum { AMP_KEEP_TRIALS = 4 }; /* of 1, 2, 4 and 8 layers */
+enum { AMP_KEEP_TRIALS = 4 }; /* with 1, 2, 4 and 8 layers in fp32 */
 
-/* A tensor whose error is larger than rounding explains. */
+/* A tensor whose error is larger than limit, the largest error that rounding explains. */
 typedef struct amp_probe_fault { int layer; amp_trace_kind kind; double error, limit; } amp_probe_fault;
 
 typedef double amp_conditions[AMP_TRACE_KINDS];
 
 /* A dtype's passes. fp32 is compared with stock, bf16 and fp16 with fp32. */
 typedef struct amp_probe_run {
-    int ran;                 /* 0: the machine's note on the dtype says why it did not run */
-    float scale, fed_scale;  /* loss scales: of the pass of the whole network, and of the fed pass */
+    int ran;                 /* 0: it did not run; amp_machine.note says why */
+    float scale, fed_scale;  /* loss scales: of the pass of the whole network, and of the pass in which each
+                                layer starts from fp32's numbers */
     double loss;
     amp_differences *whole;  /* each layer's differences in the pass of the whole network */
-    amp_differences *added;  /* the differences that each layer adds itself, from the fed pass */
-    double cosine, error;    /* of the whole gradient: of all weights, biases and scales */
+    amp_differences *added;  /* the differences that each layer adds itself, when it starts from the
+                                reference's numbers */
+    double cosine, error;    /* of the gradients of all weights, biases and scales together */
     double seconds;          /* of a pass */
-    int *order, order_count; /* layers that compute in half precision, the largest added error first */
+    /* layers whose matrix products run in half precision, sorted by added error, largest first */
+    int *order, order_count;
     amp_keep_trial trials[AMP_KEEP_TRIALS];
     int trial_count;
     int best;                /* the recommended trial; -1: none */
     amp_probe_fault *faults; /* sorted by error / limit, largest first */
     int fault_count;
-    amp_probe_fault nearest; /* the tensor nearest to its limit, or furthest beyond it */
+    amp_probe_fault nearest; /* the tensor with the largest error / limit */
 } amp_probe_run;
 
 enum { AMP_PROBE_DTYPES = AMP_BF16 + 1 };
@@ -53,19 +57,19 @@ typedef struct amp_probe_comparison {
     amp_subject_source source; /* amp_probe_compare sets its images and labels */
     long images;             /* per pass; 0: as in the .cfg */
     int tries_nothing;       /* 1: no trials with layers kept in fp32 */
-    char copy[AMP_MEMORY_FILE]; /* a copy of the .cfg with one pass per batch */
+    char copy[AMP_MEMORY_FILE]; /* the name of an in-memory copy of the .cfg with one pass per batch */
     int width, height, on_gpu;
     double stock_loss;
     amp_machine machine;
     amp_network_desc network;
-    /* These flag tensors of each layer: */
-    amp_trace_flags *excused;   /* Darknet's own code is known to compute it wrongly, or as NaN */
-    amp_trace_flags *undefined; /* AMP's fp32 computes NaN */
-    amp_trace_flags *beyond;    /* AMP's fp32 reads or writes numbers that fp16 cannot hold */
+    /* Flags of each layer's tensors. A flag is set if: */
+    amp_trace_flags *excused;   /* Darknet's own code is known to compute the tensor wrongly, or as NaN */
+    amp_trace_flags *undefined; /* AMP's fp32 computes it as inf or NaN, or its value is undefined */
+    amp_trace_flags *beyond;    /* in AMP's fp32, the layer reads or writes numbers that fp16 cannot hold */
     int first_beyond;           /* the first layer with numbers that fp16 cannot hold; -1: none */
     amp_lines stock_faults;  /* a sentence for each fault of Darknet's own code (amp_fork_stock_fault) */
-    int stock_runs;          /* 0: Darknet's own code cannot run this network, so AMP's fp32 is not compared,
-                                and half precision only with fp32 */
+    int stock_runs;          /* 0: Darknet's own code cannot run this network. AMP's fp32 is then not
+                                compared; half precision is still compared with fp32 */
     /* The condition of each layer: the relative change of its result per relative change of its input (L2
      * norms). For fp32 it is measured with the numbers of Darknet's own pass; for half precision, with those
      * of AMP's fp32. */
@@ -74,44 +78,46 @@ typedef struct amp_probe_comparison {
     amp_lines advice;        /* what the user should do */
 } amp_probe_comparison;
 
-/* Whether AMP's fp32 differs from Darknet's. */
+/* Whether AMP's fp32 differs from Darknet's by more than rounding explains. */
 static inline int amp_probe_is_wrong(const amp_probe_comparison *c)
 {
     return c->runs[AMP_FP32].fault_count > 0;
 }
 
-/* Runs all passes and makes the verdict. data, cfg and weights must be existing files. AMP_BAD_CONFIG: one of
- * them is not valid. */
+/* Runs all passes and makes the verdict. data, cfg and weights must be existing files; data and weights may
+ * be NULL. AMP_BAD_CONFIG: one of the files is not valid. */
 amp_status amp_probe_compare(amp_probe_comparison *, amp_error *);
 void amp_probe_comparison_free(amp_probe_comparison *);
 
 /* ---- probe_conditions.c: how ill-conditioned each layer is ---- */
 
 /* Fills *out with the condition of each layer, measured with the numbers of `reference`. own: the subject's
- * results without a nudge. The caller frees *out. */
+ * results when each layer starts from these numbers, without a nudge. The caller frees *out. */
 amp_status amp_probe_find_conditions(amp_subject *, const amp_trace *reference, const amp_trace *own,
                                      amp_conditions **out, amp_error *);
 /* Raises the conditions of weights' gradients to cover errors in the means that batch norm's backward
- * computes. reference and own: as above. */
+ * computes. reference and own: as in amp_probe_find_conditions. */
 amp_status amp_probe_add_mean_conditions(const amp_subject *, const amp_trace *reference,
                                          const amp_trace *own, amp_conditions *, amp_error *);
 
 /* ---- probe_keep.c: layers in fp32 ---- */
 
-/* Sums up the differences of all layers' gradients. excused: flags of gradients to leave out, or NULL. */
+/* Adds up the differences of all layers' gradients. excused: flags of the gradients to leave out; NULL:
+ * none. */
 amp_difference amp_probe_gradient(amp_differences *, int layers, amp_trace_flags *excused);
-/* Fills order, trials and best of a dtype's run, whose differences must be known. fp32: the trace that the
- * trials are compared with. */
+/* Fills order, trials and best of a dtype's run. The run's differences must already be known. fp32: the trace
+ * that the trials are compared with. */
 amp_status amp_probe_try_keeping(amp_probe_comparison *, amp_dtype, const amp_trace *fp32, amp_error *);
 
 /* ---- probe_verdict.c: what the differences mean ---- */
 
-/* fp16's maximum, less the error that rounding explains. A larger number in fp32 may become inf in fp16. */
+/* fp16's maximum, reduced by the error that rounding explains. A larger number in fp32 may become inf in
+ * fp16. */
 #define AMP_PROBE_FP16_MOST (65504 * (1 - 32 * 0x1p-12))
 /* Finds the faults of a dtype after its run. */
 void amp_probe_find_faults(amp_probe_comparison *, amp_dtype);
-/* "layer 3 [convolutional], output: off by 0.1, where rounding explains 1.5e-05". For a delta, the layers
- * that compute it are named. */
+/* Writes a fault to text, and returns text: "layer 3 [convolutional], output: off by 0.1, where rounding
+ * explains 1.5e-05". For a delta, names the layers that compute it. */
 enum { AMP_FAULT_TEXT = 800 };
 const char *amp_probe_fault_text(const amp_probe_comparison *, const amp_probe_fault *,
                                  char text[AMP_FAULT_TEXT]);
@@ -123,14 +129,16 @@ typedef enum amp_probe_word {
 extern const char *const amp_probe_words[];
 amp_probe_word amp_probe_word_of(const amp_probe_comparison *, amp_dtype);
 void amp_probe_advise(amp_probe_comparison *);
-/* "output", "delta", "weight gradient", ... */
+/* Names for messages: "output", "delta", "weights' gradient", ... */
 extern const char *const amp_trace_names[AMP_TRACE_KINDS];
-/* Returns the error in a gradient or a delta that is explained by outputs that rounding moved across an
- * activation's kink. */
+/* Returns how much error of a gradient or a delta comes from outputs that rounding moved across an
+ * activation's kink. added: the differences that each layer adds itself. */
 double amp_probe_kinked(const amp_network_desc *, const amp_differences *added, int layer, amp_trace_kind);
-/* Whether some layer picks its outputs from those of layer `value` (amp_layer_ops.chooses). */
+/* Whether a layer that copies selected elements of its input, like a max pool, reads the output of layer
+ * `value` (amp_layer_ops.chooses). */
 int amp_probe_is_chosen_of(const amp_network_desc *, int value);
-/* The largest error added by a layer that rounding explains. */
+/* Returns the largest error of a layer's tensor that rounding explains, if the layer starts from the
+ * reference's numbers. */
 double amp_probe_limit(const amp_probe_comparison *, amp_dtype, int layer, amp_trace_kind);
 
 /* Prints an amp_probe_comparison's verdict as a table, with the faults of Darknet's own code and the

@@ -1,15 +1,17 @@
-/* Measures how ill-conditioned each layer is: the factor by which it amplifies a relative change of its
- * input. A nudge multiplies each number of the input by 1 + AMP_NUDGE or 1 - AMP_NUDGE, at random, and the
- * results are compared with those without it. This covers rounding errors that are independent for each
- * number.
+/* Measures each layer's condition: the factor by which the layer amplifies a relative change of its input. A
+ * nudge multiplies each number of the input by 1 + AMP_NUDGE or 1 - AMP_NUDGE, at random. The results are
+ * compared with the results without the nudge. This covers rounding errors that are independent of each
+ * other.
  *
- * An error that many numbers share moves a sum of n numbers n times as far as an error in one number, but
- * random nudges move it only sqrt(n) times as far:
- *  - Darknet's CPU code adds a gradient's terms image by image. The sums of two images have larger rounding
- *    errors than single numbers, and may cancel. So another nudge moves all pixels of an image's channel
- *    alike.
- *  - Batch norm's backward subtracts the mean of a channel's deltas from each of them. An error in the mean
- *    moves them all alike. No nudge of the deltas does that, since their common mean is subtracted. */
+ * If all n terms of a sum have the same error, the sum moves n times as far as by an error in one term.
+ * Random nudges move it only sqrt(n) times as far. So two errors that many terms share are covered
+ * separately:
+ *  - Darknet's CPU code adds up a gradient image by image. The sums of two images have larger rounding errors
+ *    than single numbers, and may cancel each other. So another nudge multiplies all pixels of an image's
+ *    channel by the same factor.
+ *  - Batch norm's backward subtracts the mean of a channel's deltas from each of them. An error in this mean
+ *    moves all of them equally. A nudge of the deltas cannot show that, because their common mean is
+ *    subtracted. mean_condition computes the effect instead. */
 #include "probe_comparison.h"
 
 #include <math.h>
@@ -19,9 +21,10 @@
 
 /* ---- nudges ---- */
 
-/* Raises the conditions to those that a pass with a nudge shows. Nudged outputs change deltas and gradients
- * too. Changes because a number crossed a kink, or because another pixel was chosen, do not count. A change
- * without a nudge means that the layer is wrong, not ill-conditioned: it gets no condition. */
+/* Raises the conditions to those measured in a pass with this nudge. Nudged outputs change deltas and
+ * gradients too. A change is not counted if a number crossed an activation's kink, or if a max pool chose
+ * another pixel. If results change even without a nudge, the layer is wrong, not ill-conditioned, and gets no
+ * condition. */
 static void take_conditions(const amp_network_desc *n, amp_subject_nudge nudge, const amp_differences *found,
                             amp_conditions *conditions)
 {
@@ -31,7 +34,8 @@ static void take_conditions(const amp_network_desc *n, amp_subject_nudge nudge, 
             double moved = amp_difference_error(&found[i][kind]);
             if (nudge == AMP_NUDGE_NOTHING && moved > (double)AMP_NUDGE) conditions[i][kind] = -INFINITY;
             if (nudge == AMP_NUDGE_NOTHING || conditions[i][kind] < 0) continue;
-            if (nudge == AMP_NUDGE_CHANNELS && kind == AMP_TRACE_DELTA) continue; /* a sum over channels */
+            /* A delta is a sum over channels, which get different nudges. */
+            if (nudge == AMP_NUDGE_CHANNELS && kind == AMP_TRACE_DELTA) continue;
             if (nudge == AMP_NUDGE_OUTPUTS) moved -= amp_probe_kinked(n, found, i, kind);
             if (nudge == AMP_NUDGE_OUTPUTS && kind == AMP_TRACE_DELTA && amp_probe_is_chosen_of(n, i))
                 continue;
@@ -62,12 +66,12 @@ amp_status amp_probe_find_conditions(amp_subject *s, const amp_trace *reference,
  * is n/2 divided by 2n. */
 #define PART_OF_A_MEAN .25
 
-/* Returns the factor by which a relative error of the two means in batch norm's backward grows in the
- * weights' gradient (L2 norms). For channel f with n numbers, scale s and standard deviation v, these means
- * are s/v b/n and s/v g/n, where b and g are the gradients of the channel's bias and scale. The second mean
- * is multiplied by the normalized output. So the gradient of each weight moves by s/v (b + g) times the mean
- * of the inputs that the weight is multiplied by. The root mean square of all inputs x is used for that mean.
- * b and g are those that AMP computed, because some of Darknet's CPU code computes no b. */
+/* Returns the relative error of the weights' gradient per relative error of the two means in batch norm's
+ * backward (L2 norms). For channel f with n numbers, scale s and standard deviation v, these means are s/v
+ * b/n and s/v g/n, where b and g are the gradients of the channel's bias and scale. The second mean is
+ * multiplied by the normalized output. So the gradient of each weight moves by s/v (b + g) times the mean of
+ * the inputs that the weight is multiplied by. This mean is estimated by the root mean square of all inputs
+ * x. b and g are taken from AMP, because some of Darknet's CPU code computes no b. */
 static double mean_condition(const amp_layer_desc *d, const float *scales, const amp_trace *reference,
                              const amp_trace *own, int layer, const amp_trace_tensor *x)
 {

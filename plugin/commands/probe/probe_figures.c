@@ -16,7 +16,7 @@ static void print_number(double number, FILE *stream)
     else fprintf(stream, " %7.1e", number);
 }
 
-/* The larger error of two tensors; either or both may be missing. */
+/* Returns the larger error of two tensors. One or both may be missing (NaN if both are). */
 static double larger(const amp_difference *a, const amp_difference *b)
 {
     return fmax(amp_difference_error(a), amp_difference_error(b));
@@ -67,7 +67,8 @@ static void print_sizes(const amp_difference *d, FILE *stream)
     else fprintf(stream, " %10.2f %%", 100 * d->flushed);
 }
 
-/* Prints how large the numbers are that fp16 would have to hold. */
+/* Prints each layer's largest numbers that fp16 would have to hold, and how many numbers it would round to
+ * 0. */
 static void print_ranges(const amp_probe_comparison *c, FILE *stream)
 {
     const amp_probe_run *r = &c->runs[AMP_FP16];

@@ -1,15 +1,15 @@
-/* Tries how much it helps to keep layers in fp32. The 1, 2, 4 and 8 layers that add most to the error get
- * amp=0, and the whole gradient is compared with fp32's again. */
+/* Measures how much it helps to keep layers in fp32. Each trial sets amp=0 for the 1, 2, 4 or 8 layers that
+ * add most to the error, and compares all layers' gradients with fp32's again. */
 #include "probe_comparison.h"
 
 #include <math.h>
 
 #include "../../host/program/failure.h"
 
-/* A trial is recommended only if the best trial leaves at most this fraction of the gradient's error. */
+/* A trial is recommended only if the best trial reduces the gradient's error to at most this fraction. */
 #define WORTHWHILE .5
-/* If so, the smallest trial that is good enough is recommended: its error is at most AMP_PROBE_LITTLE, or the
- * best trial's error is at least this fraction of it. */
+/* If so, the trial with the fewest layers that is good enough is recommended. A trial is good enough if its
+ * error is at most AMP_PROBE_LITTLE, or at most the best trial's error divided by AS_GOOD. */
 #define AS_GOOD .8
 
 amp_difference amp_probe_gradient(amp_differences *d, int layers, amp_trace_flags *excused)
@@ -47,8 +47,8 @@ static double added_by(const amp_probe_comparison *c, const amp_probe_run *r, in
     return sum;
 }
 
-/* Sorts the layers whose matrix products run in half precision by the error that they add, largest first.
- * Layers with equal errors stay in order. */
+/* Fills r->order with the layers whose matrix products run in half precision, sorted by added error, largest
+ * first. Layers with equal errors stay in network order. */
 static void order_layers(const amp_probe_comparison *c, amp_probe_run *r)
 {
     r->order = amp_allocated(calloc((size_t)c->network.count + 1, sizeof *r->order));
@@ -107,7 +107,7 @@ amp_status amp_probe_try_keeping(amp_probe_comparison *c, amp_dtype dtype, const
 {
     amp_probe_run *r = &c->runs[dtype];
     order_layers(c, r);
-    /* If fp32 itself is wrong, how much half precision differs from it does not matter. */
+    /* If fp32 itself is wrong, a comparison with it says nothing about half precision. */
     if (c->tries_nothing || amp_probe_is_wrong(c)) return AMP_OK;
     for (int count = 1; r->trial_count < AMP_KEEP_TRIALS && count <= r->order_count; count *= 2)
         AMP_TRY(try_first(c, dtype, count, fp32, error));

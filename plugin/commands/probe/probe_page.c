@@ -1,6 +1,6 @@
-/* Writes a comparison as a page with pictures: the error of outputs, deltas and weights' gradients by layer,
- * on a logarithmic axis. A line is the error of the whole pass; a dot is the error that the layer adds
- * itself. */
+/* Writes a comparison as an HTML page with charts: the error of outputs, deltas and weights' gradients by
+ * layer, on a logarithmic axis. A line shows the error of the whole pass. A dot shows the error that the
+ * layer adds itself. */
 #include "probe_comparison.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ static double x_of(const amp_probe_comparison *c, int layer)
     return LEFT + (layer + .5) * WIDTH / c->network.count;
 }
 
-/* Values beyond the axis, and inf, are drawn at its ends. */
+/* Errors beyond the axis, and inf, are drawn at its ends. */
 static double y_of(double error)
 {
     double exponent = error > 0 ? log10(error) : LEAST_EXPONENT;

@@ -1,32 +1,34 @@
-/* The verdict on a comparison: a word and figures for each dtype. It judges the error that each layer adds.
+/* The verdict on a comparison: a word and numbers for each dtype. It judges the error that each layer adds.
  *
- * The limits are the errors that rounding explains. In fp32, in units of roundoff (u = 2^-24):
- *  - A layer without long sums differs by up to 40 u (docs/results); the limit is 256.
+ * The limits are the largest errors that rounding explains. In fp32, in units of roundoff (u = 2^-24):
+ *  - A layer without long sums differed by up to 40 u in measurements (docs/results); the limit is 256 u.
  *  - A sum of k products in fp32 is off by at most 8 sqrt(k) u times the sum of their absolute values, except
  *    with a probability below 1e-13 k (Higham and Mary, "A new approach to probabilistic rounding error
- *    analysis", 2019, theorem 2.4 with lambda = 8). For an output k is the number of inputs it is computed
- *    from; for a delta, the number of outputs that its input contributes to.
- *  - Darknet's CPU code adds all n numbers of a channel one after the other, for batch norm's statistics,
- *    which affect all of the layer's results, and for gradients. These errors add up rather than cancel: up
- *    to n/8 were measured, and up to n in gradients; the limits are n/2 and 2n. On a GPU each thread adds at
- *    most a 256th of the numbers. An average pool adds the pixels of its window.
+ *    analysis", 2019, theorem 2.4 with lambda = 8). For an output, k is the number of inputs that it is
+ *    computed from. For a delta, k is the number of outputs that its element contributes to.
+ *  - Darknet's CPU code adds all n numbers of a channel one after the other. It does so for gradients and for
+ *    batch norm's statistics, which affect all results of the layer. These rounding errors add up rather than
+ *    cancel. Errors of up to n/8 u were measured, and of up to n u in gradients; the limits are n/2 u and 2n
+ *    u. On a GPU, n is at most a 256th of the numbers, because many threads share the additions. For an
+ *    average pool, n is at least the number of pixels in its window.
  *  - A layer's result may be small compared with the terms of its sums, for example a delta after batch norm
- *    over few numbers. So all limits are multiplied by the layer's condition: the factor by which it
- *    amplifies a relative change of its input (probe_conditions.c). A sum computed in fp32 is the exact sum
- *    of terms that were moved by rounding (Higham, "Accuracy and stability of numerical algorithms", 3.1).
+ *    over few numbers. So all limits are multiplied by the layer's condition: the factor by which the layer
+ *    amplifies a relative change of its input (probe_conditions.c). This is correct because a sum computed in
+ *    fp32 is the exact sum of terms that rounding moved (Higham, "Accuracy and stability of numerical
+ *    algorithms", 3.1).
  *  - If rounding moves an output across the kink of leaky or relu, its delta gets the other slope
  *    (amp_probe_kinked). Darknet computes the slopes of logistic, tanh and similar activations from their
  *    outputs y, and AMP computes them from the inputs. Near a limit of the activation, Darknet's slopes are
  *    off by the rounding of 1 - y.
  *
  * In half precision, the limit for outputs and statistics is 32 times the rounding of one number (2^-9 in
- * bf16, 2^-12 in fp16); errors of up to 8 times were measured. For deltas and gradients of both dtypes it is
- * 128 times bf16's rounding, because batch norm's backward subtracts the mean from a delta, which cancels
- * digits. Errors of 37 times were measured there with a GPU's stand-in that stores deltas in 16 bits. In fp16
- * deltas may also underflow. These limits are multiplied by the layer's condition too. An inf is not a fault
- * if the numbers are too large for fp16, or if a lower loss scale removes it. The deltas that a max pool
- * passes on are not judged: after rounding, neighbours may be equal, so that another one is chosen and gets
- * the delta. */
+ * bf16, 2^-12 in fp16); errors of up to 8 times were measured. For deltas and gradients of both dtypes the
+ * limit is 128 times bf16's rounding, because batch norm's backward subtracts the mean from a delta, which
+ * cancels digits. Errors of up to 37 times bf16's rounding were measured there, with GPU kernels that were
+ * built for the CPU and store deltas in 16 bits. In fp16 the limit also allows for underflow of deltas. These
+ * limits are multiplied by the layer's condition too. An inf is not a fault if the numbers are too large for
+ * fp16, or if a lower loss scale removes it. Deltas that a max pool passes on are not judged: rounding may
+ * make neighbours equal, so that another one is chosen and gets the delta. */
 #include "probe_comparison.h"
 
 #include <math.h>
@@ -48,8 +50,8 @@ const char *const amp_trace_names[AMP_TRACE_KINDS] = {
 
 typedef double length_of(const amp_probe_comparison *, int layer);
 
-/* Returns own's length for a layer. For a delta, returns the longest of that and of_reader's lengths for the
- * layers that compute a part of the delta. */
+/* Returns own(layer). For a delta, returns the largest of own(layer) and of_reader(i), for all layers i that
+ * compute a part of the delta. */
 static double longest(const amp_probe_comparison *c, int layer, amp_trace_kind kind, length_of *own,
                       length_of *of_reader)
 {
@@ -65,7 +67,7 @@ static double of_a_channel(const amp_probe_comparison *c, int layer)
     amp_shape in = d->input_count && d->inputs[0] >= 0 ? c->network.layers[d->inputs[0]].output
                                                        : c->network.image;
     double numbers = (double)d->output.n * d->output.h * d->output.w;
-    /* pixels in an average pool's window, which one thread adds on a GPU too */
+    /* pixels in an average pool's window; on a GPU too, one thread adds them all */
     double pooled = (double)in.h * in.w / ((double)d->output.h * d->output.w);
     return fmax(c->on_gpu ? numbers / PART_OF_A_GPU_THREAD : numbers, pooled);
 }
@@ -77,8 +79,8 @@ static double weights_of(const amp_layer_desc *d)
     return weights;
 }
 
-/* The number of products that are summed for an output, and for a delta: the weights divided by the number of
- * output or input channels. */
+/* to_output: how many products are summed for one output, which is weights / output channels. to_delta: how
+ * many are summed for one delta, which is weights / input channels. */
 static double to_output(const amp_probe_comparison *c, int layer)
 {
     const amp_layer_desc *d = &c->network.layers[layer];
@@ -93,8 +95,8 @@ static double to_delta(const amp_probe_comparison *c, int layer)
 
 /* ---- limits ---- */
 
-/* The relative error of a layer's delta if all its numbers are rounded like fp16's smallest numbers, which
- * are 2^-24 / loss scale apart. */
+/* Returns the relative error of a layer's delta if all its elements are rounded like fp16's smallest numbers.
+ * After unscaling, these are 2^-24 / loss scale apart. */
 static double underflow(const amp_probe_comparison *c, int layer)
 {
     const amp_probe_run *r = &c->runs[AMP_FP16];
@@ -108,8 +110,8 @@ static int is_gradient(amp_trace_kind kind)
     return kind == AMP_TRACE_WEIGHTS || kind == AMP_TRACE_BIASES || kind == AMP_TRACE_SCALES;
 }
 
-/* The error is the part that the deltas of moved numbers have in all deltas. It is multiplied by KINK,
- * because batch norm subtracts the mean from deltas, which amplifies the error a few times. */
+/* The error is amp_difference.flipped of the outputs. It is multiplied by KINK, because batch norm subtracts
+ * the mean from deltas, which amplifies the error a few times. */
 double amp_probe_kinked(const amp_network_desc *n, const amp_differences *added, int layer,
                         amp_trace_kind kind)
 {
@@ -138,10 +140,10 @@ double amp_probe_limit(const amp_probe_comparison *c, amp_dtype dtype, int layer
                 + (dtype == AMP_FP16 ? 128 * longest(c, layer, kind, underflow, underflow) : 0);
     else limit = 32 * (dtype == AMP_BF16 ? BF16_ROUNDING : FP16_ROUNDING);
     const amp_conditions *of = dtype == AMP_FP32 ? c->conditions : c->conditions_of_half;
-    return limit * (of ? fmax(1, of[layer][kind]) : 1); /* NULL: Darknet's own code cannot run */
+    return limit * (of ? fmax(1, of[layer][kind]) : 1); /* `of` is NULL if Darknet's own code cannot run */
 }
 
-/* Whether this tensor cannot be judged. */
+/* Whether this tensor is not judged: see amp_probe_comparison.excused, undefined and beyond. */
 static int is_excused(const amp_probe_comparison *c, amp_dtype dtype, int layer, amp_trace_kind kind)
 {
     if (dtype == AMP_FP32) return !c->stock_runs || c->excused[layer][kind];
@@ -177,7 +179,8 @@ void amp_probe_find_faults(amp_probe_comparison *c, amp_dtype dtype)
 
 enum { TEXT = 600 };
 
-/* "layer 3 [convolutional], output". For a delta, the layers that compute it are named. */
+/* Writes the place of a fault: "layer 3 [convolutional], output". For a delta, names the layers that compute
+ * it. */
 static const char *place_of(const amp_probe_comparison *c, const amp_probe_fault *f, char text[TEXT])
 {
     const char *separator = "";
@@ -210,7 +213,7 @@ const char *amp_probe_fault_text(const amp_probe_comparison *c, const amp_probe_
 
 /* ---- the verdict ---- */
 
-#define PLAIN .01 /* an fp32 error above this is wrong */
+#define PLAIN .01 /* an fp32 error above this gets the verdict "wrong" */
 
 const char *const amp_probe_words[] = { "not compared", "same", "range", "off", "wrong" };
 
@@ -224,8 +227,8 @@ amp_probe_word amp_probe_word_of(const amp_probe_comparison *c, amp_dtype dtype)
          : r->fault_count ? AMP_PROBE_OFF : beyond ? AMP_PROBE_RANGE : AMP_PROBE_SAME;
 }
 
-/* A row of the table. It has a dtype and its worst tensor, or a further tensor of the same dtype that is
- * beyond its limit. */
+/* A row of the table. The first row of a dtype shows its worst tensor. The rows below show other tensors
+ * whose errors exceed their limits. */
 typedef struct row {
     const char *dtype, *word;
     char loss[16], error[16], scale[16], keep[16], off[16], limit[16], tensor[TEXT];
@@ -237,7 +240,7 @@ static void number_text(double number, const char *format, char text[16])
     else snprintf(text, 16, format, number);
 }
 
-/* The number of layers to keep in fp32. */
+/* Writes how many layers to keep in fp32. */
 static void keep_text(const amp_probe_run *r, char text[16])
 {
     if (!r->trial_count) return;

@@ -1,5 +1,5 @@
-/* Runs passes and looks at their tensors layer by layer. AMP's engine shows each tensor to an observer when
- * it has been computed. In stock Darknet the fork calls a function before and after each layer
+/* Runs passes, and records and compares their tensors layer by layer. AMP's engine passes each tensor to an
+ * observer once the tensor is computed. Stock Darknet calls a function before and after each layer
  * (amp_fork_watch_layers). */
 #include "subject.h"
 
@@ -19,26 +19,28 @@
 #define LEAST_SCALE 0x1p-64f
 enum { LEAST_PASSES = 3, MOST_PASSES = 20 };
 #define SECONDS_OF_PASSES .2
-/* The factor of the images in the pass before a fed pass. That pass leaves other numbers in memory than the
- * fed pass will write there, which shows whether a layer reads too early. If the images were only darker,
- * batch norm would compute the same results. */
+/* Before a pass that feeds layers the reference's numbers, another pass runs with the images multiplied by
+ * this factor. It leaves other numbers in memory than the next pass will write. So a layer that reads a
+ * tensor too early gives wrong results. The factor is negative because batch norm would cancel a positive
+ * one. */
 #define OTHER_IMAGES -1.f
 
-/* A pass under way. */
+/* The state of a running pass. */
 typedef struct looker {
     amp_subject *s;
     const amp_subject_pass *asked;
-    amp_trace whole;         /* the gradients, which are complete only after backward, and the statistics */
-    /* for each layer and kind, how often its tensor was shown: an output is shown twice. For
-     * AMP_TRACE_WEIGHTS: how many of the layer's gradients were shown */
+    amp_trace whole;         /* collects gradients, which are complete only after backward, and statistics */
+    /* for each layer and kind: how often the engine has shown the tensor (it shows an output twice).
+     * AMP_TRACE_WEIGHTS: how many of the layer's gradients it has shown */
     amp_trace_flags *seen;
-    int is_forward;          /* stock: whether the watched layers run forward */
-    float *numbers;          /* those of one tensor, in NCHW */
+    int is_forward;          /* stock: 1 during forward, 0 during backward */
+    float *numbers;          /* one tensor's numbers, in NCHW */
     unsigned char *bytes;    /* the same tensor in the backend's layout */
-    size_t room;             /* of both, in floats */
-    int overflowed;          /* a gradient is inf or NaN, or a delta (dropout may hide it from gradients) */
+    size_t room;             /* allocated length of both, in floats */
+    int overflowed;          /* a gradient or a delta is inf or NaN (deltas are checked too, because dropout
+                                may hide theirs from the gradients) */
     int hopeless;            /* an output is inf or NaN; no other loss scale changes that */
-    amp_status status;       /* of stock's watcher, which cannot return a status */
+    amp_status status;       /* what failed in `watch`, which cannot return a status */
     amp_error error;
 } looker;
 
@@ -69,7 +71,7 @@ static amp_trace_kind kind_of(const amp_param_desc *p)
                                                                             : AMP_TRACE_BIASES;
 }
 
-/* Takes a parameter's gradient, which is in fp32 and multiplied by the loss scale. */
+/* Appends a parameter's gradient to l->whole. array: fp32, multiplied by the loss scale. */
 static amp_status take_gradient(looker *l, int layer, int param, const float *array, amp_error *error)
 {
     const amp_param_desc *p = &l->s->network.layers[layer].params[param];
@@ -81,9 +83,9 @@ static amp_status take_gradient(looker *l, int layer, int param, const float *ar
 
 /* ---- a convolution whose logistic is computed by the yolo layer after it ----
  *
- * The convolution's output is x under AMP, and p = 1 / (1 + exp(-x)) in stock; p is compared. The deltas of
- * the yolo layer and of the convolution are d/dx under AMP, and d/dp in stock; d/dx = p (1 - p) d/dp is
- * compared. */
+ * Under AMP the convolution's output is x; in stock it is p = 1 / (1 + exp(-x)). Both are compared as p. The
+ * deltas of the yolo layer and of the convolution are d/dx under AMP, and d/dp in stock. Both are compared as
+ * d/dx = p (1 - p) d/dp. */
 
 static int gives_logits(const amp_layer_desc *d) { return d->yolo && d->yolo->before_logistic; }
 
@@ -101,8 +103,8 @@ static float nudged(float number, size_t at)
     return number * (amp_random_mix(at * AMP_RANDOM_STEP) & 1 ? 1 + AMP_NUDGE : 1 - AMP_NUDGE);
 }
 
-/* Replaces the tensor's numbers by those of `with`. alike: how many consecutive numbers get the same nudge;
- * 0: no nudge. */
+/* Replaces the tensor's numbers by those of `with`, multiplied by factor. alike: how many consecutive numbers
+ * get the same nudge; 0: no nudge. A missing or differently sized `with` changes nothing. */
 static amp_status feed(looker *l, amp_backend *b, const amp_tensor *t, const amp_trace_tensor *with,
                        size_t alike, float factor, amp_error *error)
 {
@@ -113,8 +115,8 @@ static amp_status feed(looker *l, amp_backend *b, const amp_tensor *t, const amp
     return b->upload(b, t->data, l->bytes, amp_tensor_bytes(t), error);
 }
 
-/* The activation's slope as Darknet computes it from the output y; NaN if Darknet keeps the input and
- * computes the slope from that. */
+/* Returns the activation's slope as Darknet computes it from the output y. NaN: Darknet keeps the input, and
+ * computes the slope from the input. */
 static double slope_at(amp_activation a, double y)
 {
     switch (a) {
@@ -127,9 +129,9 @@ static double slope_at(amp_activation a, double y)
     }
 }
 
-/* Returns amp_difference.flipped of a layer with the output `numbers`; output and delta are the reference's.
- * If AMP computes the slope from the input, Darknet's slope has the rounding error of its output. That error
- * is large relative to the slope near an activation's limit. */
+/* Returns amp_difference.flipped of a layer. numbers: its output in this pass; output and delta: those of the
+ * reference. If AMP computes the slope from the input, Darknet's slope is off by the rounding error of the
+ * output. Near an activation's limit, this error is large relative to the slope. */
 static double flipped(const amp_layer_desc *d, const float *numbers, const amp_trace_tensor *output,
                       const amp_trace_tensor *delta)
 {
@@ -175,8 +177,8 @@ static amp_status see_tensor(looker *l, amp_backend *b, const amp_seen *seen, am
     return feed(l, b, t, amp_trace_at(reference, seen->layer, kind), alike, scale, error);
 }
 
-/* Whether the layer is a loss whose output another layer reads. For such a layer AMP shows only the loss' own
- * part of the delta, while stock has one delta that includes the other layer's part. */
+/* Whether the layer is a loss whose output another layer reads. AMP then shows only the loss's own part of
+ * the delta, while stock's delta includes the other layer's part. */
 static int mixes_deltas(const amp_network_desc *n, int layer)
 {
     int reads = 0;
@@ -229,8 +231,8 @@ static amp_status take_delta(looker *l, int layer, const amp_layer_arrays *a, am
     return AMP_OK;
 }
 
-/* Replaces a wrong output of Darknet's own code by that of `corrects`, so that the layers after it read
- * numbers like those of a training. */
+/* Replaces an output that Darknet's own code computes wrongly by the output in `corrects`. The layers after
+ * it then read realistic numbers. */
 static amp_status correct(looker *l, int layer, const amp_layer_arrays *a, amp_error *error)
 {
     if (!l->asked->corrects || !l->asked->wrong[layer][AMP_TRACE_OUTPUT] || !a->output) return AMP_OK;
@@ -239,8 +241,9 @@ static amp_status correct(looker *l, int layer, const amp_layer_arrays *a, amp_e
     return l->s->backend->upload(l->s->backend, a->output, with->numbers, a->count * sizeof(float), error);
 }
 
-/* Takes the output after forward, and the gradients after backward. Takes the delta before backward, since
- * all its parts have been added by then. */
+/* Takes a layer's output after its forward, its delta before its backward, and its gradients after its
+ * backward. Before its backward, all parts of its delta have been added. begins: 1 before the layer runs, 0
+ * after. */
 static amp_status take_layer(looker *l, int layer, int begins, amp_error *error)
 {
     amp_layer_arrays a = amp_fork_layer_arrays(l->s->net, layer);
@@ -262,8 +265,9 @@ static void watch(void *context, int layer, int begins)
 
 /* ---- statistics ---- */
 
-/* Each pass begins with recurrent states of 0 and rolling statistics of 0. A rolling statistic r then becomes
- * (1 - f) 0 + f x, so the batch's x is exactly r / f. Nothing in a training pass reads r. */
+/* Sets recurrent states and rolling statistics to 0 before a pass. A rolling statistic r then becomes (1-f)·0
+ * + f·x for the batch's statistic x and the rolling factor f, so x is exactly r / f. No training pass reads
+ * r. */
 static amp_status clear_statistics(looker *l, amp_error *error)
 {
     amp_subject *s = l->s;
@@ -277,8 +281,8 @@ static amp_status clear_statistics(looker *l, amp_error *error)
     return AMP_OK;
 }
 
-/* Takes the batch's statistics. The rolling ones come in pairs: means, then variances. Recurrent states,
- * which have no rolling factor, are left out. */
+/* Appends the batch's statistics to l->whole. Rolling statistics come in pairs: means, then variances.
+ * Recurrent states have no rolling factor and are left out. */
 static amp_status take_statistics(looker *l, int layer, amp_error *error)
 {
     const amp_layer_desc *d = &l->s->network.layers[layer];
@@ -296,8 +300,8 @@ static amp_status take_statistics(looker *l, int layer, amp_error *error)
 
 /* ---- a pass ---- */
 
-/* Sets the network's images, multiplied by factor (0: nudged instead), and its labels. Sets neither before
- * they are loaded. */
+/* Sets the network's images, multiplied by factor (0: nudged instead), and its labels. Before they are
+ * loaded, sets neither. Also resets the network's counters and the random seed. */
 static void put_input(amp_subject *s, float factor)
 {
     const amp_subject_source *input = s->source;
@@ -305,7 +309,7 @@ static void put_input(amp_subject *s, float factor)
         s->images[i] = factor != 0 ? factor * input->images[i] : nudged(input->images[i], i);
     if (input->labels && s->labels) memcpy(s->labels, input->labels, input->label_count * sizeof *s->labels);
     amp_fork_set_counters(s->net, s->counters);
-    srand(s->source->seed + 1); /* for dropout */
+    srand(s->source->seed + 1); /* every pass gets the same dropout masks */
 }
 
 /* Discards what Darknet's layers print to stdout; returns the argument of restore_stdout. */
@@ -349,7 +353,7 @@ static void forward_and_backward(amp_subject *s, float factor, int *is_forward, 
     restore_stdout(kept);
 }
 
-/* Clears the gradients, as after a step. */
+/* Resets the engine after a pass, which clears the gradients. Keeps the loss scale. */
 static amp_status forget(amp_subject *s, amp_error *error)
 {
     if (!s->engine) return AMP_OK;
@@ -410,7 +414,7 @@ static amp_status run_once(amp_subject *s, const amp_subject_pass *asked, int *o
     return status;
 }
 
-/* Runs a pass without looking at its tensors. */
+/* Runs a pass without recording or comparing its tensors. */
 static amp_status run_unseen(amp_subject *s, float factor, amp_error *error)
 {
     int is_forward;
@@ -451,7 +455,8 @@ amp_status amp_subject_time(amp_subject *s, double *seconds, amp_error *error)
 
 /* ---- making a subject ---- */
 
-/* Makes the network and loads its weights, without their sidecar. Puts `seen` at the beginning of a step. */
+/* Makes the network and loads its weights, but not their sidecar. Rounds the counter `seen` down to the
+ * beginning of a step. */
 static struct network *load(const char *cfg, const char *dtype, const amp_subject_source *from)
 {
     const char *requested = amp_this_program()->dtype;
@@ -469,7 +474,7 @@ static struct network *load(const char *cfg, const char *dtype, const amp_subjec
     amp_fork_set_counters(net, counters);
     if (!amp) return net;
     amp->resume->phase = AMP_FRESH;
-    amp->summary_printed = 1; /* no line about a resumed training: its state is not used */
+    amp->summary_printed = 1; /* print no line about a resumed training, because its state is not used */
     return net;
 }
 
@@ -490,9 +495,10 @@ static amp_status set_up(amp_subject *s, amp_error *error)
     return set_scale(s, amp->config->dtype == AMP_FP32 ? 1 : s->engine->scaler.scale, error);
 }
 
-/* With `stirs`, draws biases and scales. Otherwise moves each parameter by up to half of its value. In stock
- * the parameters are changed directly, since Darknet's own update skips some layers; under AMP the momentum
- * is set, which the next update uses. All subjects with the same network and seed get the same numbers. */
+/* stirs 1: draws biases and scales. stirs 0: moves each parameter by up to half of its value. Stock's
+ * parameters are changed directly, because Darknet's own update skips some layers. Under AMP the momentum is
+ * set instead, and the next update applies it. All subjects with the same network and seed get the same
+ * numbers. */
 static amp_status draw(amp_subject *s, int stirs, amp_error *error)
 {
     uint64_t state = stirs ? s->source->seed : ~(uint64_t)s->source->seed;
@@ -521,7 +527,7 @@ static amp_status draw(amp_subject *s, int stirs, amp_error *error)
 static amp_status make_step(amp_subject *s, amp_error *error)
 {
     if (!s->engine) return draw(s, 0, error);
-    AMP_TRY(run_unseen(s, 1, error)); /* makes the copies of the weights */
+    AMP_TRY(run_unseen(s, 1, error)); /* makes copies of the weights, which the update must then renew */
     AMP_TRY(draw(s, 0, error));
     amp_fork_update(s->net);
     return forget(s, error);

@@ -45,8 +45,8 @@ double amp_trace_mean_square(const amp_trace_tensor *t)
 }
 
 /* Returns amp_difference.floor of a tensor of `count` numbers. For gradients of biases and scales it is the
- * L2 norm that as many numbers of the weights' gradient have; for means, the square root of the sum of the
- * variances; for other tensors 0. */
+ * root mean square of the weights' gradient, times sqrt(count). For means it is the square root of the sum of
+ * the variances. For other tensors it is 0. */
 static double floor_of(const amp_trace *reference, int layer, amp_trace_kind kind, size_t count)
 {
     double sum = 0;
@@ -58,7 +58,8 @@ static double floor_of(const amp_trace *reference, int layer, amp_trace_kind kin
     return sqrt(sum);
 }
 
-/* fp16 rounds numbers of at most 2^-25 to 0 (2^-25 itself is a tie, which is rounded to even). */
+/* Sets d->largest and d->flushed. fp16 rounds numbers of at most 2^-25 to 0 (2^-25 itself is a tie, which is
+ * rounded to even). */
 static void take_sizes(const amp_trace_tensor *y, double scale, amp_difference *d)
 {
     size_t numbers = 0, flushed = 0;
@@ -105,7 +106,7 @@ double amp_difference_cosine(const amp_difference *d)
 
 /* ---- layouts ---- */
 
-/* The index of element (n, c, p) of N images, C channels and P pixels. */
+/* Returns the index of the element of image n, channel c and pixel p. */
 static size_t place_of(const amp_tensor *t, size_t n, size_t c, size_t p)
 {
     size_t channels = (size_t)t->shape.c, pixels = (size_t)t->shape.h * (size_t)t->shape.w;
