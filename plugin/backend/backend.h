@@ -200,20 +200,20 @@ typedef struct amp_gemm_desc {
 /* One trainable fp32 array and what its update uses. Sizes are element counts. */
 typedef struct amp_param {
     float *master;     /* fp32 master weights, Darknet's own array */
-    float *grad;       /* this step's gradient: a sum over images, multiplied by the loss scale, with the sign
-                          of a delta, so the update adds it */
+    float *grad;       /* this step's gradient: a sum over images, multiplied by the loss scale. It has the
+                          sign of a delta, so the update adds it */
     float *momentum;   /* SGD: Darknet's weight_updates. Between steps it is already multiplied by
                           amp_update_args.momentum */
     float *m, *v;      /* Adam moments, NULL under SGD */
     size_t count;
-    float decay;       /* weight decay of this array: the network's for weights, and under Adam also for
-                          biases and scales; else 0. Also 0 while the layer is held */
+    float decay;       /* weight decay: the network's value for weights, and under Adam for biases and scales
+                          too; else 0. It is also 0 while the layer is held */
     float layer_rate;  /* the layer's learning_rate multiplier */
     float rate_scale;  /* the multiplier of this update: layer_rate, or 0 while the layer is held (its updates
                           are off) */
     float clip;        /* weights are clamped to ±clip after each update (Darknet's clip=); 0 is off */
     int decays;        /* 1 for weights, 0 for biases and scales: see decay */
-    int unsaved;       /* not in the host's weights file */
+    int unsaved;       /* 1: not in the host's weights file */
     int layer;         /* index in the .cfg, for messages */
     const char *name;  /* "weights", "biases", "scales", "input_layer.weights", ... */
 } amp_param;
@@ -226,7 +226,7 @@ typedef struct amp_statistics {
     int layer;         /* index in the .cfg, for messages */
     float rolling_factor; /* as in amp_batchnorm_rule; 0: a recurrent layer's state */
     int by_host;       /* 1: the host's own code updates them, not batchnorm_forward_train */
-    int unsaved;       /* not in the host's weights file */
+    int unsaved;       /* 1: not in the host's weights file */
 } amp_statistics;
 
 /* The arguments of one update, as in Darknet's update_args. */
@@ -268,8 +268,8 @@ enum { AMP_YOLO_MAX_ANCHORS = 32 };
 /* Which fork's yolo layer to compute. yolo_rules.h has the formulas of both. */
 typedef enum amp_yolo_rules { AMP_YOLO_PJREDDIE, AMP_YOLO_ALEXEYAB } amp_yolo_rules;
 
-/* How a box is compared with a label. MSE compares each of x, y, w and h separately, as pjreddie's layer
- * does; only iou_loss may be MSE. */
+/* How a box is compared with a label. MSE compares x, y, w and h separately, as pjreddie's layer does; only
+ * iou_loss can be MSE. */
 typedef enum amp_yolo_kind {
     AMP_YOLO_MSE, AMP_YOLO_IOU, AMP_YOLO_GIOU, AMP_YOLO_DIOU, AMP_YOLO_CIOU
 } amp_yolo_kind;
@@ -280,7 +280,7 @@ typedef struct amp_yolo_class_rule { int learnt; float multiplier; } amp_yolo_cl
 
 typedef struct amp_yolo_desc {
     int classes, n;
-    int total;                               /* number of all anchors; heads share them */
+    int total;                               /* number of anchors, for all heads together */
     int mask[AMP_YOLO_MAX_ANCHORS];          /* the anchor index of each of the n boxes */
     float anchors[2 * AMP_YOLO_MAX_ANCHORS]; /* widths and heights, in pixels of the network's input */
     int net_w, net_h;                        /* size of the network's input */
@@ -295,7 +295,7 @@ typedef struct amp_yolo_desc {
      * AMP_YOLO_AS_PJREDDIE. */
     amp_yolo_rules rules;
     amp_yolo_kind loss, thresh_kind;         /* iou_loss, iou_thresh_kind */
-    float iou_thresh, max_delta;             /* 1 turns iou_thresh off, FLT_MAX max_delta */
+    float iou_thresh, max_delta;             /* iou_thresh = 1 and max_delta = FLT_MAX are off */
     float scale_x_y, label_smooth_eps;
     float iou_normalizer, obj_normalizer, delta_normalizer;
     float cls_normalizer;                    /* 1 unless counters_per_class is set, because only that key uses
@@ -325,7 +325,7 @@ typedef struct amp_yolo_result {
     double any_object; /* sum of the objectness of all boxes */
 } amp_yolo_result;
 
-/* The time an operation took on the device, summed over its calls from layers of one kind. */
+/* The time that an operation took on the device, summed over all calls from layers of one kind. */
 typedef struct amp_operation_time {
     char layer[32], operation[32]; /* layer: "convolutional"; empty for calls between layers. operation:
                                       "conv_forward" */
@@ -396,7 +396,8 @@ struct amp_backend {
      * index of the convolution that caused it, or -1. */
     amp_status (*conv_load_weights)(amp_backend *, const amp_conv_weights *, int count, int *failed,
                                     amp_error *);
-    void (*conv_drop_weights)(amp_backend *, amp_conv *); /* frees the copies until the next load */
+    void (*conv_drop_weights)(amp_backend *, amp_conv *); /* frees the copies; the next load makes them
+                                                             again */
     /* bias may be NULL. */
     amp_status (*conv_forward)(amp_backend *, amp_conv *, const void *x, const float *bias, void *y,
                                amp_error *);

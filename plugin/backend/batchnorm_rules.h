@@ -33,7 +33,7 @@ AMP_ANYWHERE amp_moments amp_moments_of(double sum, double squares, double origi
  * Σ(x - mean)² to its own place in an array that is otherwise zero. The sum of these arrays over the ranks
  * contains the numbers of all ranks. */
 
-/* The array has the shape (ranks, 3, channels). */
+/* The array that ranks sum has the shape (ranks, 3, channels). */
 enum { AMP_MOMENTS_SHARED = 3 };
 
 AMP_ANYWHERE void amp_moments_put(float *all, int rank, size_t channels, size_t channel, amp_moments m)
@@ -78,7 +78,8 @@ AMP_ANYWHERE void amp_batchnorm_keep(const amp_batchnorm *norm, size_t c, amp_mo
     norm->rolling_variance[c] = kept * norm->rolling_variance[c] + moved * unbiased;
 }
 
-/* sum: Σd. product: Σd(x - mean). Both are over this rank's images. */
+/* Adds one channel's gradients to dbias and dscale. sum: Σd. product: Σd(x - mean). Both are over this rank's
+ * images. */
 AMP_ANYWHERE void amp_batchnorm_add_gradients(const amp_batchnorm *norm, size_t c, double sum, double product)
 {
     norm->dbias[c] += (float)sum;

@@ -44,7 +44,7 @@ typedef struct amp_yolo_labels {
  * truth_thresh. NO_LABEL: no label has set them, and they are 0. */
 typedef struct amp_yolo_target {
     float delta[AMP_YOLO_BOX];
-    float iou;   /* the largest IoU with a label, whose index is `overlapping` */
+    float iou;   /* the box's largest IoU with a label; `overlapping` is that label's index */
     float focus; /* with focal loss: the factor of the class deltas that label `since` set */
     int since, overlapping;
 } amp_yolo_target;

@@ -9,7 +9,7 @@
 #include "../tensor/status.h"
 
 /* A checksum in progress. Call start once, then add any number of times, then value. The struct owns no
- * memory; 16 KiB of it are tables. */
+ * memory. Its tables take 16 KiB. */
 typedef struct amp_checksum {
     uint64_t state, table[8][256];
 } amp_checksum;

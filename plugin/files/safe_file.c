@@ -26,7 +26,7 @@ static char *joined(const char *a, size_t length, const char *b)
     return text;
 }
 
-/* Length of path up to and including its last slash. */
+/* The length of path up to and including its last slash; 0 if it has no slash. */
 static size_t folder_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -44,8 +44,8 @@ static char *follow(const char *path)
     return joined(path, text[0] == '/' ? 0 : folder_length(path), text);
 }
 
-/* Follows all links; the file at their end need not exist. The caller frees the result. NULL, with errno set,
- * on failure. */
+/* The path of the file that `name` leads to through all symbolic links; this file need not exist. The caller
+ * frees the result. NULL, with errno set, on failure. */
 static char *resolve(const char *name)
 {
     char *path = joined(name, strlen(name), "");

@@ -22,7 +22,7 @@ typedef struct amp_safe_file {
     int locked;      /* if pending: the temporary file's descriptor, which holds the lock */
 } amp_safe_file;
 
-/* Only fills in the names. AMP_IO_FAILED: `name` is a folder, or its links form a loop. */
+/* Fills in the names, and does nothing else. AMP_IO_FAILED: `name` is a folder, or its links form a loop. */
 amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error *);
 
 /* Fills in the names and creates an empty temporary file. Replaces the temporary file of an interrupted save.
@@ -42,7 +42,7 @@ amp_status amp_safe_file_remove_leftover(const amp_safe_file *, amp_error *);
  * is durable. commit: flush, then place. */
 amp_status amp_safe_file_flush(const amp_safe_file *, amp_error *);
 amp_status amp_safe_file_place(amp_safe_file *, amp_error *);
-amp_status amp_safe_file_commit(amp_safe_file *, amp_error *); /* both */
+amp_status amp_safe_file_commit(amp_safe_file *, amp_error *);
 
 /* Releases the lock, and keeps the temporary file for the caller to rename later. */
 void amp_safe_file_leave(amp_safe_file *);
@@ -50,7 +50,7 @@ void amp_safe_file_leave(amp_safe_file *);
 /* Removes the temporary file unless it was renamed into place, and frees the names. */
 void amp_safe_file_end(amp_safe_file *);
 
-/* Replaces `target` by `temporary`, as amp_safe_file_place does. */
+/* Renames `temporary` to `target`, durably, like amp_safe_file_place. */
 amp_status amp_replace_file(const char *temporary, const char *target, amp_error *);
 
 /* Returns AMP_IO_FAILED, with the message "cannot write PATH: " and the text of the errno value `why`. */

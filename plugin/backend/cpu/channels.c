@@ -28,7 +28,7 @@ amp_status amp_cpu_channels(amp_backend *backend, const amp_tensor *src, int src
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(pixels * channels))
     for (size_t u = 0; u < units; u++) {
         size_t p = u * unit, end = p + unit < pixels ? p + unit : pixels;
-        size_t step = whole ? end - p : 1, count = step * (size_t)channels; /* whole pixels are one run */
+        size_t step = whole ? end - p : 1, count = step * (size_t)channels; /* whole: pixels are contiguous */
         for (; p < end; p += step) {
             const void *from = amp_cpu_at(src, p * from_c + (size_t)src_first);
             void *to = amp_cpu_into(dst, p * to_c + (size_t)dst_first);

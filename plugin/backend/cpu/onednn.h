@@ -20,7 +20,7 @@ amp_status amp_onednn_create(amp_onednn **out, amp_error *error);
 void amp_onednn_choose_halves(amp_onednn *library);
 void amp_onednn_destroy(amp_onednn *library);
 
-/* Version and instruction set, e.g. "oneDNN 2.6.3, avx512_core_bf16". */
+/* Writes the library's version and instruction set to text, e.g. "oneDNN 2.6.3, avx512_core_bf16". */
 void amp_onednn_describe(char *text, size_t size);
 /* Whether the library can use AMX, and the widest vectors that it can use, on this CPU and with this
  * DNNL_MAX_CPU_ISA. */

@@ -1,9 +1,9 @@
-/* A common interface to oneDNN's two C interfaces: 2.x (Debian 12) and 3.x (Debian 13).
+/* One interface to both C APIs of oneDNN: 2.x (Debian 12) and 3.x (Debian 13).
  *
- * They differ in only three things, which this header hides: in 3.x a memory descriptor is an opaque object
- * and no longer a struct, there are no "operation descriptors", and post-ops have other arguments. Everything
- * else has the same names in both, and onednn*.c use it directly. Each function returns the library's status.
- * The code that creates an amp_md must destroy it. */
+ * The APIs differ in only three things, which this header hides: in 3.x, a memory descriptor is an opaque
+ * object and no longer a struct, there are no "operation descriptors", and post-ops have other arguments.
+ * Everything else has the same names in both APIs, and onednn*.c use it directly. Each function returns the
+ * library's status. The code that creates an amp_md must destroy it. */
 #pragma once
 
 #include <stdlib.h>

@@ -58,7 +58,7 @@ static inline size_t amp_conv_adding_bytes(const amp_conv *conv)
         : conv->add_weights.scratchpad;
 }
 
-/* Bytes of the fp32 scratch for `images` images of a tensor; 0 if none is needed. */
+/* Bytes of the fp32 scratch for `images` images of a tensor; 0 if `needed` is 0. */
 static inline size_t amp_stand_in_bytes(int needed, int images, amp_shape shape)
 {
     return needed ? images * amp_shape_image(shape) * sizeof(float) : 0;

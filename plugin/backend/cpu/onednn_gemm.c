@@ -19,7 +19,7 @@ enum {
                       16) */
 };
 
-/* The matmul of one shape. */
+/* A cached pass for products of one shape. */
 typedef struct product {
     amp_gemm_desc of;       /* sizes, strides, alpha, beta and dtype; addresses are NULL */
     amp_pass pass;          /* empty if the library has no good kernel */

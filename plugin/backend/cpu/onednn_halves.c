@@ -10,7 +10,7 @@
 
 static const char *isa_name(void)
 {
-    static const struct { dnnl_cpu_isa_t isa; const char *name; } known[] = { /* best first */
+    static const struct { dnnl_cpu_isa_t isa; const char *name; } known[] = { /* the most capable first */
 #if DNNL_VERSION_MAJOR >= 3
         { dnnl_cpu_isa_avx512_core_amx_fp16, "avx512_core_amx_fp16" },
 #endif

@@ -35,7 +35,7 @@ static amp_cpu_width processor(void) { return AMP_CPU_BASE; }
  * machine. */
 amp_cpu_width amp_cpu_widest(void)
 {
-    static atomic_int known; /* 1 + the answer */
+    static atomic_int known; /* 1 + the answer; 0: not found out yet */
     int answer = atomic_load_explicit(&known, memory_order_relaxed);
     if (!answer) {
         amp_cpu_width width = processor(), allowed = amp_onednn_width();

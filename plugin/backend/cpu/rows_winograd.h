@@ -30,7 +30,7 @@ AMP_INLINE vf vfma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
 #endif
 AMP_INLINE vf vtimes(float a, vf b, vf c) { return vfma(vset(a), b, c); }
 
-/* The points a and b, and G's denominators. */
+/* winograd.h's points a and b (PA, PB), and the factors 1/p, 1/q and 1/r of G (GP, GQ, GR). */
 #define PA .625f
 #define PB 1.5f
 #define PA2 (PA * PA)
@@ -160,7 +160,7 @@ AMP_INLINE void pixels_from(int n, const vf *d, int from, vf *o)
 
 /* ---- tiles ---- */
 
-AMP_INLINE int vlarge(vf squares) /* true for NaN too */
+AMP_INLINE int vlarge(vf squares) /* returns 1 for NaN too */
 {
     float lane[VL], sum = 0;
     vstore(lane, 0, VL, squares, AMP_FP32);

@@ -104,7 +104,7 @@ typedef struct amp_winograd {
     size_t in, out;              /* channels per group: of the tensor that is read, and of the tensor that is
                                     written; in backward by weights: of x, and of dy */
     size_t groups;               /* each group is a separate convolution of consecutive channels */
-    int tiles_y, tiles_x;        /* of an image */
+    int tiles_y, tiles_x;        /* tiles per image: in a column, and in a row */
     amp_cpu_tile_size last;      /* rows and columns of output in the last tile of an image */
     size_t tiles, block;         /* number of tiles, in all images and in a block */
     size_t some_in, some_out;    /* numbers of channels and filters that are transformed at a time */

@@ -81,7 +81,7 @@ static void cut_gradient(amp_winograd *w)
 {
     size_t filters = w->in * w->out;
     if (filters <= 4096 && w->tiles >= 256) {
-        w->parts = least(16, w->tiles / 256 * 2); /* even, like the number of blocks */
+        w->parts = least(16, w->tiles / 256 * 2); /* an even number, so that two threads have equal work */
         w->block = 28;
     }
     else w->block = least(w->tiles, filters > 65536 ? largest_block(w->in + w->out) : 98);
