@@ -1,12 +1,12 @@
-/* Darknet's activations of one float, and their gradients, which are functions of the output, or of the input
- * if amp_gradient_wants_input.
+/* Darknet's activations of one float, and their gradients. A gradient is computed from the output y, or from
+ * the input x if amp_gradient_wants_input.
  *
  * The formulas are those of Darknet's activations.h; relu6, mish, swish and hard_mish are AlexeyAB's. Mish is
- * x·tanh(log(1 + exp(x))), which AlexeyAB's CPU and GPU code write differently; swish is x·logistic(x). Stock
- * computes some formulas in double, and some overflow (tanh of 355 is inf/inf, elu of 710 is 0·inf). These
- * functions compute in fp32 and stay finite; wherever stock is finite, they agree with it within a few fp32
- * ulp. All of them keep a NaN. They are written once for all backends: CUDA's kernels call them, and so does
- * the CPU, except for the activations of hot layers, which have vector forms in cpu/rows_impl.h. */
+ * x·tanh(log(1 + exp(x))), which AlexeyAB's CPU and GPU code write differently. Swish is x·logistic(x).
+ * Darknet computes some formulas in double, and some of its formulas overflow (tanh of 355 is inf/inf, elu of
+ * 710 is 0·inf). The functions here compute in fp32 and stay finite. Wherever Darknet's result is finite,
+ * they agree with it within a few fp32 ulp. Every activation of NaN is NaN. All backends share these
+ * functions; only for the activations of hot layers, the CPU has vector forms in cpu/rows_impl.h. */
 #pragma once
 
 #include <math.h>
@@ -17,8 +17,9 @@
 #define AMP_SELU_ALPHA (1.0507f * 1.6732f) /* scale·alpha */
 
 /* Whether the gradient must be computed from the input x. Mish, swish and hard_mish fall before they rise, so
- * that two x have the same y. The others approach a limit. In 16 bits y is rounded to that limit, where a
- * gradient computed from y would be 0 (for the logistic function in bf16, if x is above 6.3). */
+ * two different x can have the same y. The other activations listed here approach a limit. In 16 bits, a y
+ * near the limit is rounded to it, and the gradient computed from this y would be 0 (for the logistic in
+ * bf16, if x is above 6.3). */
 AMP_ANYWHERE int amp_gradient_wants_input(amp_activation a)
 {
     return a == AMP_MISH || a == AMP_SWISH || a == AMP_HARD_MISH || a == AMP_LOGISTIC || a == AMP_LOGGY
@@ -46,8 +47,8 @@ AMP_ANYWHERE float amp_activate_lhtan(float x)
     return x;
 }
 
-/* Mish, swish and their gradients are quotients of e = exp(x). Above x = 20 the activations are x and the
- * gradients 1 in fp32, so x in exp(x) is limited to 20, and the square of e does not overflow. With
+/* Mish, swish and their gradients are computed from e = exp(x). In fp32, for x above 20, the activations
+ * equal x and the gradients equal 1. So exp's argument is limited to 20, and e² cannot overflow. With
  * n = e² + 2e:
  *   tanh(log(1 + e)) = n/(n + 2),  mish' = n/(n + 2) + 4x·e(e + 1)/(n + 2)²,
  *   logistic = e/(1 + e),          swish' = logistic·(1 + x/(1 + e)). */
@@ -79,7 +80,8 @@ AMP_ANYWHERE float amp_gradient_swish(float x)
     return e * r * (1 + low * r);
 }
 
-/* logistic(x)·logistic(-x) = e/(1 + e)² with e = exp(-|x|), which is also 1/4 of tanh'(x/2). */
+/* The logistic's gradient at x: logistic(x)·logistic(-x) = e/(1 + e)² with e = exp(-|x|). It equals
+ * tanh'(x/2)/4. */
 AMP_ANYWHERE float amp_gradient_logistic(float x)
 {
     float e = expf(-fabsf(x)), r = 1 / (1 + e);
@@ -91,7 +93,7 @@ AMP_ANYWHERE float amp_activate(float x, amp_activation activation)
     switch (activation) {
     case AMP_LOGISTIC: return 1 / (1 + expf(-x));
     case AMP_LOGGY: return tanhf(.5f * x); /* = 2/(1+exp(-x)) - 1, without cancellation */
-    case AMP_RELU: return x * (float)(x > 0); /* a product, as in stock: NaN stays NaN */
+    case AMP_RELU: return x * (float)(x > 0); /* a product, as in Darknet: NaN stays NaN */
     case AMP_RELIE: return x > 0 ? x : .01f * x;
     case AMP_RAMP: return x * (float)(x > 0) + .1f * x;
     case AMP_TANH: return tanhf(x);
@@ -110,7 +112,7 @@ AMP_ANYWHERE float amp_activate(float x, amp_activation activation)
     }
 }
 
-/* d act / d x. y: act(x), or x itself where amp_gradient_wants_input. */
+/* The derivative of the activation at x. y: act(x), or x itself if amp_gradient_wants_input. */
 AMP_ANYWHERE float amp_gradient(float y, amp_activation activation)
 {
     switch (activation) {

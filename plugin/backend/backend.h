@@ -4,11 +4,12 @@
  * Rules for every operation:
  *  - Activations x, y and deltas dx, dy are NHWC tensors of one dtype (fp32, fp16 or bf16); parameters,
  *    statistics and their gradients are fp32 arrays. Arithmetic inside is at least fp32; each result is
- *    rounded once when stored. (If the result has 16 bits, exponentials and quotients of mish and swish may
- *    have an additional error of 1/50 of a unit in fp16's last place.)
- *  - "delta" is Darknet's: minus the gradient of the loss. Nothing here depends on its sign.
- *  - accumulate = 0 overwrites the output (its old bytes may be garbage or NaN), 1 adds to it.
- *    Parameter gradients (dw, db, dscale, dbias) are always added to.
+ *    rounded once when stored. (If the result has 16 bits, the exponentials and quotients in mish and swish
+ *    may add an error of 1/50 of a unit in fp16's last place.)
+ *  - "delta" means what it means in Darknet: minus the gradient of the loss. No operation depends on this
+ *    sign.
+ *  - accumulate = 0 overwrites the output, whose old bytes may be garbage or NaN; 1 adds to it.
+ *    Operations always add to parameter gradients (dw, db, dscale, dbias).
  *  - dx may be dy itself where an operation says "in place"; otherwise arguments do not overlap.
  *  - The caller owns tensors, and owns and destroys objects made by *_create.
  *  - An operation that fails returns an error status and writes one line to *error. */
@@ -20,7 +21,7 @@
 #include "../tensor/status.h"
 #include "../tensor/tensor.h"
 
-/* For functions that all backends share, a device's kernels included. */
+/* For functions that all backends share, including CUDA's kernels. */
 #ifdef __CUDACC__
 #define AMP_ANYWHERE static __host__ __device__ __forceinline__
 #else
@@ -29,7 +30,7 @@
 
 typedef struct amp_backend amp_backend;
 typedef struct amp_conv amp_conv; /* one convolution at one shape, with its copies of the weights */
-typedef struct amp_recorded_pass amp_recorded_pass; /* a recorded pass, see pass_begin */
+typedef struct amp_recorded_pass amp_recorded_pass; /* see pass_begin */
 
 /* Darknet's activations by their .cfg names; those of its forks come last. Formulas are in activate.h.
  * Gradients are functions of the output y, or of the input if amp_gradient_wants_input (activate.h). */
@@ -41,17 +42,17 @@ typedef enum amp_activation {
 
 /* How well a machine runs a dtype. */
 typedef enum amp_support {
-    AMP_SUPPORT_NONE,    /* not at all (some GPUs): *note says why and what to set */
+    AMP_SUPPORT_NONE,    /* cannot use it (some GPUs): *note says why, and what to set */
     AMP_SUPPORT_STORAGE, /* tensors are stored in it, but computed in fp32: saves memory, not time; *note
                             says so */
     AMP_SUPPORT_NATIVE
 } amp_support;
 
 /* A convolution y = w * x + bias (a cross-correlation), with zero padding of `pad` pixels on each side. x has
- * the shape (n,h,w,c), w is OIHW (k, c/groups, size_h, size_w), and y has the shape (n, out_h, out_w, k). A
- * window's elements lie `dilation` pixels apart, so that it spans dilation·(size - 1) + 1 pixels, and out =
- * (in + 2·pad - span)/stride + 1. A connected layer is a convolution whose window covers its whole input:
- * size_h = h, size_w = w, pad = 0, stride = 1. */
+ * the shape (n,h,w,c), w is OIHW (k, c/groups, size_h, size_w), and y has the shape (n, out_h, out_w, k). The
+ * elements of a window lie `dilation` pixels apart, so the window spans dilation·(size - 1) + 1 pixels, and
+ * out = (in + 2·pad - span)/stride + 1. A connected layer is a convolution whose window covers its whole
+ * input: size_h = h, size_w = w, pad = 0, stride = 1. */
 typedef struct amp_conv_desc {
     amp_shape x;
     int k, size_h, size_w, stride, pad, groups;
@@ -64,9 +65,9 @@ typedef struct amp_conv_desc {
     int leaky;            /* forward applies AMP_LEAKY; never with training or transposed */
     int direct;           /* do not use Winograd's minimal filtering, even where the backend's rule would
                              choose it */
-    int masters_stay;     /* the array given to load_weights stays at its address until the convolution is
-                             destroyed, and is not written to between a load and the passes that follow it:
-                             the backend may read it in place */
+    int masters_stay;     /* the backend may read the masters in place: the array passed to conv_load_weights
+                             keeps its address until the convolution is destroyed, and does not change between
+                             a load and the passes after it */
 } amp_conv_desc;
 
 static inline int amp_conv_stride_x(const amp_conv_desc *d) { return d->stride_x ? d->stride_x : d->stride; }
@@ -76,11 +77,11 @@ static inline int amp_conv_span(const amp_conv_desc *d, int size)
     return amp_conv_dilation(d) * (size - 1) + 1;
 }
 
-/* Which operations a convolution needs. Normally conv_forward is always needed, and conv_backward_data with
- * training and wants_dx. A deconvolution (transposed convolution) uses them the other way round: its forward
- * is this convolution's conv_backward_data, which is then also called without training, and never
- * accumulates. The delta of its input is computed by conv_forward, which is needed only with training and
- * wants_dx. The gradient of the weights is computed by conv_backward_weights in both cases. */
+/* Which operations a convolution needs. An ordinary convolution always needs conv_forward; it needs
+ * conv_backward_data only with training and wants_dx. A deconvolution (transposed convolution) exchanges the
+ * two. It computes its output with conv_backward_data, which it always needs, and which never accumulates. It
+ * computes the delta of its input with conv_forward, which it needs only with training and wants_dx. Both
+ * kinds compute the gradient of the weights with conv_backward_weights. */
 static inline int amp_conv_wants_forward(const amp_conv_desc *d)
 {
     return !d->transposed || (d->training && d->wants_dx);
@@ -109,15 +110,15 @@ typedef struct amp_batchnorm_rule {
     int epsilon_inside_root;  /* xhat = (x-mean)/sqrt(v + epsilon); else (x-mean)/(sqrt(v) + epsilon) */
     float epsilon;
     float backward_epsilon;   /* inv in batchnorm_backward is 1/sqrt(v + backward_epsilon) */
-    int direct_outside_root;  /* 1: the inv that directly multiplies g is 1/(sqrt(v) + backward_epsilon)
-                                 instead */
+    int direct_outside_root;  /* 1: in batchnorm_backward's dx, g itself is multiplied by 1/(sqrt(v) +
+                                 backward_epsilon) instead of inv */
     float rolling_factor;     /* rolling ← (1 - rolling_factor)·rolling + rolling_factor·batch */
 } amp_batchnorm_rule;
 
 /* Ranks whose images batch norm treats as one batch. All of them call the same operations, with the same
  * number of images. */
 typedef struct amp_batchnorm_ranks {
-    int rank, count; /* from 0; number of ranks */
+    int rank, count; /* this rank, counted from 0; number of ranks */
     /* Replaces the values by their sums over all ranks, in the backend's memory; operations called later see
      * the sums. */
     amp_status (*sum)(void *context, float *values, size_t count, amp_error *);
@@ -135,15 +136,16 @@ typedef struct amp_batchnorm {
                                                them */
     float *dscale, *dbias;
     const amp_batchnorm_ranks *ranks;       /* NULL: the batch is x alone */
-    const void *add; /* in forward: data of a tensor like x, which is added to the rounded y; NULL: nothing is
-                        added. Only if the backend adds_to_batchnorm */
+    const void *add; /* forward adds this data to the rounded y; it has x's shape and dtype. NULL: nothing is
+                        added. Allowed only if the backend has adds_to_batchnorm */
 } amp_batchnorm;
 
 /* Which pixels of a shortcut's two inputs correspond, as in Darknet's shortcut_cpu: x[i·x_step, j·x_step]
- * and from[i·from_step, j·from_step], for i < h and j < w; one of the steps is 1. */
+ * corresponds to from[i·from_step, j·from_step], for i < h and j < w. One of the steps is 1. */
 typedef struct amp_shortcut_grid { int h, w, x_step, from_step; } amp_shortcut_grid;
 
-/* Returns 0 if the shapes do not match, because the rounded-down ratios of widths and of heights differ. */
+/* Returns 0 if one of the shapes is empty, or if the ratio of widths differs from the ratio of heights (both
+ * rounded down). */
 static inline int amp_shortcut_grid_of(amp_shape x, amp_shape from, amp_shortcut_grid *out)
 {
     *out = (amp_shortcut_grid){ x.h, x.w, 1, 1 };
@@ -155,7 +157,7 @@ static inline int amp_shortcut_grid_of(amp_shape x, amp_shape from, amp_shortcut
     return 1;
 }
 
-/* The masters from which a convolution's copies are made: OIHW in fp32. */
+/* A convolution and its fp32 master weights (OIHW), from which conv_load_weights makes the copies. */
 typedef struct amp_conv_weights {
     amp_conv *conv;
     const float *masters;
@@ -165,25 +167,27 @@ typedef struct amp_conv_weights {
 typedef struct amp_conv_facts {
     amp_dtype computes;     /* the dtype of its arithmetic: desc.dtype, or fp32 if that is only a storage
                                format */
-    int padded_in, padded_out; /* channels per group in the copies of the weights, including padding */
+    int padded_in, padded_out; /* input and output channels per group in the copies of the weights, including
+                                  padding */
     size_t weight_bytes;    /* bytes of all these copies, once loaded */
     size_t fp32_weight_bytes; /* bytes of the copies if desc.dtype were fp32 */
-    size_t workspace_bytes; /* the most memory that one of its passes uses; all convolutions share this
-                               memory */
+    size_t workspace_bytes; /* scratch bytes of the pass that needs most; all convolutions share this
+                               scratch */
     char winograd[24];      /* which passes use Winograd's minimal filtering: "forward+weights", "all
                                passes"; empty: none */
-    char kernel[64];        /* the library's name for the kernel of the layer's forward; may be empty */
+    char kernel[64];        /* the library's name of the kernel that computes the layer's forward; may be
+                               empty */
 } amp_conv_facts;
 
 /* A factor of a matrix product: an fp32 array, row-major, with rows ld elements apart. transposed: the factor
  * is the transpose of this array. version 0: the contents may differ from call to call. With any other
- * version the backend may keep a copy of the array and reuse it in later calls with the same data and
- * version. The caller changes the version whenever the contents may have changed, or the memory is used by
- * another array. */
+ * version, the backend may copy the array and reuse the copy in later calls with the same `data` and version.
+ * So the caller changes the version whenever the contents may have changed, or when the memory holds another
+ * array. */
 typedef struct amp_factor { const float *data; int ld, transposed; unsigned long version; } amp_factor;
 
-/* The product c = alpha·a·b + beta·c of a (m, k) and b (k, n). c (m, n) is fp32, has rows ldc elements apart,
- * and does not overlap a or b. */
+/* The product c = alpha·a·b + beta·c. The shapes are a (m, k), b (k, n) and c (m, n). c is fp32, has rows ldc
+ * elements apart, and does not overlap a or b. */
 typedef struct amp_gemm_desc {
     int m, n, k;
     float alpha, beta;
@@ -196,51 +200,52 @@ typedef struct amp_gemm_desc {
 /* One trainable fp32 array and what its update uses. Sizes are element counts. */
 typedef struct amp_param {
     float *master;     /* fp32 master weights, Darknet's own array */
-    float *grad;       /* sum of the scaled gradients of this step, with the sign of a delta: the update adds
-                          it */
-    float *momentum;   /* SGD: Darknet's weight_updates; on entry and on exit already multiplied by
+    float *grad;       /* this step's gradient: a sum over images, multiplied by the loss scale. It has the
+                          sign of a delta, so the update adds it */
+    float *momentum;   /* SGD: Darknet's weight_updates. Between steps it is already multiplied by
                           amp_update_args.momentum */
     float *m, *v;      /* Adam moments, NULL under SGD */
     size_t count;
-    float decay;       /* weight decay of this array: the network's for weights, 0 for biases and scales
-                          (SGD and AdamW) */
+    float decay;       /* weight decay: the network's value for weights, and under Adam for biases and scales
+                          too; else 0. It is also 0 while the layer is held */
     float layer_rate;  /* the layer's learning_rate multiplier */
-    float rate_scale;  /* the multiplier of this update: layer_rate, or 0 while the layer is held */
+    float rate_scale;  /* the multiplier of this update: layer_rate, or 0 while the layer is held (its updates
+                          are off) */
     float clip;        /* weights are clamped to ±clip after each update (Darknet's clip=); 0 is off */
-    int decays;        /* true for weights; for biases and scales only under Adam */
-    int unsaved;       /* not in the host's weights file */
+    int decays;        /* 1 for weights, 0 for biases and scales: see decay */
+    int unsaved;       /* 1: not in the host's weights file */
     int layer;         /* index in the .cfg, for messages */
     const char *name;  /* "weights", "biases", "scales", "input_layer.weights", ... */
 } amp_param;
 
-/* Statistics that forward updates: rolling statistics, or a recurrent layer's state. committed: their values
- * after the last step that was taken. */
+/* Statistics that forward updates: rolling statistics, or a recurrent layer's state. committed: a copy of
+ * their values after the last step that was not skipped. */
 typedef struct amp_statistics {
     float *array, *committed;
     size_t count;
     int layer;         /* index in the .cfg, for messages */
     float rolling_factor; /* as in amp_batchnorm_rule; 0: a recurrent layer's state */
-    int by_host;       /* updated by the host's own code, not by batchnorm_forward_train */
-    int unsaved;       /* not in the host's weights file */
+    int by_host;       /* 1: the host's own code updates them, not batchnorm_forward_train */
+    int unsaved;       /* 1: not in the host's weights file */
 } amp_statistics;
 
 /* The arguments of one update, as in Darknet's update_args. */
 typedef struct amp_update_args {
     float learning_rate, momentum;
-    int batch;                 /* images of the whole step: batch × subdivisions */
-    double inverse_scale;      /* (float)(1.0 / (double)loss scale). It is a double so that its product with
-                                  clip_norm's factor is rounded to float only once. That product may be below
-                                  float's range, because the gradients that it multiplies may be
-                                  correspondingly large */
-    double clip_norm;          /* the largest norm of the gradient (averaged over the batch) that is not
-                                  clipped; 0 is off */
-    double norm_limit;         /* a step with a larger norm is not taken; 0 is off */
+    int batch;                 /* images in the whole step: batch × subdivisions */
+    double inverse_scale;      /* (float)(1.0 / (double)loss scale), stored as a double. So its product with
+                                  clip_norm's factor is rounded to float only once. This product may be below
+                                  float's range, because it multiplies gradients that may be correspondingly
+                                  large */
+    double clip_norm;          /* if the norm of the gradient (averaged over the batch) is larger, the
+                                  gradient is scaled down to this norm; 0 is off */
+    double norm_limit;         /* a step with a larger norm is skipped; 0 is off */
     int adam, t;               /* t counts from 1 */
     int adamw;                 /* Adam with decoupled weight decay */
     float beta1, beta2, eps;
 } amp_update_args;
 
-/* What the end of a step checks and updates. */
+/* The arrays that finish_step checks and updates. */
 typedef struct amp_step_end {
     const amp_param *params;
     const amp_statistics *statistics;
@@ -249,57 +254,58 @@ typedef struct amp_step_end {
 } amp_step_end;
 
 typedef struct amp_step_outcome {
-    int taken;            /* 0: nothing was changed, not even gradients, because a gradient or a statistic is
-                             inf or NaN, or because of above_limit */
-    int above_limit;      /* 1: all are finite, but the norm is above norm_limit */
-    double gradient_norm; /* if all are finite: the L2 norm of grad·inverse_scale over the batch, before
-                             clipping */
+    int taken;            /* 0: the step was skipped, because a gradient or a statistic is inf or NaN, or
+                             because of above_limit. Nothing was changed, not even gradients */
+    int above_limit;      /* 1: all numbers are finite, but the norm is above norm_limit */
+    double gradient_norm; /* the L2 norm of grad·inverse_scale/batch, before clipping; valid if all numbers
+                             are finite */
 } amp_step_outcome;
 
-/* A head of Darknet's yolo layer. In each cell, its input has n boxes of 5 + classes numbers: x, y, w, h,
- * objectness, classes. */
+/* Yolo layers (detection heads). In each cell, the input of a yolo layer has n boxes of 5 + classes numbers:
+ * x, y, w, h, objectness, classes. */
 enum { AMP_YOLO_MAX_ANCHORS = 32 };
 
-/* Which fork's yolo layer to compute. yolo_rules.h has all formulas in which the two differ. */
+/* Which fork's yolo layer to compute. yolo_rules.h has the formulas of both. */
 typedef enum amp_yolo_rules { AMP_YOLO_PJREDDIE, AMP_YOLO_ALEXEYAB } amp_yolo_rules;
 
-/* How a box is compared with a label. MSE, which is only for iou_loss, uses the differences of their numbers,
- * as pjreddie's layer does. */
+/* How a box is compared with a label. MSE compares x, y, w and h separately, as pjreddie's layer does; only
+ * iou_loss can be MSE. */
 typedef enum amp_yolo_kind {
     AMP_YOLO_MSE, AMP_YOLO_IOU, AMP_YOLO_GIOU, AMP_YOLO_DIOU, AMP_YOLO_CIOU
 } amp_yolo_kind;
 
-/* For each class of the labels: the class that is learnt instead (map=), and the factor from
- * counters_per_class. */
+/* For one class of the labels: the class that is learnt instead (map=), and the factor of its deltas (from
+ * counters_per_class). */
 typedef struct amp_yolo_class_rule { int learnt; float multiplier; } amp_yolo_class_rule;
 
 typedef struct amp_yolo_desc {
     int classes, n;
-    int total;                               /* anchors of all heads */
-    int mask[AMP_YOLO_MAX_ANCHORS];          /* the index of each of the n boxes' anchors */
+    int total;                               /* number of anchors, for all heads together */
+    int mask[AMP_YOLO_MAX_ANCHORS];          /* the anchor index of each of the n boxes */
     float anchors[2 * AMP_YOLO_MAX_ANCHORS]; /* widths and heights, in pixels of the network's input */
     int net_w, net_h;                        /* size of the network's input */
     float ignore_thresh, truth_thresh;
-    int truths;                              /* floats of labels per image; a label whose x is 0 ends the
+    int truths;                              /* label floats per image; a label with x = 0 ends an image's
                                                 labels */
-    int label_size;                          /* numbers per label: x, y, w, h, class, and any others */
-    int max_boxes;                           /* the most labels per image that are read;
+    int label_size;                          /* floats per label: x, y, w, h, class, and possibly more */
+    int max_boxes;                           /* at most this many labels per image are read;
                                                 label_size·max_boxes ≤ truths */
 
     /* AlexeyAB's keys, named as in the .cfg. For pjreddie's layer they have the values of
      * AMP_YOLO_AS_PJREDDIE. */
     amp_yolo_rules rules;
     amp_yolo_kind loss, thresh_kind;         /* iou_loss, iou_thresh_kind */
-    float iou_thresh, max_delta;             /* 1 and FLT_MAX turn them off */
+    float iou_thresh, max_delta;             /* iou_thresh = 1 and max_delta = FLT_MAX are off */
     float scale_x_y, label_smooth_eps;
     float iou_normalizer, obj_normalizer, delta_normalizer;
-    float cls_normalizer;                    /* 1 without counters_per_class, the only key that uses it */
+    float cls_normalizer;                    /* 1 unless counters_per_class is set, because only that key uses
+                                                it */
     int new_coords, objectness_smooth, focal_loss;
-    int before_logistic;                     /* with new_coords, if the convolution before has the logistic
-                                                activation: x and dx here are the activation's input and the
-                                                delta of that input */
-    const amp_yolo_class_rule *class_table;  /* one per class, in memory from allocate; NULL: no map=, and
-                                                all multipliers are 1 */
+    int before_logistic;                     /* only with new_coords. 1: the preceding convolution has the
+                                                logistic activation, which the yolo layer computes instead: x
+                                                is the activation's input, and dx is that input's delta */
+    const amp_yolo_class_rule *class_table;  /* one entry per class, in memory from allocate; NULL: no map=,
+                                                and all multipliers are 1 */
 } amp_yolo_desc;
 
 #define AMP_YOLO_AS_PJREDDIE \
@@ -309,22 +315,23 @@ typedef struct amp_yolo_desc {
 /* The result of a yolo layer's loss. All sums, counts included, are in double. */
 typedef struct amp_yolo_result {
     double cost;      /* Σ delta², without the loss scale; NaN if any number of x is inf or NaN */
-    double box_cost;  /* the part of the cost that is due to x, y, w and h */
-    double labels;    /* number of pairs of a label and one of its boxes in this head; the next six fields are
-                         sums over these pairs */
-    double iou, object, category, above_50, above_75; /* IoU; objectness; the score of the label's class;
-                                                         how many have IoU > .5, and > .75 */
+    double box_cost;  /* the part of the cost from x, y, w and h */
+    double labels;    /* number of pairs of a label and one of its own boxes in this head (yolo_rules.h); the
+                         next six fields are sums over these pairs */
+    double iou, object, category, above_50, above_75; /* IoU; objectness; the box's number for the label's
+                                                         class; number of pairs with IoU > .5; with IoU >
+                                                         .75 */
     double giou;
-    double any_object; /* objectness, summed over all boxes */
+    double any_object; /* sum of the objectness of all boxes */
 } amp_yolo_result;
 
-/* The time an operation took on the device, summed over its calls from layers of one kind. */
+/* The time that an operation took on the device, summed over all calls from layers of one kind. */
 typedef struct amp_operation_time {
     char layer[32], operation[32]; /* layer: "convolutional"; empty for calls between layers. operation:
                                       "conv_forward" */
     long calls;
     double ms, bytes;   /* bytes: the least that the operation must read and write */
-    double products;    /* operations of its matrix products (a multiply-add counts as two) */
+    double products;    /* arithmetic operations of its matrix products (a multiply-add counts as two) */
     int half;           /* its tensors have 16 bits */
 } amp_operation_time;
 
@@ -337,9 +344,9 @@ typedef struct amp_operation_times {
 struct amp_backend {
     const char *name;          /* "cpu" */
     char description[256];     /* library, version, instruction set; shown to the user */
-    int adds_to_batchnorm;     /* batch norm's forward can add a tensor (amp_batchnorm.add), and its backward
-                                  does not read y for linear, leaky, relu and activations whose gradient
-                                  needs the input */
+    int adds_to_batchnorm;     /* 1: batch norm's forward can add a tensor (amp_batchnorm.add), and its
+                                  backward does not read y for linear, leaky, relu, and activations with
+                                  amp_gradient_wants_input */
 
     amp_support (*supports)(const amp_backend *, amp_dtype, char note[256]);
     void (*destroy)(amp_backend *);
@@ -349,8 +356,8 @@ struct amp_backend {
     amp_status (*allocate)(amp_backend *, size_t bytes, void **out, amp_error *);
     void (*release)(amp_backend *, void *memory);
 
-    /* Copies bytes into memory from allocate. The source is CPU memory, which may be overwritten as soon as
-     * this returns, or memory from allocate. */
+    /* Copies bytes into `memory`, a block from allocate. `from` is either another block from allocate, or CPU
+     * memory that the caller may overwrite as soon as this returns. */
     amp_status (*upload)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
     /* Like upload, but does not wait: `from` must not change until the next uploads_done has returned. */
     amp_status (*upload_later)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
@@ -358,38 +365,39 @@ struct amp_backend {
      * call waits for the copy. No work queued since the last upload_ahead may use `memory`, so the caller
      * needs two buffers. */
     amp_status (*upload_ahead)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
-    /* *source: where the program writes what upload_later will then copy to `memory`. It is page-locked
-     * memory of the backend, reserved until the next uploads_done, or `memory` itself if the program can
-     * write there. */
+    /* Gives the program a buffer *source. The program writes data there, and then upload_later copies it to
+     * `memory`. *source is page-locked memory of the backend, reserved until the next uploads_done, or
+     * `memory` itself if the program can write there. */
     amp_status (*stage)(amp_backend *, void *memory, size_t bytes, void **source, amp_error *);
-    /* Waits until every `from` so far was read, but not for work queued after that. The engine calls it at
-     * the end of each forward. */
+    /* Waits until the sources (`from`) of all uploads so far have been read. Does not wait for work queued
+     * after these uploads. The engine calls it at the end of each forward. */
     amp_status (*uploads_done)(amp_backend *, amp_error *);
-    /* Copies bytes from memory from allocate into CPU memory, after all earlier operations. */
+    /* Copies bytes from `memory`, a block from allocate, into CPU memory, after all earlier operations. */
     amp_status (*download)(amp_backend *, void *to, const void *memory, size_t bytes, amp_error *);
-    /* Like download, but does not wait. *to: the backend's copy, or `memory` itself if the CPU can read it.
-     * The data is complete when the next uploads_done has returned, and valid until the next stage or
-     * download_later; until then `memory` must not change. */
+    /* Like download, but does not wait. *to: the address of the backend's copy, or `memory` itself if the CPU
+     * can read it. The data is complete when the next uploads_done has returned, and stays valid until the
+     * next stage or download_later. Until then `memory` must not change. */
     amp_status (*download_later)(amp_backend *, const void *memory, size_t bytes, void **to, amp_error *);
     /* Waits until all operations so far are done. A device's operation may return as soon as it is queued;
      * its errors are then reported here, or by a later operation. */
     amp_status (*synchronize)(amp_backend *, amp_error *);
     amp_status (*zero)(amp_backend *, void *memory, size_t bytes, amp_error *);
-    /* Multiplies an fp32 array by a factor (a loss layer's delta by the loss scale). */
+    /* Multiplies an fp32 array by a factor (for example a loss layer's delta by the loss scale). */
     amp_status (*scale)(amp_backend *, float *array, size_t count, float factor, amp_error *);
 
-    /* dst (+)= src, between any two dtypes and layouts; logical shapes are equal. */
+    /* dst (+)= src. The two may differ in dtype and layout, but their logical shapes are equal. */
     amp_status (*cast)(amp_backend *, const amp_tensor *src, const amp_tensor *dst, int accumulate,
                        amp_error *);
 
     amp_status (*conv_create)(amp_backend *, const amp_conv_desc *, amp_conv **out, amp_error *);
     void (*conv_destroy)(amp_backend *, amp_conv *);
     /* Makes copies of the weights in the library's best layout and dtype, for `count` convolutions at once.
-     * Call it before the first forward and after every change of the masters. *failed: the index of the
-     * convolution that an error is about, or -1. */
+     * Call it before the first forward and after every change of the masters. After an error, *failed is the
+     * index of the convolution that caused it, or -1. */
     amp_status (*conv_load_weights)(amp_backend *, const amp_conv_weights *, int count, int *failed,
                                     amp_error *);
-    void (*conv_drop_weights)(amp_backend *, amp_conv *); /* frees the copies until the next load */
+    void (*conv_drop_weights)(amp_backend *, amp_conv *); /* frees the copies; the next load makes them
+                                                             again */
     /* bias may be NULL. */
     amp_status (*conv_forward)(amp_backend *, amp_conv *, const void *x, const float *bias, void *y,
                                amp_error *);
@@ -430,8 +438,8 @@ struct amp_backend {
 
     /* Max pooling as in Darknet: window (i,j) starts at (i·stride - pad/2, j·stride - pad/2), and y's shape
      * is the output size. The first maximum in row order wins. choice (n,h,w,c of y) is the maximum's
-     * row·size + column within the window; size ≤ 15. choice is 255, and y the rounded -FLT_MAX, if no
-     * element of the window is in the image, or all are NaN. */
+     * row·size + column within the window; size ≤ 15. If no element of the window is in the image, or all are
+     * NaN, choice is 255 and y is -FLT_MAX, rounded to the dtype. */
     amp_status (*maxpool_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, uint8_t *choice,
                                   int size, int stride, int pad, amp_error *);
     amp_status (*maxpool_backward)(amp_backend *, const amp_tensor *dy, const uint8_t *choice,
@@ -451,8 +459,8 @@ struct amp_backend {
      * and dst have the same n, h and w. */
     amp_status (*channels)(amp_backend *, const amp_tensor *src, int src_first, const amp_tensor *dst,
                            int dst_first, int channels, float alpha, int accumulate, amp_error *);
-    /* Shortcut: y[k] = act(alpha·x[k] + beta·from[k]) in the channels that x and from both have, where pixels
-     * correspond (amp_shortcut_grid_of); y[k] = act(x[k]) elsewhere. y has x's shape and may be x. backward:
+    /* Shortcut: y[k] = act(alpha·x[k] + beta·from[k]) for corresponding pixels (amp_shortcut_grid_of), in the
+     * channels that both x and from have; elsewhere y[k] = act(x[k]). y has x's shape and may be x. backward:
      * dfrom (+)= beta·dy where pixels correspond, and 0 elsewhere. */
     amp_status (*shortcut_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *from,
                                    const amp_tensor *y, float alpha, float beta, amp_activation, amp_error *);
@@ -460,8 +468,8 @@ struct amp_backend {
                                     int accumulate, amp_error *);
 
     /* multiply: y (+)= x·s, where s has x's shape, or one number per channel of an image (h = w = 1), or one
-     * per pixel (c = 1). multiply_sums: s (+)= a·b, summed over the elements that one number of s multiplies
-     * in multiply. */
+     * per pixel (c = 1). multiply_sums: each number of s (+)= the sum of a·b over the elements that this
+     * number multiplies in `multiply`. */
     amp_status (*multiply)(amp_backend *, const amp_tensor *x, const amp_tensor *s, const amp_tensor *y,
                            int accumulate, amp_error *);
     amp_status (*multiply_sums)(amp_backend *, const amp_tensor *a, const amp_tensor *b, const amp_tensor *s,
@@ -477,53 +485,56 @@ struct amp_backend {
     amp_status (*dropout)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const uint8_t *keep,
                           float scale, int accumulate, amp_error *);
 
-    /* Yolo's loss, as in Darknet's forward_yolo_layer (yolo_layer.c), in fp32. Below, p is logistic(x),
-     * except that it is x for w and h; the IoU is that of a box with the labels of its image; "label" is the
-     * label that the box must learn, if there is one. The deltas are:
-     *   x, y:        (2 - wh)·(place in the cell - p)
+    /* Yolo's loss, as in Darknet's forward_yolo_layer (yolo_layer.c), in fp32. Below, p is logistic(x), but
+     * for w and h it is x itself. "IoU" is the box's largest IoU with a label of its image. "label" is the
+     * label that the box must learn; most boxes have no label. The deltas are:
+     *   x, y:        (2 - wh)·(label's position in the cell - p)
      *   w, h:        (2 - wh)·(log(label's size / anchor's) - x)
      *   objectness:  1 - p with a label; 0 with an IoU above ignore_thresh; else 0 - p
      *   classes:     (1 or 0) - p with a label; else 0
-     * These are pjreddie's. yolo_rules.h has AlexeyAB's, and the special cases: several labels of one box, an
-     * IoU above truth_thresh, labels out of range. dx (+)= loss_scale·delta, rounded once; a result outside
-     * of the dtype's range becomes inf. x and dx have n·(5 + classes) channels; dx may be NULL. image_costs:
-     * each image's part of the cost, or NULL. labels (batch × truths; NULL: there are none), *result and
-     * image_costs are in memory from allocate; the last two are valid after synchronize or download. */
+     * These are pjreddie's deltas. yolo_rules.h has AlexeyAB's, and the special cases: several labels for one
+     * box, an IoU above truth_thresh, labels out of range. dx (+)= loss_scale·delta, rounded once; a result
+     * outside of the dtype's range becomes inf. x and dx have n·(5 + classes) channels; dx may be NULL.
+     * image_costs: each image's part of the cost, or NULL. labels has the shape (batch, truths); NULL: no
+     * labels. labels, *result and image_costs are in memory from allocate. *result and image_costs are valid
+     * after synchronize or download. */
     amp_status (*yolo_loss)(amp_backend *, const amp_tensor *x, const float *labels, const amp_yolo_desc *,
                             float loss_scale, const amp_tensor *dx, int accumulate, amp_yolo_result *result,
                             double *image_costs, amp_error *);
-    /* Turns x into the yolo layer's output p, in place. y is fp32 NCHW, as Darknet's functions read it. */
+    /* Computes the yolo layer's output p in place: y contains x on entry, and p on return. y is fp32 NCHW,
+     * because Darknet's functions read this layout. */
     amp_status (*yolo_activate)(amp_backend *, const amp_tensor *y, const amp_yolo_desc *, amp_error *);
 
-    /* In one pass over all arrays: *found_inf = 1 if any gradient is inf or NaN (also when the scale is 1),
-     * and *sum_squares = Σ (grad·inverse_scale)² in double, which finite gradients cannot overflow: a
-     * float's square is below 2^256, and so is inverse_scale's. Changes nothing. Reads only grad and count of
-     * the amp_params. */
+    /* Makes one pass over all gradients. *found_inf is 1 if any gradient is inf or NaN (even if the scale is
+     * 1), else 0. *sum_squares = Σ (grad·inverse_scale)², in double. Finite gradients cannot overflow it,
+     * because the squares of a float and of inverse_scale are below 2^256. Changes no array. Reads only grad
+     * and count of the amp_params. */
     amp_status (*check_gradients)(amp_backend *, const amp_param *, int count, float inverse_scale,
                                   int *found_inf, double *sum_squares, amp_error *);
 
     /* The end of a step. If all gradients and statistics are finite, and the norm is not above norm_limit,
      * each parameter is updated and each statistic committed; otherwise nothing changes, not even the
-     * gradients. A device decides this itself: when the call returns, the update may only be queued. If an
-     * earlier call failed, nothing was changed. Gradients are multiplied by unscale = inverse_scale, or by
-     * inverse_scale·(clip_norm/gradient_norm) if clip_norm is not 0 and the norm is larger (unscale.h). The
-     * update sets grad to 0. SGD, as in Darknet, with rate = learning_rate·rate_scale:
+     * gradients. A device makes this decision itself: when the call returns, the update may still be queued.
+     * If an operation earlier in the queue failed, the update does not run. Gradients are multiplied by
+     * unscale = inverse_scale, or by inverse_scale·(clip_norm/gradient_norm) if clip_norm is not 0 and the
+     * norm is larger (unscale.h). The update sets grad to 0. SGD, as in Darknet, with rate =
+     * learning_rate·rate_scale:
      *   momentum += grad·unscale - decay·batch·master
      *   master   += rate/batch·momentum
      *   momentum ×= args.momentum
      * Adam is Darknet's GPU path (adam_update_gpu), with its moments in m and v. AdamW is torch.optim.AdamW:
      * like Adam, but decay is not part of the gradient and the moments. Instead, rate·decay·master, with the
-     * array's rate and decay, is subtracted from master in the same step. With all three, if clip is not 0,
-     * then master ← min(clip, max(-clip, master)), as in Darknet's GPU path. */
+     * array's rate and decay, is subtracted from master in the same step. After any of these three updates,
+     * if clip is not 0, master ← min(clip, max(-clip, master)), as in Darknet's GPU path. */
     amp_status (*finish_step)(amp_backend *, const amp_step_end *, amp_step_outcome *, amp_error *);
-    /* For each of the statistics: committed ← array, or, with `back`, array ← committed. */
+    /* Copies all statistics: committed ← array, or array ← committed if `back` is set. */
     amp_status (*copy_statistics)(amp_backend *, const amp_statistics *, int count, int back, amp_error *);
 
     /* A matrix product of fp32 arrays, for layers that the host runs itself. Both factors are rounded to the
      * dtype, to nearest even; products are summed in fp32, and c stays fp32. With beta 0, c is overwritten.
      * For factors with a version, the backend keeps copies, one per array and dtype; gemm_drop_copies frees
-     * them. gemm_computes: the dtype in which factors are kept and multiplied; fp32 if the given dtype is
-     * only a storage format. */
+     * them. gemm_computes returns the dtype in which factors are kept and multiplied: the given dtype, or
+     * fp32 if that is only a storage format. */
     amp_status (*gemm)(amp_backend *, const amp_gemm_desc *, amp_error *);
     void (*gemm_drop_copies)(amp_backend *);
     amp_dtype (*gemm_computes)(const amp_backend *, amp_dtype);
@@ -533,11 +544,11 @@ struct amp_backend {
     void (*range_push)(amp_backend *, const char *name);
     void (*range_pop)(amp_backend *);
 
-    /* A pass that calls the same operations, on the same memory and with the same numbers, each time can be
+    /* If a pass always calls the same operations, on the same memory and with the same numbers, it can be
      * recorded once and then replayed as a whole (CUDA graphs). All three are NULL in a backend that cannot
      * do this. *pass is the recording; it is NULL before the first call.
      *
-     * pass_begin: if *pass is still valid, it is queued, *repeated is set to 1, and the caller calls none of
+     * pass_begin: if *pass is still valid, it is queued, *repeated is set to 1, and the caller must not call
      * the pass's operations. Otherwise *repeated is set to 0, and operations are recorded, not run, until
      * pass_end. A recorded pass must not copy from or to CPU memory, and must not wait. */
     amp_status (*pass_begin)(amp_backend *, amp_recorded_pass **pass, int *repeated, amp_error *);
@@ -555,7 +566,7 @@ struct amp_backend {
 
 /* Creates the oneDNN backend. Returns NULL and sets *error if the machine cannot run it. */
 amp_backend *amp_cpu_backend_create(amp_error *error);
-/* Creates the cuDNN and cuBLAS backend, in builds that have it, on the calling thread's current CUDA device.
- * Every thread that calls the backend must have the same current device. Returns NULL and sets *error if
- * there is no device, or it cannot be used. */
+/* Creates the cuDNN and cuBLAS backend on the calling thread's current CUDA device. Only builds with CUDA
+ * have this function. Every thread that calls the backend must have the same current device. Returns NULL and
+ * sets *error if there is no usable device. */
 amp_backend *amp_cuda_backend_create(amp_error *error);

@@ -1,6 +1,6 @@
-/* Batch norm's results for one channel, computed in double from the sums over the channel: statistics,
- * gradients and the factors of dx, as amp_batchnorm_rule says. Shared by all backends, except that CUDA's
- * forward computes amp_batchnorm_spread in fp32 (gain_of in norm.cu). */
+/* Batch norm's results for one channel: statistics, gradients and the factors of dx. They are computed in
+ * double from the sums over the channel, according to amp_batchnorm_rule. All backends share these functions,
+ * except that CUDA's forward computes amp_batchnorm_spread in fp32 (gain_of in norm.cu). */
 #pragma once
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "backend.h"
 
-/* The divisor of x - mean. */
+/* The divisor of x - mean in xhat. */
 AMP_ANYWHERE double amp_batchnorm_spread(const amp_batchnorm_rule *rule, double variance)
 {
     double epsilon = (double)rule->epsilon;
@@ -21,18 +21,19 @@ typedef struct amp_moments { double mean, squares; } amp_moments; /* squares: Σ
 AMP_ANYWHERE amp_moments amp_moments_of(double sum, double squares, double origin, double count)
 {
     double around_mean = squares - sum * sum / count;
-    if (around_mean < 0) around_mean = 0; /* caused by rounding; a NaN stays */
+    if (around_mean < 0) around_mean = 0; /* negative only because of rounding; NaN stays NaN */
     amp_moments m = { origin + sum / count, around_mean };
     return m;
 }
 
 /* ---- images of several ranks (amp_batchnorm.ranks) ----
  *
- * Sums of x and x² would lose the variance by cancellation if the mean is far larger. So each rank writes its
- * mean (as two fp32 numbers that add up to the mean) and its Σ(x - mean)² to its own place in an array that
- * is otherwise zero. The sum of these arrays over the ranks contains the numbers of all ranks. */
+ * If the mean is far larger than the spread, a variance computed from sums of x and x² is lost by
+ * cancellation. So each rank writes its mean (as two fp32 numbers that add up to the mean) and its
+ * Σ(x - mean)² to its own place in an array that is otherwise zero. The sum of these arrays over the ranks
+ * contains the numbers of all ranks. */
 
-/* The array has the shape (ranks, 3, channels). */
+/* The array that ranks sum has the shape (ranks, 3, channels). */
 enum { AMP_MOMENTS_SHARED = 3 };
 
 AMP_ANYWHERE void amp_moments_put(float *all, int rank, size_t channels, size_t channel, amp_moments m)
@@ -65,8 +66,8 @@ AMP_ANYWHERE amp_moments amp_moments_join(const float *all, int ranks, size_t ch
 
 /* ---- one channel ---- */
 
-/* Sets norm->mean and norm->variance, which is Σ(x - mean)²/N, or by the rule Σ(x - mean)²/(N-1). Updates the
- * rolling statistics too. */
+/* Sets norm->mean and norm->variance: Σ(x - mean)²/(N-1) if the rule is unbiased, else Σ(x - mean)²/N.
+ * Updates the rolling statistics too. `count` is N. */
 AMP_ANYWHERE void amp_batchnorm_keep(const amp_batchnorm *norm, size_t c, amp_moments m, double count)
 {
     float mean = (float)m.mean, unbiased = count > 1 ? (float)(m.squares / (count - 1)) : 0;
@@ -77,17 +78,18 @@ AMP_ANYWHERE void amp_batchnorm_keep(const amp_batchnorm *norm, size_t c, amp_mo
     norm->rolling_variance[c] = kept * norm->rolling_variance[c] + moved * unbiased;
 }
 
-/* sum: Σd. product: Σd(x - mean). Both are over this rank's images. */
+/* Adds one channel's gradients to dbias and dscale. sum: Σd. product: Σd(x - mean). Both are over this rank's
+ * images. */
 AMP_ANYWHERE void amp_batchnorm_add_gradients(const amp_batchnorm *norm, size_t c, double sum, double product)
 {
     norm->dbias[c] += (float)sum;
     norm->dscale[c] += (float)(product / amp_batchnorm_spread(&norm->rule, (double)norm->variance[c]));
 }
 
-/* batchnorm_backward's dx (backend.h) as one linear function a·d + b·(x-mean) + c, where the sums are over
- * the images of all ranks:
+/* batchnorm_backward's dx (backend.h), written as a·d + b·(x-mean) + c. The sums are over the images of all
+ * ranks:
  *   a = inv·scale,  b = -inv³·scale·Σd(x-mean)/N,  c = -inv·scale·Σd/N.
- * With direct_outside_root, inv in a is another one. */
+ * With direct_outside_root, a = scale/(sqrt(v) + backward_epsilon) instead. */
 typedef struct amp_batchnorm_line { float a, b, c; } amp_batchnorm_line;
 
 AMP_ANYWHERE amp_batchnorm_line amp_batchnorm_line_of(const amp_batchnorm *norm, size_t channel, double sum,

@@ -1,14 +1,15 @@
-/* The argument checks of operations, the same for every backend. They reject tensors that break backend.h's
- * rules, or whose shapes do not match. Each error is one line. Max pooling's windows and yolo's anchors are
- * not checked here, because amp_host_why_own (host/darknet/native.c) limits them, nor are yolo's masks, which
- * are checked with the .cfg. */
+/* The argument checks of operations, shared by all backends. They reject tensors that break backend.h's
+ * rules, or whose shapes do not match. Each error is one line. Three things are checked elsewhere:
+ * amp_host_why_own (host/darknet/native.c) limits max pooling's windows and the number of yolo's anchors, and
+ * yolo's masks are checked when the .cfg is read. */
 #pragma once
 
 #include <limits.h>
 
 #include "backend.h"
 
-/* Returns an error that says that the shapes or dtypes of two tensors do not match in this operation. */
+/* Fails with `status` and a message: the shapes or dtypes of these two tensors do not match in this
+ * operation. */
 static inline amp_status amp_refuse_pair(amp_status status, const char *operation, const amp_tensor *a,
                                          const amp_tensor *b, amp_error *error)
 {
@@ -18,8 +19,8 @@ static inline amp_status amp_refuse_pair(amp_status status, const char *operatio
                     amp_dtype_name(b->dtype));
 }
 
-/* Checks that two tensors of one operation are NHWC, and have the same dtype, the same number of images, and,
- * if same_shape, the same shape. */
+/* Checks that two tensors of one operation are NHWC, and have the same dtype and the same number of images.
+ * If same_shape is set, also checks that their shapes are equal. */
 static inline amp_status amp_check_pair(const char *operation, const amp_tensor *a, const amp_tensor *b,
                                         int same_shape, amp_error *error)
 {
@@ -45,8 +46,8 @@ static inline amp_status amp_check_cast(const amp_tensor *src, const amp_tensor 
     return amp_refuse_pair(AMP_BAD_NETWORK, "cast", src, dst, error);
 }
 
-/* For messages: "convolution forward of 64x3x416x416 (n,c,h,w) to 32 filters of 3x3, ..."; pass: "" or a
- * pass's name. */
+/* Describes a convolution in messages: "convolution forward of 64x3x416x416 (n,c,h,w) to 32 filters of 3x3,
+ * ...". pass: the name of the pass ("forward"), or "". */
 enum { AMP_CONV_TEXT = 240 };
 static inline void amp_conv_text(const amp_conv_desc *d, const char *pass, char text[AMP_CONV_TEXT])
 {
@@ -56,7 +57,7 @@ static inline void amp_conv_text(const amp_conv_desc *d, const char *pass, char 
              d->pad, amp_conv_dilation(d), d->groups, amp_dtype_name(d->dtype));
 }
 
-/* Computes in 64 bits, because these numbers come from a .cfg and may be large. */
+/* Checks the sizes of a convolution. Computes in 64 bits, because they come from a .cfg and may be large. */
 static inline amp_status amp_check_conv(const amp_conv_desc *d, const char *pass, amp_error *error)
 {
     const char *why = NULL;
@@ -113,7 +114,8 @@ static inline amp_status amp_check_channels(const amp_tensor *src, int src_first
     return AMP_OK;
 }
 
-/* What each number of the second factor s multiplies: an element, an image's channel, or a pixel. */
+/* What each number of the second factor s multiplies: one element, one channel of an image, or all channels
+ * of a pixel. */
 typedef enum amp_factor_of {
     AMP_FACTOR_OF_ELEMENT, AMP_FACTOR_OF_CHANNEL, AMP_FACTOR_OF_PIXEL
 } amp_factor_of;
@@ -129,7 +131,7 @@ static inline amp_status amp_check_multiply(const amp_tensor *x, const amp_tenso
     return amp_refuse_pair(AMP_BACKEND_FAILED, "product", x, s, error);
 }
 
-/* Checks x and from, or dy and dfrom. *out: which pixels correspond. */
+/* Checks a shortcut's two tensors: x and from, or dy and dfrom. *out: which pixels correspond. */
 static inline amp_status amp_check_shortcut(const amp_tensor *x, const amp_tensor *from,
                                             amp_shortcut_grid *out, amp_error *error)
 {
@@ -141,8 +143,8 @@ static inline amp_status amp_check_shortcut(const amp_tensor *x, const amp_tenso
                     x->shape.h, x->shape.w, from->shape.h, from->shape.w);
 }
 
-/* The number of elements from the first to the last of a factor, including the gaps between its rows. rows
- * and columns are those of the stored array. Returns 0 if an int cannot count the elements. */
+/* The number of elements from a factor's first to its last, including the gaps between its rows. rows,
+ * columns: the size of the stored array. Returns 0 if the number does not fit in an int. */
 static inline size_t amp_factor_extent(const amp_factor *f, int rows, int columns)
 {
     size_t extent = (size_t)(rows - 1) * (size_t)f->ld + (size_t)columns;

@@ -1,6 +1,6 @@
-/* A cache of rounded copies of factors that several matrix products use (amp_factor.version); shared by all
- * backends. It is a list, because it has only one entry per array of weights. The copies are in memory from
- * the backend's allocate. */
+/* A cache of rounded copies of the factors of matrix products, which several products may use
+ * (amp_factor.version). All backends share this code. The cache is a linked list, because it has only one
+ * entry per array of weights. The copies are in memory from the backend's allocate. */
 #pragma once
 
 #include "backend.h"
@@ -10,13 +10,13 @@ typedef struct amp_factor_copy {
     const float *from;
     size_t count;          /* elements, in memory order */
     amp_dtype dtype;       /* the dtype that the elements were rounded to */
-    size_t bytes;          /* of the copy, whose elements may be stored in a wider dtype */
-    unsigned long version; /* of the elements in the copy; 0: the copy is not filled yet */
+    size_t bytes;          /* size of the copy, whose elements may be stored in a wider dtype */
+    unsigned long version; /* amp_factor.version of the copied elements; 0: the copy is not filled yet */
     void *copy;
 } amp_factor_copy;
 
-/* *out: the entry for these elements, whose copy has `bytes` bytes; created with version 0 if it is missing.
- * The caller fills the copy and sets its version. */
+/* Finds the entry for these elements whose copy has `bytes` bytes. If it is missing, creates it with version
+ * 0. If the entry's version is not the factor's, the caller fills the copy and sets the version. */
 static inline amp_status amp_factor_copy_find(amp_factor_copy **list, amp_backend *backend,
                                               const float *from, size_t count, amp_dtype dtype, size_t bytes,
                                               amp_factor_copy **out, amp_error *error)

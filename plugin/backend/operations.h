@@ -13,7 +13,7 @@
 
 #include "backend.h"
 
-/* Operations that need no library besides the device's own. */
+/* Operations that use no library of neural networks or linear algebra, such as oneDNN, cuDNN or cuBLAS. */
 #define AMP_BACKEND_KERNELS(OP)                                                                            \
     OP(scale) OP(cast) OP(add_bias) OP(bias_gradient)                                                      \
     OP(batchnorm_forward_train) OP(batchnorm_forward_infer) OP(batchnorm_backward)                         \

@@ -1,5 +1,6 @@
-/* The factor by which a step's gradients are multiplied: 1/(loss scale), times clip_norm's factor if the norm
- * is above clip_norm. Shared by all backends; the CUDA backend computes this on the device. */
+/* The factor by which a step's gradients are multiplied: 1/(loss scale), and also clip_norm/norm if the norm
+ * of the gradient is above clip_norm. Shared by all backends; the CUDA backend computes this on the
+ * device. */
 #pragma once
 
 #include <float.h>
@@ -12,8 +13,9 @@ typedef struct amp_unscale {
     double gradient_norm; /* see amp_step_outcome */
 } amp_unscale;
 
-/* sum_squares: Σ grad². Every operation here is correctly rounded, so that all machines agree. A factor below
- * float's normal range would be flushed to 0 in a host built with -Ofast, so it is split into two factors. */
+/* sum_squares: Σ grad². Every operation here is correctly rounded, so all machines get the same result. A
+ * program built with -Ofast would flush a factor below float's normal range to 0, so this factor is split
+ * into two. */
 AMP_ANYWHERE amp_unscale amp_unscale_of(double sum_squares, const amp_update_args *args)
 {
     const double small = 0x1p-100;

@@ -1,19 +1,21 @@
-/* The rules of Darknet's yolo layer for one box, in fp32, for all backends: from yolo_layer.c and box.c of
- * pjreddie and of AlexeyAB. amp_yolo_desc says which of the two, and has AlexeyAB's additional keys.
+/* The rules of Darknet's yolo layer for one box, in fp32. All backends share them. They are those of
+ * yolo_layer.c and box.c, either pjreddie's or AlexeyAB's: amp_yolo_desc.rules selects the fork.
+ * amp_yolo_desc also has AlexeyAB's additional keys.
  *
  * A box is number k of the n boxes in the cell at column i of row j of a w × h grid. Its numbers are
- * adjacent: x, y, w, h, objectness, classes. "Squashed" numbers are those of Darknet's output: most have gone
- * through the logistic. A label begins with five floats: the box's center, width and height, relative to the
- * image, and the class. A box is a label's own if the box's cell contains the label's center, and the box's
- * anchor is the most similar to the label among all anchors, or its similarity is above iou_thresh. Stock
- * would write outside its arrays if a label's center is outside the image, or if its class is not one of the
- * layer's. Here a label with such a center gets no box, and such a class is ignored; with AlexeyAB's rules a
- * label without a valid class is ignored.
+ * adjacent: x, y, w, h, objectness, classes. "Squashed" numbers are the layer's output: most of them are the
+ * logistic of the input. A label begins with five floats: the center (x, y), width and height of its box,
+ * relative to the image, and the class. A box is a label's own if its cell contains the label's center, and
+ * its anchor either is more similar to the label than any other anchor, or has a similarity above iou_thresh.
+ * Darknet writes outside its arrays if a label's center is outside the image, or if its class is out of
+ * range. Here, a label with its center outside the image has no own box. A class out of range is ignored with
+ * pjreddie's rules; with AlexeyAB's rules, the whole label is ignored.
  *
- * A box may be the own box of two labels. With pjreddie's rules the second label overwrites the deltas of x,
- * y, w, h and objectness; with AlexeyAB's it adds to those of x, y, w and h. The first label sets the deltas
- * of all classes. A later label does so only if the delta of one class is 0: of class 0 with pjreddie's
- * rules, of the label's class with AlexeyAB's. Otherwise it sets only that of its own class. */
+ * Two labels may have the same own box. With pjreddie's rules, the second label overwrites the deltas of x,
+ * y, w, h and objectness. With AlexeyAB's rules, it adds to the deltas of x, y, w and h. The first label sets
+ * the deltas of all classes. A later label sets all of them again only if the delta of one class, the
+ * deciding class, is 0; otherwise it sets only the delta of its own class. The deciding class is class 0 with
+ * pjreddie's rules, and the later label's class with AlexeyAB's. */
 #pragma once
 
 #include <float.h>
@@ -21,12 +23,13 @@
 
 #include "activate.h"
 
-enum { AMP_YOLO_BOX = 5 }; /* numbers of a box before its classes */
+enum { AMP_YOLO_BOX = 5 }; /* the number of a box's numbers before its classes */
 
 typedef struct amp_yolo_box { float x, y, w, h; } amp_yolo_box;
 typedef struct amp_yolo_place { int i, j, k, w, h; } amp_yolo_place;
 
-/* A label's own boxes. cell: their cell, row·w + column; -1: no cell. boxes: bit k is set for box k. */
+/* A label's own boxes. They are all in one cell. cell: its index row·w + column; -1: the label has no cell,
+ * or is ignored. boxes: bit k is set if box k of the cell is an own box. */
 typedef struct amp_yolo_own { int cell; unsigned boxes; } amp_yolo_own;
 
 /* The labels of one image: `count` of them, `size` floats each. */
@@ -36,13 +39,13 @@ typedef struct amp_yolo_labels {
     int count, size;
 } amp_yolo_labels;
 
-/* A box's delta while labels are applied one after the other. since: the index of the label that last set all
- * classes; FROM_IOU: that was label `overlapping`, whose IoU with the box is above truth_thresh; NO_LABEL: no
- * label has set the classes, and their deltas are 0. */
+/* A box's delta while labels are applied one after the other. since: the index of the label that last set the
+ * deltas of all classes. FROM_IOU: label `overlapping` set them, because its IoU with the box is above
+ * truth_thresh. NO_LABEL: no label has set them, and they are 0. */
 typedef struct amp_yolo_target {
     float delta[AMP_YOLO_BOX];
-    float iou;   /* the largest IoU with a label, whose index is `overlapping` */
-    float focus; /* with focal loss: the factor of the deltas that `since` set */
+    float iou;   /* the box's largest IoU with a label; `overlapping` is that label's index */
+    float focus; /* with focal loss: the factor of the class deltas that label `since` set */
     int since, overlapping;
 } amp_yolo_target;
 
@@ -55,9 +58,9 @@ AMP_ANYWHERE float amp_yolo_squash(const amp_yolo_desc *d, float x, int entry)
     return entry < 2 ? d->scale_x_y * p - .5f * (d->scale_x_y - 1) : p;
 }
 
-/* The slope of the logistic at x. Deltas are computed for squashed numbers. If stock's yolo layer squashes x,
- * stock uses that delta for x unchanged. If the convolution before squashes x (before_logistic), stock
- * multiplies the delta by this slope, but not by scale_x_y. */
+/* The derivative of the logistic at x. Deltas are computed for squashed numbers. If Darknet's yolo layer
+ * itself squashes x, Darknet uses this delta unchanged as the delta of x. If the preceding convolution
+ * squashes x (before_logistic), Darknet multiplies the delta by this derivative, but not by scale_x_y. */
 AMP_ANYWHERE float amp_yolo_slope(float x)
 {
     return amp_activate(x, AMP_LOGISTIC) * amp_activate(-x, AMP_LOGISTIC);
@@ -78,8 +81,8 @@ AMP_ANYWHERE float amp_yolo_shared(amp_yolo_box a, amp_yolo_box b)
     return w < 0 || h < 0 ? 0 : w * h;
 }
 
-/* The IoU. It is 0 if the boxes do not overlap, and where the quotient would be NaN: for empty boxes, and for
- * a box with width 0 and height inf. */
+/* The IoU. It is 0 if the boxes do not overlap. It is also 0 where the quotient would be NaN: for empty
+ * boxes, and for a box with width 0 and height inf. */
 AMP_ANYWHERE float amp_yolo_iou(amp_yolo_box a, amp_yolo_box b)
 {
     float shared = amp_yolo_shared(a, b);
@@ -88,8 +91,8 @@ AMP_ANYWHERE float amp_yolo_iou(amp_yolo_box a, amp_yolo_box b)
 
 /* A box and a label along one axis. box, label: their lengths. shared: the length of their overlap; if
  * negative, the gap between them. whole: the length of the smallest interval that contains both. *_low,
- * *_high: the derivatives with respect to the box's low end and high end. way: from the box's center to the
- * label's. */
+ * *_high: the derivatives of shared and whole with respect to the box's low end and high end. way: the
+ * label's center minus the box's center. */
 typedef struct amp_yolo_axis {
     float box, label, shared, shared_low, shared_high, whole, whole_low, whole_high, way;
     int empty; /* both ends of the box are the same float */
@@ -106,16 +109,16 @@ AMP_ANYWHERE amp_yolo_axis amp_yolo_axis_of(float at, float size, float label_at
     return axis;
 }
 
-#define AMP_YOLO_4_PI_SQUARED .405284735f /* 4/π²; times the squared angle, it measures how different the
-                                             shapes are */
+#define AMP_YOLO_4_PI_SQUARED .405284735f /* 4/π², the factor of the squared angle in ciou's shape term */
 
-/* For ciou: an angle, which is 0 if the box has the label's shape. */
+/* For ciou: the angle between the diagonals of the label and the box. It is 0 if both have the same aspect
+ * ratio. */
 AMP_ANYWHERE float amp_yolo_other_shape(amp_yolo_box box, amp_yolo_box label)
 {
     return atanf(label.w / label.h) - atanf(box.w / box.h);
 }
 
-/* The similarity of a box and a label. */
+/* The similarity of a box and a label: the IoU, minus the penalty of giou, diou or ciou. */
 AMP_ANYWHERE float amp_yolo_likeness(amp_yolo_kind kind, amp_yolo_box a, amp_yolo_box b)
 {
     amp_yolo_axis x = amp_yolo_axis_of(a.x, a.w, b.x, b.w), y = amp_yolo_axis_of(a.y, a.h, b.y, b.h);
@@ -129,10 +132,10 @@ AMP_ANYWHERE float amp_yolo_likeness(amp_yolo_kind kind, amp_yolo_box a, amp_yol
     return iou - (way / diagonal + shape / (1 - iou + shape + 1e-6f) * shape);
 }
 
-/* AlexeyAB's gradient of the similarity with respect to a box's center (*middle) and size along one axis. It
- * is not the true gradient. Sizes count twice. If the boxes do not overlap, only the penalty counts. ciou's
- * weight is treated as a constant, and the derivative of ciou's shape term lacks a divisor. shape: what ciou
- * adds to the gradient of the size. */
+/* AlexeyAB's gradient of the similarity along one axis, with respect to the box's center (*middle) and its
+ * size (*size). It differs from the true gradient: *size is doubled, except for the penalties of diou and
+ * ciou; if the boxes do not overlap, only the penalty's gradient counts; the weight of ciou's shape term is
+ * treated as a constant, and the derivative of that term lacks a divisor. shape: ciou's addition to *size. */
 AMP_ANYWHERE void amp_yolo_pull(amp_yolo_kind kind, const amp_yolo_axis *axis, const amp_yolo_axis *other,
                                 float shape, float *middle, float *size)
 {
@@ -164,7 +167,8 @@ AMP_ANYWHERE void amp_yolo_pull(amp_yolo_kind kind, const amp_yolo_axis *axis, c
     *size = (apart ? 0 : *size) + to_size;
 }
 
-/* AlexeyAB's gradient with respect to x, y, w and h. A side of length 0 counts as 1. */
+/* AlexeyAB's gradient of the similarity with respect to the box's x, y, w and h. If the box's w or h is 0, it
+ * is taken as 1. */
 AMP_ANYWHERE void amp_yolo_gradient(amp_yolo_kind kind, amp_yolo_box box, amp_yolo_box label, float *gradient)
 {
     if (box.w == 0) box.w = 1;
@@ -191,13 +195,13 @@ AMP_ANYWHERE amp_yolo_box amp_yolo_label_box(const float *label)
     return box;
 }
 
-/* The class that a label names; -1: not a class of the layer. */
+/* The label's class; -1 if it is out of range. */
 AMP_ANYWHERE int amp_yolo_named_class(const amp_yolo_desc *d, const float *label)
 {
     return label[4] > -1 && label[4] < (float)d->classes ? (int)label[4] : -1;
 }
 
-/* The class to learn; -1: none. */
+/* The class that a box with this label learns; -1: no class. */
 AMP_ANYWHERE int amp_yolo_class(const amp_yolo_desc *d, const float *label)
 {
     int named = amp_yolo_named_class(d, label);
@@ -210,7 +214,7 @@ AMP_ANYWHERE float amp_yolo_multiplier(const amp_yolo_desc *d, const float *labe
     return named >= 0 && d->class_table ? d->class_table[named].multiplier : 1;
 }
 
-/* Whether boxes are compared with the label at all. */
+/* Whether the label is used at all: AlexeyAB's rules ignore a label whose class is out of range. */
 AMP_ANYWHERE int amp_yolo_counts(const amp_yolo_desc *d, const float *label)
 {
     return d->rules == AMP_YOLO_PJREDDIE || amp_yolo_named_class(d, label) >= 0;
@@ -221,8 +225,8 @@ AMP_ANYWHERE int amp_yolo_owns(amp_yolo_labels l, int i, amp_yolo_place p)
     return l.own[i].cell == p.j * p.w + p.i && (l.own[i].boxes >> p.k & 1);
 }
 
-/* The row or column of a cell, from a position measured in cells, which is truncated; -1: outside the
- * grid. */
+/* The row or column of the cell that contains position `at`, measured in cells and truncated towards 0; -1:
+ * outside the grid. */
 AMP_ANYWHERE int amp_yolo_cell(float at, int cells) { return at > -1 && at < (float)cells ? (int)at : -1; }
 
 AMP_ANYWHERE amp_yolo_box amp_yolo_anchor(const amp_yolo_desc *d, int anchor)
@@ -277,10 +281,11 @@ AMP_ANYWHERE amp_yolo_box amp_yolo_predicted(const amp_yolo_desc *d, amp_yolo_pl
     return box;
 }
 
-/* The largest IoU with a label, the first label that has it, and whether any label is the box's own. */
+/* A box's largest IoU with a label, the first label that has it, and whether the box is any label's own
+ * box. */
 typedef struct amp_yolo_search { float best; int label, has_own; } amp_yolo_search;
 
-/* Searches labels first, first + step, ... */
+/* Compares the box with the labels first, first + step, ... So several threads can divide the labels. */
 AMP_ANYWHERE amp_yolo_search amp_yolo_look_at_labels(const amp_yolo_desc *d, amp_yolo_labels l,
                                                      amp_yolo_place place, amp_yolo_box predicted, int first,
                                                      int step)
@@ -295,9 +300,9 @@ AMP_ANYWHERE amp_yolo_search amp_yolo_look_at_labels(const amp_yolo_desc *d, amp
     return s;
 }
 
-/* A box that overlaps a label enough need not learn "nothing here". AlexeyAB's rules also require the box to
- * be sure of some class. Returns whether the caller must check that one of the box's squashed class numbers
- * is above AMP_YOLO_SURE. */
+/* A box whose largest IoU is above ignore_thresh need not learn "no object here". With AlexeyAB's rules, this
+ * also requires a squashed class number above AMP_YOLO_SURE. Returns whether the caller must check the box's
+ * class numbers for this. */
 AMP_ANYWHERE int amp_yolo_asks_classes(const amp_yolo_desc *d, float best)
 {
     return d->rules == AMP_YOLO_ALEXEYAB && best > d->ignore_thresh;
@@ -307,9 +312,9 @@ AMP_ANYWHERE int amp_yolo_asks_classes(const amp_yolo_desc *d, float best)
 
 /* ---- the delta ---- */
 
-/* The delta of a box before labels assigned to it are applied. best: the largest IoU with a label, whose
- * index is `overlapping`. sure: the result of the check that amp_yolo_asks_classes requires; 1 if it requires
- * none. */
+/* Sets a box's delta as it is before any label is applied. best: the box's largest IoU with a label;
+ * `overlapping` is that label's index. sure: the result of the check that amp_yolo_asks_classes requires; 1
+ * if it requires no check. */
 AMP_ANYWHERE void amp_yolo_begin(amp_yolo_target *t, const amp_yolo_desc *d, const float *squashed,
                                  float best, int overlapping, int sure)
 {
@@ -323,8 +328,8 @@ AMP_ANYWHERE void amp_yolo_begin(amp_yolo_target *t, const amp_yolo_desc *d, con
     t->overlapping = overlapping;
 }
 
-/* The deltas of x, y, w and h for one label; the caller adds them to the box's deltas, or overwrites
- * these. */
+/* Computes the deltas of x, y, w and h for one label b. The caller adds them to the box's earlier deltas, or
+ * replaces the earlier deltas. */
 AMP_ANYWHERE void amp_yolo_box_delta(const amp_yolo_desc *d, amp_yolo_place p, const float *squashed,
                                      amp_yolo_box predicted, amp_yolo_box b, float weight, float *delta)
 {
@@ -346,7 +351,8 @@ AMP_ANYWHERE void amp_yolo_box_delta(const amp_yolo_desc *d, amp_yolo_place p, c
     }
 }
 
-/* The delta of a class, whose squashed number is p, after the first l.count labels. */
+/* The delta of class `category` after the first l.count labels have been applied. p: the class's squashed
+ * number. */
 AMP_ANYWHERE float amp_yolo_class_delta(const amp_yolo_target *t, const amp_yolo_desc *d, amp_yolo_labels l,
                                         amp_yolo_place place, int category, float p)
 {
@@ -364,14 +370,15 @@ AMP_ANYWHERE float amp_yolo_class_delta(const amp_yolo_target *t, const amp_yolo
     return (target - p) * (wanted ? amp_yolo_multiplier(d, first) * d->cls_normalizer : 1);
 }
 
-/* The class whose delta decides whether a label sets all classes; -1: that delta is 0. */
+/* The deciding class: its delta decides whether a label sets the deltas of all classes. -1: this delta counts
+ * as 0. */
 AMP_ANYWHERE int amp_yolo_deciding_class(const amp_yolo_desc *d, const float *label)
 {
     return d->rules == AMP_YOLO_PJREDDIE ? 0 : amp_yolo_class(d, label);
 }
 
-/* Applies a label after the first l.count labels. which: the label's index, or FROM_IOU. deciding: the
- * squashed number of the deciding class. */
+/* Applies one label to a box's delta, after the first l.count labels have been applied. which: the label's
+ * index, or FROM_IOU for label t->overlapping. deciding: the squashed number of the deciding class. */
 AMP_ANYWHERE void amp_yolo_apply(amp_yolo_target *t, const amp_yolo_desc *d, amp_yolo_labels l,
                                  amp_yolo_place place, const float *squashed, amp_yolo_box predicted,
                                  float deciding, int which)
@@ -393,8 +400,8 @@ AMP_ANYWHERE void amp_yolo_apply(amp_yolo_target *t, const amp_yolo_desc *d, amp
     }
 }
 
-/* Divides the deltas of x, y, w and h by `positive`, the number of classes with a delta above 0, if
- * iou_thresh lets a box learn several labels. Call it after all labels. */
+/* If iou_thresh lets a box learn several labels, divides the deltas of x, y, w and h by `positive`, the
+ * number of classes with a delta above 0. Call it after all labels have been applied. */
 AMP_ANYWHERE void amp_yolo_average(amp_yolo_target *t, const amp_yolo_desc *d, int positive)
 {
     if (!(d->iou_thresh < 1) || t->delta[4] == 0 || positive < 2) return;
@@ -403,13 +410,14 @@ AMP_ANYWHERE void amp_yolo_average(amp_yolo_target *t, const amp_yolo_desc *d, i
 
 /* ---- sums ---- */
 
-/* Adds a box and one of its labels to the sums. p: the squashed number of the label's class, or 0 if the
- * label has no class. */
+/* Adds a pair of a label and one of its own boxes to the sums. object: the box's squashed objectness. p: the
+ * box's squashed number for the label's class, or 0 if the label has no class. */
 AMP_ANYWHERE void amp_yolo_count(amp_yolo_result *sums, const amp_yolo_desc *d, amp_yolo_box predicted,
                                  const float *label, float object, float p)
 {
     amp_yolo_box box = amp_yolo_label_box(label);
-    predicted.w = fminf(predicted.w, 1e9f); /* exp may overflow, and the GIoU of an inf box is NaN */
+    predicted.w = fminf(predicted.w, 1e9f); /* exp may overflow to inf, and the GIoU of a box of infinite size
+                                               is NaN */
     predicted.h = fminf(predicted.h, 1e9f);
     float iou = d->rules == AMP_YOLO_PJREDDIE ? amp_yolo_iou(predicted, box)
                                               : amp_yolo_likeness(AMP_YOLO_IOU, predicted, box);

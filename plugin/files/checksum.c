@@ -1,6 +1,6 @@
 /* Slicing by 8 (Kounavis and Berry, "A systematic approach to building high performance software-based CRC
- * generators"): table[k][b] is what byte b contributes to the checksum when k more bytes follow it, so that
- * eight bytes take eight independent look-ups. */
+ * generators"): table[k][b] is the contribution of byte b to the checksum if k more bytes follow it. So eight
+ * bytes need eight independent look-ups. */
 #include "checksum.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const uint64_t POLYNOMIAL = 0xC96C5795D7870F42u; /* ECMA-182's, bits reversed */
+static const uint64_t POLYNOMIAL = 0xC96C5795D7870F42u; /* ECMA-182's polynomial, with its bits reversed */
 
 enum { FILE_CHUNK = 1 << 14 };
 
@@ -58,8 +58,8 @@ uint64_t amp_checksum_of(const void *bytes, size_t size)
     return amp_checksum_value(&c);
 }
 
-/* The next state of a lane. The processor computes several lanes in parallel. From a given state, different
- * words lead to different states. */
+/* Returns the next state of a lane. Different words give different next states. There are several lanes,
+ * because the processor can compute them in parallel. */
 static uint64_t mix(uint64_t state, uint64_t word)
 {
     state ^= word;

@@ -9,7 +9,7 @@
 #include "../tensor/status.h"
 
 /* A checksum in progress. Call start once, then add any number of times, then value. The struct owns no
- * memory; 16 KiB of it are tables. */
+ * memory. Its tables take 16 KiB. */
 typedef struct amp_checksum {
     uint64_t state, table[8][256];
 } amp_checksum;
@@ -20,9 +20,10 @@ uint64_t amp_checksum_value(const amp_checksum *); /* of everything added so far
 
 uint64_t amp_checksum_of(const void *bytes, size_t size);
 
-/* Another checksum, ten times as fast, for files that are read only on the machine that wrote them. It
- * detects every change within 64 consecutive bits, and misses other damage with probability 2^-64. */
+/* Another checksum, ten times as fast, whose value depends on the machine's byte order. Use it for files that
+ * never leave the machine that wrote them. It detects every change within 64 consecutive bits, and misses
+ * other damage with probability 2^-64. */
 uint64_t amp_quick_sum(const void *bytes, size_t size);
 
-/* *sum: the checksum of a whole regular file. AMP_IO_FAILED if it cannot be read. */
+/* *sum: the checksum of a whole regular file. Returns AMP_IO_FAILED if the file cannot be read. */
 amp_status amp_file_checksum(const char *path, uint64_t *sum, amp_error *);

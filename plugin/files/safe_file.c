@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_LINKS = 40, LINK_BYTES = 4096 }; /* as many links as Linux follows */
+enum { MAX_LINKS = 40, LINK_BYTES = 4096 }; /* MAX_LINKS: as many links as Linux follows */
 
 amp_status amp_cannot_write(const char *path, int why, amp_error *error)
 {
@@ -26,7 +26,7 @@ static char *joined(const char *a, size_t length, const char *b)
     return text;
 }
 
-/* Length of path up to and including its last slash. */
+/* The length of path up to and including its last slash; 0 if it has no slash. */
 static size_t folder_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -44,8 +44,8 @@ static char *follow(const char *path)
     return joined(path, text[0] == '/' ? 0 : folder_length(path), text);
 }
 
-/* Follows all links; the file at their end need not exist. The caller frees the result. NULL, with errno set,
- * on failure. */
+/* The path of the file that `name` leads to through all symbolic links; this file need not exist. The caller
+ * frees the result. NULL, with errno set, on failure. */
 static char *resolve(const char *name)
 {
     char *path = joined(name, strlen(name), "");
@@ -63,8 +63,8 @@ static char *resolve(const char *name)
     return NULL;
 }
 
-/* Whether `path` names the file that *info describes. It may not if it was read from a link in /proc: such a
- * link can open something without a path, for example a pipe. */
+/* Whether `path` names the file that *info describes. A path that was read from a link in /proc may not: that
+ * link may lead to something without a path, for example a pipe. */
 static int is_same_file(const char *path, const struct stat *info)
 {
     struct stat other;
@@ -90,7 +90,7 @@ amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error 
     return AMP_OK;
 }
 
-/* Gives the new file the permissions of the old one, and its owner if the system allows that (to root). */
+/* Gives the new file the old file's permissions, and also the old owner if the system allows it (to root). */
 static int copy_permissions(int file, const struct stat *old)
 {
     struct stat now;
@@ -101,9 +101,9 @@ static int copy_permissions(int file, const struct stat *old)
     return fchmod(file, old->st_mode & 0777) == 0 ? 0 : errno;
 }
 
-/* Locks a temporary file, so that two programs that save under one name do not write to the same file. The
- * system releases the lock of a killed program. Returns 0 if another program holds the lock, else 1, also on
- * a file system without locks. */
+/* Locks a temporary file, so that two programs cannot save under the same name at once. The system releases
+ * the lock of a killed program. Returns 0 if another program holds the lock, else 1. On a file system without
+ * locks, returns 1. */
 static int lock(int file) { return flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
 int amp_safe_file_busy(const amp_safe_file *f)
@@ -121,9 +121,9 @@ static amp_status is_busy(const char *temporary, amp_error *error)
                     "give each training a folder of its own", temporary);
 }
 
-/* Removes the temporary file of an interrupted save. The file stays locked until it is removed, so that no
- * other program uses it. If its name refers to a different file once it is locked, another program is saving
- * to that file. */
+/* Removes the temporary file of an interrupted save. Holds the file's lock until it is removed, so that no
+ * other program uses it. If the name refers to a different file after the lock was taken, another program has
+ * created that file and is saving to it. */
 static amp_status remove_leftover(const char *temporary, amp_error *error)
 {
     struct stat mine, now;
@@ -159,8 +159,8 @@ amp_status amp_safe_file_remove_leftover(const amp_safe_file *f, amp_error *erro
     return f->direct ? AMP_OK : remove_leftover(f->temporary, error);
 }
 
-/* Fails if a standard stream is closed: the next file opened would become that stream, and everything printed
- * would go into it. */
+/* Fails if a standard stream is closed. The next file opened would become that stream, and everything printed
+ * would go into the file. */
 static amp_status check_streams(const char *name, amp_error *error)
 {
     for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++)
@@ -193,8 +193,8 @@ amp_status amp_safe_file_flush(const amp_safe_file *f, amp_error *error)
     return why ? amp_cannot_write(f->temporary, why, error) : AMP_OK;
 }
 
-/* A rename is durable once its folder is flushed to disk. If the folder cannot be opened, or the file system
- * cannot flush folders, the system writes it to disk later, which is not an error. */
+/* Flushes the folder of `path` to disk, which makes a rename durable. If the folder cannot be opened, or the
+ * file system cannot flush folders, the system writes the folder later; this is not an error. */
 static amp_status sync_folder_of(const char *path, amp_error *error)
 {
     size_t length = folder_length(path);

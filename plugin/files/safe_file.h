@@ -15,20 +15,20 @@
 #include "../tensor/status.h"
 
 typedef struct amp_safe_file {
-    char *target;    /* the file that name refers to, after following symbolic links */
-    char *temporary; /* where to write: target.new, always the same name; target itself if direct */
-    int direct;      /* not a regular file: nothing to flush or rename */
-    int pending;     /* the temporary file still has to be renamed or removed */
+    char *target;    /* the file to replace: `name` after following symbolic links */
+    char *temporary; /* where the caller writes: always target.new, or target itself if direct */
+    int direct;      /* 1: target is not a regular file, so nothing is flushed or renamed */
+    int pending;     /* 1: the temporary file still has to be renamed or removed */
     int locked;      /* if pending: the temporary file's descriptor, which holds the lock */
 } amp_safe_file;
 
-/* Only fills in the names. AMP_IO_FAILED: `name` is a folder, or its links form a loop. */
+/* Fills in the names, and does nothing else. AMP_IO_FAILED: `name` is a folder, or its links form a loop. */
 amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error *);
 
-/* Fills in the names and creates an empty temporary file, replacing that of an interrupted save.
- * AMP_IO_FAILED: as for locate, or the target is write-protected, another program is saving it now, the
- * temporary file cannot be created, or one of the program's descriptors 0 to 2 is closed. After a failure
- * amp_safe_file_end need not be called. */
+/* Fills in the names and creates an empty temporary file. Replaces the temporary file of an interrupted save.
+ * AMP_IO_FAILED: a reason of amp_safe_file_locate, the target is write-protected, another program is saving
+ * it now, the temporary file cannot be created, or one of the program's descriptors 0 to 2 is closed. After a
+ * failure, amp_safe_file_end need not be called. */
 amp_status amp_safe_file_begin(const char *name, amp_safe_file *out, amp_error *);
 
 /* Whether any program, including this one, is saving the file now. */
@@ -38,10 +38,11 @@ int amp_safe_file_busy(const amp_safe_file *);
  * file now, or the temporary file cannot be removed. */
 amp_status amp_safe_file_remove_leftover(const amp_safe_file *, amp_error *);
 
-/* flush: flushes the temporary file to disk. place: renames it into place, durably once it returns. */
+/* flush: flushes the temporary file to disk. place: renames it to its target; when place returns, the rename
+ * is durable. commit: flush, then place. */
 amp_status amp_safe_file_flush(const amp_safe_file *, amp_error *);
 amp_status amp_safe_file_place(amp_safe_file *, amp_error *);
-amp_status amp_safe_file_commit(amp_safe_file *, amp_error *); /* both */
+amp_status amp_safe_file_commit(amp_safe_file *, amp_error *);
 
 /* Releases the lock, and keeps the temporary file for the caller to rename later. */
 void amp_safe_file_leave(amp_safe_file *);
@@ -49,18 +50,18 @@ void amp_safe_file_leave(amp_safe_file *);
 /* Removes the temporary file unless it was renamed into place, and frees the names. */
 void amp_safe_file_end(amp_safe_file *);
 
-/* Replaces `target` by `temporary`, as amp_safe_file_place does. */
+/* Renames `temporary` to `target`, durably, like amp_safe_file_place. */
 amp_status amp_replace_file(const char *temporary, const char *target, amp_error *);
 
 /* Returns AMP_IO_FAILED, with the message "cannot write PATH: " and the text of the errno value `why`. */
 amp_status amp_cannot_write(const char *path, int why, amp_error *);
 
-/* Whether a file of any type has this name. file_exists follows symbolic links; for name_is_taken a dangling
- * link counts too. */
+/* Whether a file of any type has this name. amp_file_exists follows symbolic links, so it returns 0 for a
+ * dangling link. amp_name_is_taken returns 1 for it. */
 int amp_file_exists(const char *path);
 int amp_name_is_taken(const char *path);
-/* same_file: whether two names refer to one file. is_younger: whether file a was written after b. Both are 0
- * if a file is missing. */
+/* amp_is_same_file: whether two names refer to one file. amp_is_younger: whether file a was written after
+ * file b. Both return 0 if a file is missing. */
 int amp_is_same_file(const char *a, const char *b);
 int amp_is_younger(const char *a, const char *b);
 /* The part of a path after its last slash, or the whole path. */

@@ -1,7 +1,7 @@
 /* Scalar conversions between fp32 and the two 16-bit formats, in integer arithmetic that no compiler flag can
  * change. Both round to nearest, ties to even (IEEE 754-2019, 4.3.1), and overflow to infinity; NaN stays a
- * (quiet) NaN, and fp16 keeps subnormals. Backends have vectorised conversions of their own; their tests use
- * the functions here as the reference. */
+ * (quiet) NaN, and fp16 keeps subnormals. Backends have their own vectorised conversions, which tests compare
+ * with the functions here. */
 #pragma once
 
 #include <stdint.h>
@@ -18,7 +18,7 @@ static inline float amp_bits_float(uint32_t bits)
     float value; memcpy(&value, &bits, sizeof value); return value;
 }
 
-/* True for every number except inf and NaN. Compares bits, because -Ofast optimises isfinite away. */
+/* Whether `value` is neither inf nor NaN. Compares bits, because -Ofast optimises isfinite away. */
 static inline int amp_is_finite(float value) { return (amp_float_bits(value) & 0x7f800000u) != 0x7f800000u; }
 
 static inline int amp_all_finite(const float *values, size_t count)

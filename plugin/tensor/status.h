@@ -1,4 +1,4 @@
-/* How the plugin reports failures: a distinct cause, and one line for the user.
+/* How the plugin reports a failure: a status that names the cause, and a message of one line for the user.
  *
  * A function that can fail returns amp_status and takes an amp_error, which it fills only on failure. The
  * message says what is wrong, where (file, line, layer) and what to do; it contains no newline.
@@ -13,12 +13,12 @@
 typedef enum amp_status {
     AMP_OK = 0,
     AMP_BAD_CONFIG,     /* a key, value or section of the .cfg or the command line */
-    AMP_BAD_NETWORK,    /* shapes or links that no layer can serve */
+    AMP_BAD_NETWORK,    /* shapes or connections that no layer supports */
     AMP_UNSUPPORTED,    /* this machine or this build lacks the feature */
     AMP_NO_MEMORY,
     AMP_BACKEND_FAILED, /* a library that the backend uses reported an error */
     AMP_DIVERGED,       /* gradients or weights stay inf or NaN: training must end */
-    AMP_BAD_SIDECAR, /* a sidecar that is damaged, or of other weights or another network */
+    AMP_BAD_SIDECAR, /* a sidecar is damaged, or belongs to other weights or to another network */
     AMP_IO_FAILED,      /* a file could not be read or written */
     AMP_COMM_FAILED,    /* a rank is gone, or the communication library reported an error */
     AMP_HELP_PRINTED    /* nothing is wrong: the command line asked for help, and it was printed */
@@ -58,16 +58,17 @@ __attribute__((weak)) void amp_out_of_memory(void)
 }
 #endif
 
-/* Returns `memory`, the result of malloc or the like; if it is NULL, ends the program with a line. Use it for
- * small blocks: functions that allocate large ones (tensors, a network's buffers) return AMP_NO_MEMORY. */
+/* Returns `memory`, the result of malloc, calloc or realloc. If it is NULL, prints a line and ends the
+ * program. Use it for small blocks: functions that allocate large ones (tensors, a network's buffers) return
+ * AMP_NO_MEMORY. */
 static inline void *amp_allocated(void *memory)
 {
     if (!memory) amp_out_of_memory();
     return memory;
 }
 
-/* Makes room for one more element of `size` bytes in an array that has `count` elements and space for *room.
- * Doubles a full array. Returns the array, which may have moved. */
+/* Makes room for one more element of `size` bytes in an array that has `count` elements and space for *room
+ * elements. Doubles the space of a full array. Returns the array, which may have moved. */
 static inline void *amp_grow(void *array, size_t count, size_t *room, size_t size)
 {
     if (count < *room) return array;

@@ -1,4 +1,4 @@
-/* A tensor: where its elements are, how they are stored, and its logical shape N,H,W,C.
+/* A tensor: the address of its elements, their dtype and layout, and its logical shape N,H,W,C.
  *
  * A tensor never owns its memory; the code that allocated it does. Elements are always densely packed. */
 #pragma once

@@ -1,4 +1,5 @@
-/* Activations as operations of their own: elementwise, split evenly over threads. */
+/* Activations that are not fused into another operation. They are elementwise and divided evenly among
+ * threads. */
 #include "kernels.h"
 #include "blocks.h"
 #include "../check.h"

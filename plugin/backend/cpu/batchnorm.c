@@ -1,10 +1,10 @@
 /* Batch norm with a fused activation. Also adds a bias, and computes its gradient with batch norm's sums.
  *
  * Forward and backward each make two passes over memory: the first sums, the second writes. backend.h has the
- * formulas. A lane's sums are in fp32 over short chunks and in double over the tensor (rows_norm.h), so that
- * the variance stays accurate if the mean is far larger than the spread.
+ * formulas. Sums are kept in fp32 over short chunks and in double over the whole tensor (rows_norm.h), so
+ * that the variance stays accurate even if the mean is far larger than the spread.
  *
- * The writing pass takes the blocks from last to first, because the summing pass has left the end of the
+ * The second pass goes through the blocks from last to first, because the first pass has left the end of the
  * tensor in the cache. */
 #include "kernels.h"
 #include "blocks.h"
@@ -14,7 +14,7 @@
 
 #include <math.h>
 
-/* One call's plan and scratch memory. sums stays empty in a prediction. */
+/* The plan and scratch memory of one call. `sums` is not used by forward_infer. */
 typedef struct scratch {
     amp_cpu_plan plan;
     amp_cpu_norm lanes;
@@ -25,7 +25,7 @@ static scratch scratch_make(const amp_tensor *x)
 {
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
     size_t p = plan.period;
-    /* aligned to cache lines: loads across two cache lines take a quarter longer */
+    /* aligned to cache lines, because loads that cross a cache line take a quarter longer */
     float *lanes = amp_allocated(aligned_alloc(64, (6 * p * sizeof *lanes + 63) / 64 * 64));
     return (scratch){ plan, { p, lanes, lanes + p, lanes + 2 * p, lanes + 3 * p, lanes + 4 * p,
                               lanes + 5 * p }, { NULL } };
@@ -63,7 +63,7 @@ amp_status amp_cpu_bias_gradient(amp_backend *backend, const amp_tensor *dy, flo
     return AMP_OK;
 }
 
-/* Finds the factors of y = (x - mean)·gain + bias from each channel's mean and variance. */
+/* Sets each lane's mean, gain and bias, so that y = act((x - mean)·gain + bias). */
 static void forward_lanes(const scratch *s, const amp_batchnorm *norm, const float *mean,
                           const float *variance)
 {
@@ -96,7 +96,8 @@ static double count_of(const scratch *s, const amp_batchnorm *norm)
     return (double)s->plan.rows * (norm->ranks ? norm->ranks->count : 1);
 }
 
-/* Sums u = x - (the first pixel) and u², and replaces these sums by the moments. */
+/* Sums u and u², where u = x - (the channel's number in the first pixel). Then replaces these sums by the
+ * moments. */
 static void find_moments(scratch *s, const amp_tensor *x)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
@@ -120,7 +121,7 @@ static void find_moments(scratch *s, const amp_tensor *x)
     }
 }
 
-/* Replaces this rank's means and sums of squares by those of all ranks' images. */
+/* Replaces this rank's means and sums of squares by those over the images of all ranks. */
 static amp_status join_moments(const scratch *s, const amp_batchnorm_ranks *ranks, amp_error *error)
 {
     size_t channels = s->plan.channels, count = AMP_MOMENTS_SHARED * (size_t)ranks->count * channels;
@@ -169,8 +170,8 @@ amp_status amp_cpu_batchnorm_forward_infer(amp_backend *backend, const amp_tenso
     return AMP_OK;
 }
 
-/* Adds this rank's part to dbias and dscale. Then replaces the sums, one number per channel, by the sums over
- * all ranks' images. */
+/* Adds this rank's sums to dbias and dscale. Then replaces the sums, which have one number per channel, by
+ * the sums over the images of all ranks. */
 static amp_status sum_deltas(const scratch *s, const amp_batchnorm *norm, amp_error *error)
 {
     const amp_batchnorm_ranks *ranks = norm->ranks;

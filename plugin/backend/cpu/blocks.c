@@ -4,16 +4,18 @@
 #include <string.h>
 
 enum {
-    FULL_PERIOD = 128,  /* fewest lanes for an efficient loop: eight vectors of 16 */
-    LONG_PERIOD = 1024, /* most lanes: with more, five arrays of a period would not fit in the L1 cache */
-    PERIODS = 64,       /* periods in the smallest block: one fp32 chunk of rows_norm.h */
-    BLOCKS = 64         /* most blocks: enough to balance threads, few enough to add up quickly */
+    FULL_PERIOD = 128,  /* the fewest lanes that make a loop efficient: eight vectors of 16 */
+    LONG_PERIOD = 1024, /* at most this many lanes: with more, five arrays of a period would not fit in the L1
+                           cache */
+    PERIODS = 64,       /* periods in the smallest block, as many as in an fp32 chunk of rows_norm.h */
+    BLOCKS = 64         /* at most this many blocks: enough to balance threads, few enough to add up
+                           quickly */
 };
 
 static size_t divide_up(size_t a, size_t b) { return (a + b - 1) / b; }
 
-/* Pixels in a period: enough to fill FULL_PERIOD lanes, and to make whole vectors of 16 if the period then
- * has at most LONG_PERIOD lanes. */
+/* Pixels in a period: enough for at least FULL_PERIOD lanes. The lanes also fill whole vectors of 16, unless
+ * the period would then have more than LONG_PERIOD lanes. */
 static size_t period_pixels(size_t channels)
 {
     size_t aligned = 1;

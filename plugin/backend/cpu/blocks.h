@@ -1,5 +1,5 @@
-/* How an NHWC tensor is cut for the loops of rows.h: into blocks, which are divided among threads, and each
- * block into periods, whose lanes belong to channels.
+/* Cuts an NHWC tensor for the loops of rows.h: into blocks, which are divided among threads, and each block
+ * into periods. rows.h defines a period and its lanes.
  *
  * Periods and blocks depend only on the shape, not on the machine or the number of threads, and the blocks'
  * sums are added in block order. So the same tensor always gives the same result. */
@@ -9,8 +9,10 @@
 
 typedef struct amp_cpu_plan {
     size_t rows, channels;     /* n·h·w pixels of C channels */
-    size_t period;             /* lanes per period: a multiple of C, and of 16 if that stays small */
-    size_t block_rows, blocks; /* pixels per block (whole periods; the last block has the rest); blocks */
+    size_t period;             /* lanes per period: a multiple of C, and also of 16 unless the period would be
+                                  too long */
+    size_t block_rows, blocks; /* pixels per block (whole periods; the last block has the rest); number of
+                                  blocks */
 } amp_cpu_plan;
 
 amp_cpu_plan amp_cpu_plan_make(size_t rows, size_t channels);
@@ -30,21 +32,22 @@ static inline size_t amp_cpu_block_count(const amp_cpu_plan *p, size_t b)
 /* per_lane[l] ← per_channel[l % channels] for all lanes of a period. */
 void amp_cpu_replicate(const amp_cpu_plan *, const float *per_channel, float *per_lane);
 
-/* amp_cpu_sums_make allocates two sums per lane for each block: zeroed sums [blocks][2][period], where
- * `second` directly follows `first`, and scratch [blocks][3][period]. It returns the addresses of block 0,
- * with which amp_cpu_sums_free frees all blocks. amp_cpu_sums_of returns those of another block. */
+/* amp_cpu_sums_make allocates sums and scratch for all blocks: sums [blocks][2][period], which are 0, and
+ * scratch [blocks][3][period]. In a block, `second` directly follows `first`. It returns the addresses for
+ * block 0; amp_cpu_sums_free takes these and frees all blocks. amp_cpu_sums_of returns the addresses for
+ * another block. */
 amp_cpu_sums amp_cpu_sums_make(const amp_cpu_plan *);
 void amp_cpu_sums_free(amp_cpu_sums *);
 amp_cpu_sums amp_cpu_sums_of(const amp_cpu_plan *, const amp_cpu_sums *, size_t block);
-/* Adds up all blocks and lanes in a fixed order: entry c of block 0 becomes channel c's sum. The plan has at
- * least one block. */
+/* Adds up all blocks and lanes in a fixed order. Entry c of block 0 becomes channel c's sum. The plan must
+ * have at least one block. */
 void amp_cpu_sums_fold(const amp_cpu_plan *, const amp_cpu_sums *);
 
-/* Sums each channel over the plan's pixels, which begin at element `start` of x. The caller frees the folded
- * sums. */
+/* Sums each channel over the plan's pixels, which begin at element `start` of x. Returns folded sums, which
+ * the caller frees. */
 amp_cpu_sums amp_cpu_sum_pixels(const amp_cpu_plan *, const amp_tensor *x, size_t start);
 
-/* Whether this many elements justify waking a second thread. */
+/* Whether this many elements are enough to be worth waking other threads. */
 static inline int amp_cpu_worth_threads(size_t elements) { return elements >= 32768; }
 
 /* Elementwise loops are divided into stretches of AMP_CPU_STRETCH elements. amp_cpu_stretches: the number of

@@ -1,9 +1,10 @@
-/* Casts between dtypes and layouts: of input images, and of deltas to or from an fp32 layer.
+/* Casts between dtypes and layouts. They are needed for input images, and for deltas to or from an fp32
+ * layer.
  *
- * All numbers pass through a few KiB of floats in the L1 cache. A piece is loaded, and transposed there if
- * the layouts differ. The destination is added if requested, and the result is rounded once when it is
- * stored. So there is one conversion loop per dtype (rows.h) instead of one per pair of dtypes and layouts.
- * This costs no time, because casts are limited by memory. */
+ * All numbers pass through small fp32 buffers in the L1 cache. A piece of the source is widened into a
+ * buffer, and transposed there if the layouts differ. Then the destination is added if requested, and the
+ * result is rounded once when it is stored. So there is one conversion loop per dtype (rows.h) instead of one
+ * per pair of dtypes and layouts. This costs no time, because casts are limited by memory. */
 #include "kernels.h"
 
 #include <string.h>
@@ -12,13 +13,14 @@
 #include "blocks.h"
 
 enum {
-    PIECE = 2048, /* floats per buffer: two fit in the L1 cache with room for the data that passes through */
+    PIECE = 2048, /* floats per buffer: two buffers fit in the L1 cache, with room for the data that passes
+                     through */
     TILE_CHANNELS = 64
 };
 
 static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Casts n numbers, at most PIECE, that have the same order on both sides. */
+/* Casts n ≤ PIECE numbers, whose order does not change. */
 static void cast_piece(const amp_cpu_rows *rows, amp_dtype from, const void *src, amp_dtype to, void *dst,
                        size_t n, int accumulate)
 {
@@ -55,9 +57,9 @@ void amp_cpu_round_flat(amp_dtype dtype, const float *src, float *dst, size_t co
     }
 }
 
-/* Transposes one tile of one image: a (rows × columns) part of a matrix with row stride src_length is written
- * transposed, with row stride dst_length. The rows that are read are channels for NCHW → NHWC, and pixels for
- * NHWC → NCHW. */
+/* Casts and transposes one tile of one image. src is a (rows × columns) part of a matrix with row stride
+ * src_length. dst is its transpose, with row stride dst_length. A row of src is a channel for NCHW → NHWC,
+ * and a pixel for NHWC → NCHW. */
 static void transpose_tile(const amp_cpu_rows *loops, amp_dtype from, const char *src, size_t src_length,
                            amp_dtype to, char *dst, size_t dst_length, size_t rows, size_t columns,
                            int accumulate)
@@ -76,8 +78,8 @@ static void transpose_tile(const amp_cpu_rows *loops, amp_dtype from, const char
         loops->narrow(to, out + c * rows, dst + c * dst_length * to_size, rows, accumulate);
 }
 
-/* Casts between NCHW and NHWC, image by image, in tiles of at most TILE_CHANNELS channels, so that a tile's
- * rows are whole cache lines on both sides, or whole pixels. */
+/* Casts between NCHW and NHWC, image by image, in tiles of at most TILE_CHANNELS channels. With this size,
+ * the rows of a tile are whole cache lines in both tensors, or whole pixels. */
 static void cast_transposed(const amp_tensor *src, const amp_tensor *dst, int accumulate)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();

@@ -1,15 +1,15 @@
 /* Operations that mainly move elements: channel copies (route), shortcuts, fixed rearrangements (reorg) and
  * dropout.
  *
- * Pixels or stretches of elements are divided among threads. A copy without a factor is a memcpy, so that a
- * NaN keeps its bits. */
+ * Threads divide the pixels, or stretches of elements. A copy without a factor is a memcpy, so that a NaN
+ * keeps its bits. */
 #include "kernels.h"
 #include "blocks.h"
 #include "../check.h"
 
 #include <string.h>
 
-/* Pixels that a thread takes at a time: about a stretch's worth of elements. */
+/* Pixels that a thread takes at a time: their elements are about one stretch. */
 static size_t pixels_per_stretch(size_t channels)
 {
     size_t pixels = AMP_CPU_STRETCH / (channels ? channels : 1);
@@ -28,7 +28,7 @@ amp_status amp_cpu_channels(amp_backend *backend, const amp_tensor *src, int src
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(pixels * channels))
     for (size_t u = 0; u < units; u++) {
         size_t p = u * unit, end = p + unit < pixels ? p + unit : pixels;
-        size_t step = whole ? end - p : 1, count = step * (size_t)channels; /* whole pixels are one run */
+        size_t step = whole ? end - p : 1, count = step * (size_t)channels; /* whole: pixels are contiguous */
         for (; p < end; p += step) {
             const void *from = amp_cpu_at(src, p * from_c + (size_t)src_first);
             void *to = amp_cpu_into(dst, p * to_c + (size_t)dst_first);
@@ -39,12 +39,13 @@ amp_status amp_cpu_channels(amp_backend *backend, const amp_tensor *src, int src
     return AMP_OK;
 }
 
-/* How the pixels of this tensor correspond to those of another one: in each image, this tensor's pixel
- * (i·step, j·step) to the other's pixel (i·other_step, j·other_step), for i < common_h and j < common_w. */
+/* How this tensor's pixels correspond to another tensor's: in each image, pixel (i·step, j·step) of this
+ * tensor corresponds to pixel (i·other_step, j·other_step) of the other, for i < common_h and
+ * j < common_w. */
 typedef struct size_map { int w, step, common_h, common_w, other_h, other_w, other_step; } size_map;
 
-/* The other tensor's line that corresponds to `line`, or -1 if none does. Lines are counted over all
- * images. */
+/* Returns the other tensor's line that corresponds to `line`, or -1 if no line does. Lines are numbered
+ * across all images. */
 static ptrdiff_t map_line(const size_map *m, size_t line, size_t h)
 {
     size_t i = line % h, step = (size_t)m->step;
@@ -52,8 +53,8 @@ static ptrdiff_t map_line(const size_map *m, size_t line, size_t h)
     return (ptrdiff_t)(line / h * (size_t)m->other_h + i / step * (size_t)m->other_step);
 }
 
-/* The other tensor's pixel, in its line other_line (from map_line), that corresponds to pixel j; -1 if none
- * does. */
+/* Returns the other tensor's pixel that corresponds to pixel j of this line, or -1 if no pixel does.
+ * other_line: the result of map_line for this line. */
 static ptrdiff_t map_pixel(const size_map *m, ptrdiff_t other_line, int j)
 {
     if (other_line < 0 || j % m->step || j / m->step >= m->common_w) return -1;
@@ -134,7 +135,7 @@ amp_status amp_cpu_shortcut_backward(amp_backend *backend, const amp_tensor *dy,
     return AMP_OK;
 }
 
-/* to[i] ← from[map[i]], or 0 if map[i] is negative, in words of `size` bytes, 4 or 2. */
+/* to[i] ← from[map[i]], or 0 if map[i] is negative. Elements have `size` bytes, 4 or 2. */
 static void gather_words(size_t size, const void *from, void *to, const int32_t *map, size_t count)
 {
     if (size == 4)

@@ -1,12 +1,12 @@
 /* The CPU backend's operations: amp_cpu_<operation> for each operation of backend.h, which describes results,
  * shapes and accumulation. README.md lists the files that define them.
  *
- * Those that oneDNN does not compute
+ * Operations that oneDNN does not compute:
  *  - read and write NHWC tensors of one dtype, compute in fp32 (long sums in double), and round once when
  *    they store;
  *  - give the same bits for any number of threads and, except for the exponential activations, on any
  *    instruction set (rows.h explains how);
- *  - keep no state: their amp_backend may be NULL. Scratch is allocated and freed within the call;
+ *  - keep no state, so their amp_backend may be NULL. They allocate and free scratch within the call;
  *  - fail with AMP_BACKEND_FAILED on tensors that break backend.h's rules. If there is no memory for scratch,
  *    the program ends (amp_allocated). */
 #pragma once

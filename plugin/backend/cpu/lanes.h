@@ -1,8 +1,9 @@
 /* A vector of fp32 lanes, in three versions: one float (baseline; the compiler vectorises the loops), 8
- * floats (AVX2) or 16 (AVX-512). Included only by rows_impl.h, with one AMP_ROWS_LANES_* defined.
+ * floats (AVX2) or 16 floats (AVX-512). Only rows_impl.h includes this file; the AMP_ROWS_LANES_* that is
+ * defined selects the version.
  *
  *   VL                     lanes in a vector
- *   vf, vi, vm             floats, 32-bit integers, one truth value per lane
+ *   vf, vi, vm             a vector of floats, of 32-bit integers, of truth values
  *   vload(p, i, n, dtype)  lanes i..i+n-1 of a stored array, widened; the rest 0. n = VL is the fast case
  *   vstore(p, i, n, v, dtype)   the reverse, rounded to nearest even
  *   vload_u8, vstore_u8    one byte per lane
@@ -12,8 +13,8 @@
  *   vexponent(a)           the lowest 9 bits of a as a float's sign and exponent
  *   viset, vieq, viselect  the few integer operations
  *
- * The 16-bit conversions equal tensor/half.h bit for bit: fp16 because F16C rounds in the same way, gives the
- * same quiet NaN and ignores flush-to-zero; bf16 because it uses the same integer arithmetic (VCVTNEPS2BF16
+ * The 16-bit conversions equal tensor/half.h bit for bit. fp16: F16C rounds in the same way, gives the same
+ * quiet NaN and ignores flush-to-zero. bf16: the code here uses the same integer arithmetic (VCVTNEPS2BF16
  * would flush subnormals). */
 #pragma once
 
@@ -65,8 +66,8 @@ AMP_INLINE amp_half_bits vnarrow_fp16(float v)
 #else
 
 /* The conversions of tensor/half.h in a form that the compiler can vectorise: without branches and without
- * shifts by a variable. For fp16's subnormals, the shift is done by adding or subtracting a float, without
- * producing a subnormal of fp32. */
+ * shifts by a variable. Subnormals of fp16 are converted by adding or subtracting a float instead of
+ * shifting. No fp32 subnormal occurs on the way. */
 AMP_INLINE float vwiden_fp16(amp_half_bits h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, magnitude = (uint32_t)(h & 0x7fffu) << 13;
@@ -82,8 +83,8 @@ AMP_INLINE amp_half_bits vnarrow_fp16(float v)
 {
     uint32_t bits = amp_float_bits(v), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
     uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - (112u << 23)) >> 13;
-    /* Between 0.5 and 1, the unit in the last place of a float is 2^-24, which is the spacing of fp16's
-     * subnormals. So this sum rounds to that spacing. */
+    /* Between 0.5 and 1, floats are 2^-24 apart, and so are fp16's subnormals. So this sum is rounded to a
+     * subnormal of fp16. */
     uint32_t small = amp_float_bits(amp_bits_float(magnitude) + 0.5f) - (126u << 23);
     uint32_t special = 0x7c00u | vbits(magnitude > 0x7f800000u, 0x200u | ((magnitude >> 13) & 0x3ffu), 0);
     uint32_t finite = vbits(magnitude < 113u << 23, small, normal);
@@ -172,8 +173,8 @@ AMP_INLINE void vstore(void *p, size_t i, int n, vf v, amp_dtype dtype)
 
 AMP_INLINE void vkeep(void *p, size_t i, int n, vm m, const void *q, size_t j, amp_dtype dtype)
 {
-    if (dtype == AMP_FP32 || n < VL) { /* a partial vector passes through floats, which is exact except
-                                          for signalling NaN */
+    if (dtype == AMP_FP32 || n < VL) { /* a partial vector is converted to floats and back, which is exact
+                                          except for signalling NaN */
         vstore(p, i, n, _mm256_and_ps(m, vload(q, j, n, dtype)), dtype);
         return;
     }
@@ -237,7 +238,7 @@ AMP_INLINE __m256i vnarrow(vf v, amp_dtype dtype)
     rounded = _mm512_mask_add_epi32(rounded, odd, rounded, _mm512_set1_epi32(1));
     __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
     rounded = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
-    /* each float's high half */
+    /* takes the high half of each float */
     return _mm512_castsi512_si256(_mm512_permutexvar_epi16(_mm512_loadu_si512(odd_words), rounded));
 }
 
@@ -291,8 +292,8 @@ AMP_INLINE vi viselect(vm m, vi a, vi b) { return _mm512_mask_blend_epi32(m, b, 
 
 #endif
 
-/* Prefetches what a loop over fp32 reads 32 cache lines later, because the hardware's prefetcher stops at
- * page boundaries. Does nothing if VL = 1, where a prefetch would prevent vectorisation. */
+/* For loops over fp32: prefetches the data that is 32 cache lines ahead, because the hardware's prefetcher
+ * stops at page boundaries. Does nothing if VL = 1, because a prefetch would prevent vectorisation. */
 AMP_INLINE void vahead(const float *p, size_t i)
 {
     enum { AHEAD = 512 };
@@ -305,16 +306,16 @@ AMP_INLINE vf vload_ahead(const float *p, size_t i, int n)
     return vload(p, i, n, AMP_FP32);
 }
 
-/* Runs `step`, which processes lanes i..i+n-1, over 0..count: whole vectors, then the rest. `n` is a constant
- * in the first loop, so that step compiles to plain loads and stores there. */
+/* Runs `step`, which processes lanes i..i+n-1, for all lanes below count: first for whole vectors, then once
+ * for the rest. For whole vectors `n` is a constant, so that step compiles to plain loads and stores. */
 #define AMP_LANES(count, step) do { \
         size_t i = 0; \
         for (; i + VL <= (count); i += VL) { const int n = VL; step; } \
         if (VL > 1 && i < (count)) { const int n = (int)((count) - i); step; } \
     } while (0)
 
-/* Runs `call` with `dt`, a compile-time constant equal to dtype, so that each storage type gets its own
- * loop. */
+/* Runs `call`, in which `dt` is dtype as a compile-time constant. So the compiler makes one loop per
+ * dtype. */
 #define AMP_BY_DTYPE(dtype, call) do { \
         switch (dtype) { \
         case AMP_FP16: { const amp_dtype dt = AMP_FP16; call; break; } \
@@ -323,8 +324,8 @@ AMP_INLINE vf vload_ahead(const float *p, size_t i, int n)
         } \
     } while (0)
 
-/* The same with `act` for the activations of hot layers. The other activations share one loop, which branches
- * on the activation. */
+/* Runs `call`, in which `act` is the activation, as a compile-time constant for the activations of hot
+ * layers. The other activations share one loop, which branches on the activation. */
 #define AMP_BY_ACTIVATION(activation, call) do { \
         switch (activation) { \
         case AMP_LINEAR: { const amp_activation act = AMP_LINEAR; call; break; } \

@@ -1,5 +1,5 @@
-/* The CPU backend's memory is ordinary memory, released by free(). So an upload is a plain copy, and there is
- * nothing to wait for. */
+/* The CPU backend's memory is ordinary memory, released by free(). So an upload is a plain copy, and no
+ * function here has to wait. */
 #include "kernels.h"
 
 #include <string.h>
@@ -32,8 +32,7 @@ amp_status amp_cpu_upload(amp_backend *backend, void *memory, const void *from, 
     return AMP_OK;
 }
 
-/* A staged image was written to `memory` directly. Any other is copied now, so there is nothing to wait
- * for. */
+/* After stage, the data is already in `memory`: from and memory are equal. Other data is copied at once. */
 amp_status amp_cpu_upload_later(amp_backend *backend, void *memory, const void *from, size_t bytes,
                                 amp_error *error)
 {

@@ -1,5 +1,5 @@
-/* Elementwise products of two tensors, the second of which may have only one number per channel or per pixel;
- * and the sums of such products, which are needed for gradients. */
+/* Elementwise products of two tensors; the second may have only one number per channel or per pixel. Also the
+ * sums of these products, which gradients need. */
 #include "kernels.h"
 #include "blocks.h"
 #include "../check.h"
@@ -30,7 +30,7 @@ amp_status amp_cpu_multiply(amp_backend *backend, const amp_tensor *x, const amp
     return AMP_OK;
 }
 
-/* The sum of one pixel's products, in channel order. */
+/* Sums the products of one pixel's channels, in channel order. */
 static double sum_of_products(const amp_cpu_rows *rows, const amp_tensor *a, const amp_tensor *b,
                               size_t first)
 {
@@ -47,13 +47,13 @@ static double sum_of_products(const amp_cpu_rows *rows, const amp_tensor *a, con
     return sum;
 }
 
-/* Sums one image's products over its pixels into `total`, which has a number per channel. */
+/* total[c] ← the sum of the products in channel c of one image. */
 static void sum_image(const amp_tensor *a, const amp_tensor *b, size_t start, float *total)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     amp_cpu_plan plan = amp_cpu_plan_make((size_t)a->shape.h * a->shape.w, (size_t)a->shape.c);
     amp_cpu_sums sums = amp_cpu_sums_make(&plan);
-    /* delta_sums computes Σ d·(x - mean). With mean 0 this is the sum of products */
+    /* delta_sums computes Σ d·(x - mean); with mean 0, this is the sum of products */
     amp_cpu_norm zero = { .period = plan.period, .mean = amp_allocated(calloc(plan.period, sizeof(float))) };
     #pragma omp parallel for schedule(static) if (amp_cpu_worth_threads(plan.rows * plan.channels))
     for (size_t k = 0; k < plan.blocks; k++) {

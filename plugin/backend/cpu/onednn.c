@@ -1,6 +1,6 @@
-/* oneDNN in general: engine and stream, primitives with their arguments, scratch memory. onednn_halves.c
- * finds which dtypes the library computes fast in on this machine; onednn_conv.c and onednn_conv_build.c have
- * the convolutions; onednn_compat.h hides the library's API version. */
+/* oneDNN in general: engine and stream, primitives with their arguments, and scratch memory. onednn_halves.c
+ * finds the dtypes in which the library is fast on this machine. onednn_conv.c and onednn_conv_build.c have
+ * the convolutions. onednn_compat.h hides the differences between the library's versions. */
 #include "onednn_pass.h"
 
 #include <string.h>
@@ -138,7 +138,8 @@ void amp_pass_destroy(amp_pass *pass)
 dnnl_status_t amp_pass_set(amp_pass *pass, int id, const void *address)
 {
     for (int i = 0; i < pass->count; i++)
-        if (pass->arguments[i].arg == id) /* the library's pointers to inputs are not const either */
+        if (pass->arguments[i].arg == id) /* the library takes all addresses as non-const, even those of
+                                             inputs */
             return dnnl_memory_set_data_handle(pass->arguments[i].memory, (void *)address);
     return dnnl_invalid_arguments;
 }
@@ -162,7 +163,7 @@ amp_status amp_scratch_take(amp_onednn *library, const size_t *sizes, void **par
     for (int i = 0; i < count; i++) total += (sizes[i] + 63) / 64 * 64;
     if (total > library->scratch_bytes) {
         void *larger = NULL;
-        /* Frees the old block first, which is no longer used, so that both do not exist at once. */
+        /* The old block is no longer used. Frees it first, so that the two blocks never exist at once. */
         free(library->scratch);
         library->scratch = NULL;
         library->scratch_bytes = 0;

@@ -1,9 +1,9 @@
-/* A common interface to oneDNN's two C interfaces: 2.x (Debian 12) and 3.x (Debian 13).
+/* One interface to both C APIs of oneDNN: 2.x (Debian 12) and 3.x (Debian 13).
  *
- * They differ in only three things, which this header hides: in 3.x a memory descriptor is an opaque object
- * and no longer a struct, there are no "operation descriptors", and post-ops have other arguments. Everything
- * else has the same names in both, and onednn*.c use it directly. Each function returns the library's status.
- * The code that creates an amp_md must destroy it. */
+ * The APIs differ in only three things, which this header hides: in 3.x, a memory descriptor is an opaque
+ * object and no longer a struct, there are no "operation descriptors", and post-ops have other arguments.
+ * Everything else has the same names in both APIs, and onednn*.c use it directly. Each function returns the
+ * library's status. The code that creates an amp_md must destroy it. */
 #pragma once
 
 #include <stdlib.h>
@@ -19,13 +19,15 @@ typedef dnnl_memory_desc_t *amp_md;
 typedef const dnnl_memory_desc_t *amp_const_md;
 #endif
 
-/* A convolution or inner product in the form that the library wants. In backward passes, the tensor whose
- * gradient the pass reads or computes is replaced by this gradient: src, weights or dst. bias may be NULL. */
+/* A convolution or inner product in the form that the library wants. In a backward pass, src, weights or dst
+ * describes the gradient of the tensor if the pass reads or computes the gradient instead of the tensor. bias
+ * may be NULL. */
 typedef struct amp_problem {
     int inner_product;         /* 0: a convolution. An inner product ignores strides, dilates and pads */
     amp_const_md src, weights, bias, dst;
     dnnl_dims_t strides, dilates, pad_left, pad_right; /* dilates: 0 means no dilation */
-    const char *avoid[2];      /* skip implementations whose name contains this; NULL: none */
+    const char *avoid[2];      /* implementations whose name contains an entry are skipped; NULL: unused
+                                  entry */
 } amp_problem;
 
 /* Creates a descriptor in the layout of `tag`, or with `strides` if they are not NULL. */
@@ -61,7 +63,7 @@ static inline void amp_md_destroy(amp_md md)
 #endif
 }
 
-/* The dimensions including the layout's padding; NULL if the library does not provide them. */
+/* The dimensions including the layout's padding; NULL if the library does not report them. */
 static inline const dnnl_dim_t *amp_md_padded(amp_const_md md)
 {
 #if DNNL_VERSION_MAJOR >= 3
@@ -81,9 +83,10 @@ static inline const char *amp_pd_name(const_dnnl_primitive_desc_t pd)
     return status == dnnl_success && name ? name : "";
 }
 
-/* The library lists its implementations of a problem, best first. amp_problem_pd takes the first that need
- * not be avoided, and returns dnnl_unimplemented if none is left. A name to avoid that begins with
- * "brgconv:", as kernels' names do in 2.6, also matches the names of the same kernels in 3.7. */
+/* Whether p->avoid excludes this implementation. The library lists its implementations of a problem, best
+ * first; amp_problem_pd takes the first one that is not excluded, or returns dnnl_unimplemented. Some names
+ * begin with "brgconv:" in 2.6, and with "brg_conv_fwd:" in 3.7. An entry of `avoid` in 2.6's form also
+ * excludes the same implementation in 3.7. */
 static inline int amp_pd_is_avoided(const_dnnl_primitive_desc_t pd, const amp_problem *p)
 {
     static const char before[] = "brgconv:", now[] = "brg_conv_fwd:";
@@ -99,7 +102,7 @@ static inline int amp_pd_is_avoided(const_dnnl_primitive_desc_t pd, const amp_pr
 }
 
 #if DNNL_VERSION_MAJOR >= 3
-/* Replaces *out by the first implementation that need not be avoided. created: the status of creating
+/* Replaces *out by the first implementation that p->avoid does not exclude. created: the status from creating
  * *out. */
 static inline dnnl_status_t amp_pd_avoid(dnnl_primitive_desc_t *out, dnnl_status_t created,
                                          const amp_problem *p)
@@ -133,9 +136,9 @@ static inline dnnl_status_t amp_pd_create(dnnl_primitive_desc_t *out, const void
 }
 #endif
 
-/* Finds the best implementation of one pass of a problem: dnnl_forward_training, dnnl_forward_inference,
- * dnnl_backward_data or dnnl_backward_weights. forward: for a backward pass, the description of the forward
- * pass, which the library requires; else NULL. */
+/* Finds the best implementation of one pass of a problem. pass: dnnl_forward_training,
+ * dnnl_forward_inference, dnnl_backward_data or dnnl_backward_weights. forward: for a backward pass, the
+ * primitive descriptor of the forward pass, which the library requires; else NULL. */
 static inline dnnl_status_t amp_problem_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
                                            dnnl_prop_kind_t pass, const amp_problem *p,
                                            const_dnnl_primitive_desc_t forward,
@@ -199,7 +202,7 @@ static inline dnnl_status_t amp_matmul_pd(dnnl_primitive_desc_t *out, dnnl_engin
 #endif
 }
 
-/* Makes a primitive store its result + factor · dst, instead of overwriting dst. */
+/* Makes a primitive add its result to factor · dst, instead of overwriting dst. */
 static inline dnnl_status_t amp_append_sum(dnnl_post_ops_t post_ops, float factor)
 {
 #if DNNL_VERSION_MAJOR >= 3

@@ -1,13 +1,13 @@
 /* Convolutions and connected layers with oneDNN: forward, backward by data, backward by weights.
  *
  * Activations are NHWC, because every other operation of the plugin uses that and oneDNN is as fast on it as
- * on its own blocked layouts. Weights have whatever layout the library chooses (format "any");
- * conv_load_weights copies them into it. Winograd's passes (winograd.h) read the masters themselves.
+ * on its own blocked layouts. The library chooses the layout of the weights (format "any"), and
+ * conv_load_weights copies them into this layout. Winograd's passes (winograd.h) read the masters themselves.
  *
- * The library computes in a half if it is faster in it than in fp32 (onednn_halves.c). Otherwise the half is
- * only a storage format: a slice of the batch is widened into scratch, computed in fp32, and narrowed again.
- * Slices keep that scratch small, and in the cache. "dx += ..." is sliced too, because its sum must be
- * computed in fp32 to be rounded only once.
+ * A half is fp16 or bf16. The library computes in a half if that is faster than fp32 (onednn_halves.c).
+ * Otherwise the half is only a storage format: one slice of the batch at a time is widened into scratch,
+ * computed in fp32, and narrowed again. Slices keep the scratch small enough for the cache. "dx += ..." is
+ * sliced too: its sum is computed in fp32 scratch, so that it is rounded only once.
  *
  * A connected layer is an inner product for the library: its GEMM is several times faster than a convolution
  * with a window as large as the image. */
@@ -29,8 +29,9 @@ static amp_status load_copy(amp_onednn *library, amp_conv *conv, amp_pass *pass,
     return amp_onednn_conv_outcome(conv, "loading the weights", status, error);
 }
 
-/* Makes the copies with the library's reorders, for layouts that weights_copy.c does not know. Rounds first
- * and then rearranges, because reorders that also change the type take 1.5 times as long. */
+/* Makes copies with the library's reorders, for layouts that weights_copy.c does not know. Rounds the weights
+ * first, because a reorder that also changes the type takes 1.5 times as long. forward, backward: which
+ * copies to make. */
 static amp_status load_by_library(amp_onednn *library, amp_conv *conv, const float *weights, int forward,
                                   int backward, amp_error *error)
 {
@@ -50,7 +51,7 @@ static amp_status load_by_library(amp_onednn *library, amp_conv *conv, const flo
                      error);
 }
 
-/* Makes copies in the layouts of weights_layout.h. */
+/* Makes copies in layouts that weights_copy.c knows. forward, backward: which copies to make. */
 static amp_status make_copies(amp_onednn *library, amp_conv *conv, const float *weights, int forward,
                               int backward, amp_error *error)
 {
@@ -99,8 +100,8 @@ amp_status amp_cpu_conv_load_weights(amp_backend *backend, const amp_conv_weight
 
 /* ---- running ---- */
 
-/* A tensor that a pass reads or writes as its argument `id`. stand_in: scratch for a slice of the batch in
- * fp32, which the pass uses instead of the tensor; or NULL. */
+/* A tensor that a pass reads or writes as its argument `id`. stand_in: fp32 scratch for a slice of the batch,
+ * which the pass uses instead of the tensor; NULL: the pass uses the tensor itself. */
 typedef struct side { int id; const void *tensor; amp_shape shape; void *stand_in; } side;
 
 static void *slice_at(const amp_conv *conv, const side *s, int first)
@@ -108,7 +109,8 @@ static void *slice_at(const amp_conv *conv, const side *s, int first)
     return (char *)s->tensor + first * amp_shape_image(s->shape) * amp_dtype_size(conv->desc.dtype);
 }
 
-/* Makes the pass read these images, widened if there is a stand-in. */
+/* Makes the pass read `images` images from image `first` on. If there is a stand-in, widens them into it
+ * first. */
 static dnnl_status_t read_slice(const amp_conv *conv, amp_pass *pass, const side *s, int first, int images)
 {
     const void *slice = slice_at(conv, s, first);
@@ -117,17 +119,17 @@ static dnnl_status_t read_slice(const amp_conv *conv, amp_pass *pass, const side
     return amp_pass_set(pass, s->id, s->stand_in);
 }
 
-/* Applies leaky to `images` images of the output, which have the primitives' type. */
+/* Applies leaky to `images` images of the output, whose dtype is conv->compute. */
 static void activate(const amp_conv *conv, void *y, int images)
 {
     amp_tensor tensor = { .data = y, .dtype = conv->compute, .layout = AMP_NHWC, .shape = conv->y };
     tensor.shape.n = images;
-    amp_cpu_activation_forward(NULL, &tensor, &tensor, AMP_LEAKY, NULL); /* can only fail if the tensors do
-                                                                            not match */
+    amp_cpu_activation_forward(NULL, &tensor, &tensor, AMP_LEAKY, NULL); /* cannot fail, because x and y are
+                                                                            the same tensor */
 }
 
-/* Runs forward or backward by data from one tensor to another, slice by slice. If accumulate is set, `out`
- * always has a stand-in, from which the result is added to the tensor. bias: only for forward. */
+/* Runs forward or backward by data, slice by slice. If accumulate is set, `out` always has a stand-in, which
+ * is then added to the tensor. bias: only for forward. */
 static amp_status run_slices(amp_onednn *library, const amp_conv *conv, amp_pass *pass, const char *what,
                              const float *bias, side in, side out, int accumulate, amp_error *error)
 {
@@ -155,8 +157,8 @@ static amp_status run_slices(amp_onednn *library, const amp_conv *conv, amp_pass
     return amp_onednn_conv_outcome(conv, what, status, error);
 }
 
-/* Fails unless forward or backward by data can run: it was built, and the weights that it reads are
- * loaded. */
+/* Fails unless forward or backward by data can run: the pass must be built, and the weights that it reads
+ * must be loaded. */
 static amp_status check(const amp_conv *conv, const char *what, int built, const void *weights,
                         amp_error *error)
 {
@@ -213,7 +215,7 @@ amp_status amp_cpu_conv_backward_data(amp_backend *backend, amp_conv *conv, cons
                       (side){ DNNL_ARG_DIFF_SRC, dx, conv->desc.x, NULL }, accumulate, error);
 }
 
-/* Adds the gradient that a pass has left in the library's layout to dw, in Darknet's layout. */
+/* Adds a gradient in the library's layout to dw, which has Darknet's layout. */
 static dnnl_status_t add_gradient(amp_onednn *library, amp_conv *conv, const void *gradient, float *dw,
                                   void *scratch)
 {

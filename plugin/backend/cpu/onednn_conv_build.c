@@ -7,8 +7,8 @@
 #include "kernels.h"
 #include "state.h"
 
-/* The fp32 stand-ins of x and y together hold at most this many bytes of images at a time (the size of a
- * core's own cache), but at least one image. */
+/* The fp32 stand-ins of x and y together hold as many images as fit in this many bytes (a core's own cache),
+ * but at least one image. */
 enum { SLICE_BYTES = 2 << 20 };
 
 /* ---- messages ---- */
@@ -32,7 +32,8 @@ amp_status amp_onednn_conv_outcome(const amp_conv *conv, const char *what, dnnl_
 
 /* ---- description ---- */
 
-/* The largest divisor of n for which that many images of `image` bytes fit in SLICE_BYTES; at least 1. */
+/* The number of images in a slice: the largest divisor of n with slice·image ≤ SLICE_BYTES; at least 1.
+ * image: bytes per image. */
 static int slice_of(int n, size_t image)
 {
     for (int slice = n; slice > 1; --slice)
@@ -49,8 +50,8 @@ static dnnl_status_t weights_md(const amp_conv_desc *d, dnnl_data_type_t type, i
                          any_layout ? dnnl_format_tag_any : grouped ? dnnl_abcde : dnnl_abcd);
 }
 
-/* The padding that the library must add on the right or bottom so that exactly `out` windows fit; negative if
- * the last rows of the input are in no window. */
+/* The padding on the right or at the bottom with which exactly `out` windows fit. It is negative if the last
+ * rows or columns of the input are in no window. */
 static dnnl_dim_t right_padding(int in, int out, int span, int stride, int pad)
 {
     return (dnnl_dim_t)(out - 1) * stride + span - in - pad;
@@ -58,9 +59,9 @@ static dnnl_dim_t right_padding(int in, int out, int span, int stride, int pad)
 
 /* ---- errors of the library ---- */
 
-/* These errors were found by test_conv_fuzz.c and its predecessor, which put tensors between guard pages, on
- * oneDNN 2.6.3 and, without AMX, 3.7.2. "Before 3.6" is known from oneDNN's history. An error without a
- * version is avoided in every version. In each case, the implementation that oneDNN offers next computes the
+/* test_conv_fuzz.c and its predecessor found these errors by putting tensors between guard pages, with oneDNN
+ * 2.6.3 and (without AMX) 3.7.2. "Before 3.6" comes from oneDNN's history. Where no version is given, the
+ * error is avoided in every version. In each case, the next implementation in oneDNN's list computes the
  * right numbers. */
 
 static int is_before(int major, int minor)
@@ -69,25 +70,25 @@ static int is_before(int major, int minor)
     return version->major < major || (version->major == major && version->minor < minor);
 }
 
-/* The functions avoid_* name the implementations to avoid in the three passes.
+/* The three functions avoid_* set problem->avoid, one for each pass.
  *
  * Forward: With strides of 3 or more, AMX reads and writes past its scratchpad, and may be wrong.
  *
- * AMX's first choice for windows larger than 1x1 copies the image to its scratchpad. It pads each row to a
- * multiple of the stride, but sizes the scratchpad for rows without that padding. (For most images, space
- * added for another reason hides this.) If the window's width is a multiple of the stride, so is the part of
- * a row that windows reach, and there is no such padding.
+ * The implementation that AMX tries first for windows larger than 1x1 copies the image to its scratchpad. It
+ * pads each row to a multiple of the stride, but sizes the scratchpad for rows without this padding. (For
+ * most images, space added for another reason hides the error.) If the window's width is a multiple of the
+ * stride, so is the part of a row that windows reach, and no padding is needed.
  *
  * Before 3.0, this implementation jumps through a null pointer if it cuts the channels into blocks and the
- * last block is not full. A block has at most 5120 channels (5·32 vectors of 32). It creates a kernel for
- * the last block only if this block sums a different number of channels. But it compares padded numbers,
- * which are equal for all blocks.
+ * last block is not full. A block has at most 5120 channels (5·32 vectors of 32). The last block needs its
+ * own kernel if it has fewer channels. But the implementation compares padded numbers of channels, which are
+ * equal for all blocks, and so does not create this kernel.
  *
- * The variant for AVX512_BF16 multiplies channels in pairs. If it cuts an odd number of channels into blocks,
- * of at least 16, it multiplies the memory after the last pixel by 0. An inf or NaN there becomes NaN in the
- * result.
+ * The variant for AVX512_BF16 multiplies channels in pairs. If it cuts an odd number of channels into blocks
+ * (of at least 16 channels), it also reads the memory after the last pixel and multiplies it by 0. An inf or
+ * NaN in this memory makes the result NaN.
  *
- * From 3.0 on, all of these variants may crash or be wrong for padded images of one column. */
+ * From 3.0 on, all of these variants may crash or be wrong for a padded image with a width of 1. */
 static void avoid_forward(const amp_conv_desc *d, amp_problem *problem)
 {
     int channels = d->x.c / d->groups, stride_x = amp_conv_stride_x(d);
@@ -98,13 +99,13 @@ static void avoid_forward(const amp_conv_desc *d, amp_problem *problem)
     else if (channels > 16 && channels % 2) problem->avoid[1] = "brgconv:avx512_core_bf16";
 }
 
-/* The variant for 1x1 in bf16 computes 30 pixels at a time where it can. Their sums take 30 of the 32 vector
- * registers, and the weights one. If the number of filters is odd, the last filter is read into the weights'
- * register. The variant's source is the same in 3.7.
+/* The variant for 1x1 windows in bf16 computes up to 30 pixels at a time. Their sums take 30 of the 32 vector
+ * registers, and the weights take one. If the number of filters is odd, the last filter is read into the
+ * register of the weights. The source of this variant is the same in 3.7.
  *
  * The variant for strides, new in 3.0, writes past its scratchpad if there are very many filters (seen from
- * 9248 on). The variant without strides runs the forward's kernel. If it cuts an odd number of filters into
- * blocks, it also multiplies the memory after the last pixel by 0. */
+ * 9248 filters on). The variant without strides uses forward's kernel, with the same error: if it cuts an odd
+ * number of filters into blocks, it multiplies the memory after the last pixel by 0. */
 static void avoid_backward_data(const amp_conv_desc *d, amp_problem *problem)
 {
     int filters = d->k / d->groups;
@@ -113,11 +114,12 @@ static void avoid_backward_data(const amp_conv_desc *d, amp_problem *problem)
     if (filters > 4096) problem->avoid[1] = "brgconv_strided";
 }
 
-/* With AVX2 the library's own kernel for gradients of weights reads NHWC pixels that are far apart. The
- * alternative, a matrix product of columns (im2col), is up to 3.8 times as fast with a stride and enough
- * channels. For 64->128, 208x208, batch 4 it takes 95 ms instead of 341 on an AMD EPYC (Zen 5), and 251
- * instead of 352 on an Intel Xeon. With 32 channels it takes 133 instead of 481 on the EPYC, but 425 instead
- * of 246 on the Xeon. The matrix product takes 23 to 80 MB of scratch in yolov3. */
+/* Returns the name of the library's own kernel for gradients of weights where it is slow, else NULL. With
+ * AVX2, this kernel reads NHWC pixels that are far apart. The alternative, a matrix product of columns
+ * (im2col), is up to 3.8 times as fast with a stride and enough channels. For 64->128, 208x208, batch 4 it
+ * takes 95 ms instead of 341 on an AMD EPYC (Zen 5), and 251 instead of 352 on an Intel Xeon. With 32
+ * channels it takes 133 instead of 481 on the EPYC, but 425 instead of 246 on the Xeon. The matrix product
+ * takes 23 to 80 MB of scratch in yolov3. */
 static const char *slow_backward_weights(const amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -131,19 +133,19 @@ static const char *slow_backward_weights(const amp_conv *conv)
 
 /* Before 3.6, AMX is wrong for 3x3 windows of stride 1 if it cuts the image into blocks of one row. It mixes
  * up the window's rows, writes before the start of the gradient, and for still wider images never finishes
- * generating its code. It divides the height by its smallest primes until a block's rows of x and dy fit in
- * 48 KiB, so blocks have one row only if three rows do not fit. A row has columns of 32 bytes: for x (w/32
- * rounded up + 1)·32 columns, for dy w rounded up to even. Three rows fit if these are at most 512 columns
- * together. They are 480 for w = 224 and 514 for w = 225.
+ * generating its code. It divides the height by its smallest prime factors until a block's rows of x and dy
+ * fit in 48 KiB, so a block has one row only if three rows do not fit. A column has 32 bytes. A row of x has
+ * (w/32 rounded up + 1)·32 columns, and a row of dy has w columns, rounded up to even. Three rows fit if both
+ * together have at most 512 columns: they have 480 for w = 224, and 514 for w = 225.
  *
  * With dilation, AMX's gradients are wrong for some shapes, 1x1 windows among them.
  *
- * The special variants for 1x1 write past their scratchpad if a stride skips pixels and there are fewer
- * channels than a vector has lanes.
+ * The special variants for 1x1 windows write past their scratchpad if the stride skips pixels and there are
+ * fewer channels than a vector has lanes.
  *
- * The general variant in bf16 reads past its scratchpad if there are more rows of padding above the image
- * than rows in the image. It also reads past it, and adds up uninitialized memory, if the window is dilated,
- * a row of the output is cut into pieces of 28 pixels, and the last vector of channels is not full. */
+ * The general variant in bf16 reads past its scratchpad if the image has fewer rows than the padding above
+ * it. It also reads past its scratchpad, and sums uninitialized memory, if the window is dilated, a row of
+ * the output is cut into pieces of 28 pixels, and the last vector of channels is not full. */
 static void avoid_backward_weights(const amp_conv *conv, amp_problem *problem)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -156,8 +158,8 @@ static void avoid_backward_weights(const amp_conv *conv, amp_problem *problem)
                                      && d->pad == 1 && d->x.w > 224)) problem->avoid[1] = "amx";
 }
 
-/* If the image is narrower than the stride, the gradient of the weights in half is garbage, with any
- * instruction set. Therefore the convolution trains in fp32. */
+/* If the image is narrower than the stride, the library's gradient of the weights in a half is garbage, with
+ * any instruction set. This convolution then trains in fp32. */
 static int half_is_wrong(const amp_conv_desc *d) { return d->training && d->x.w < amp_conv_stride_x(d); }
 
 /* ---- building ---- */
@@ -167,9 +169,10 @@ static amp_const_md argument_md(const_dnnl_primitive_desc_t pd, int id)
     return dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, id);
 }
 
-/* Describes a pass to the library, and gets its best implementation. adding: describes a second backward by
- * data. It reads the same copy of the weights as conv->backward_data_pd, and writes slices in fp32 to
- * scratch, which are then added to dx. The gradient of the weights is always fp32. */
+/* Describes a pass to the library, and gets the library's best implementation. adding: describes the variant
+ * of backward by data that computes "dx += ...". This variant reads the same copy of the weights as
+ * conv->backward_data_pd. It writes fp32 slices to scratch, and these are then added to dx. The gradient of
+ * the weights is always fp32. */
 static dnnl_status_t describe(amp_onednn *library, const amp_conv *conv, dnnl_prop_kind_t pass, int adding,
                               const_dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *out)
 {
@@ -191,7 +194,8 @@ static dnnl_status_t describe(amp_onednn *library, const amp_conv *conv, dnnl_pr
                             { d->stride, stride_x }, { apart - 1, apart - 1 }, { d->pad, d->pad },
         { right_padding(d->x.h, conv->y.h, amp_conv_span(d, d->size_h), d->stride, d->pad),
           right_padding(d->x.w, conv->y.w, amp_conv_span(d, d->size_w), stride_x, d->pad) },
-                            { NULL, NULL } }; /* the bias's gradient is another operation of the backend */
+                            { NULL, NULL } }; /* a pass does not compute the gradient of the bias:
+                                                 bias_gradient does */
     if (adding) problem.weights = argument_md(conv->backward_data_pd, DNNL_ARG_WEIGHTS);
     if (data) avoid_backward_data(d, &problem);
     else if (weights) avoid_backward_weights(conv, &problem);
@@ -206,8 +210,8 @@ static dnnl_status_t describe(amp_onednn *library, const amp_conv *conv, dnnl_pr
     return status;
 }
 
-/* Lets the forward apply leaky if that does not change the kernel. Where the best kernel cannot apply leaky
- * (with AVX), the next one takes three times as long, and a separate pass costs far less. */
+/* Lets the forward kernel apply leaky if the library then uses the same kernel. Otherwise (with AVX) the
+ * library would use a kernel that takes three times as long, and applying leaky separately costs far less. */
 static void end_with_leaky(amp_onednn *library, amp_conv *conv)
 {
     dnnl_primitive_desc_t pd = NULL;
@@ -222,9 +226,9 @@ static void end_with_leaky(amp_onednn *library, amp_conv *conv)
     if (pd) dnnl_primitive_desc_destroy(pd);
 }
 
-/* Bytes that a forward reads past its scratchpad, without effect on results. AMX's first choice for windows
- * larger than 1x1 loads the 16 rows of a tile from a copy of the image in the scratchpad. These rows are
- * pixels one stride apart, up to 15 of them past the last pixel. */
+/* Bytes that forward reads past its scratchpad, without effect on results. The implementation that AMX tries
+ * first for windows larger than 1x1 loads the 16 rows of a tile from a copy of the image in the scratchpad. A
+ * row is a pixel, and rows are one stride apart. Up to 15 rows lie past the last pixel. */
 static size_t reads_behind_scratchpad(const amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -232,8 +236,8 @@ static size_t reads_behind_scratchpad(const amp_conv *conv)
     return (size_t)15 * amp_conv_stride_x(d) * ((d->x.c / d->groups + 31) / 32 * 32) * 2;
 }
 
-/* Describes the forward pass, because the library requires its description as a hint for backward passes.
- * Builds the pass if desc needs it and Winograd does not compute it. */
+/* Always describes the forward pass, because the library requires this description as a hint for backward
+ * passes. Builds the pass only if desc needs it and Winograd does not compute it. */
 static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, amp_const_md plain)
 {
     static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST };
@@ -297,7 +301,7 @@ static dnnl_status_t build_backward_weights(amp_onednn *library, amp_conv *conv,
     return status;
 }
 
-/* Destroys what build has created. Keeps desc, y, inner_product, compute and no_bias. */
+/* Undoes `build`. Keeps desc, y, inner_product, compute and no_bias. */
 static void destroy_passes(amp_conv *conv)
 {
     amp_pass *passes[] = { &conv->forward, &conv->backward_data, &conv->backward_weights,
@@ -340,7 +344,7 @@ static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp
     conv->adding_slice = slice_of(d->x.n, x_bytes);
     if (conv->adding_slice > conv->slice) conv->adding_slice = conv->slice;
     if (choose_winograd(conv)) return AMP_OK;
-    amp_md masters = NULL, plain = NULL; /* OIHW in fp32, and in the primitives' type */
+    amp_md masters = NULL, plain = NULL; /* OIHW in fp32, and in the dtype conv->compute */
     const char *what = "describing the weights";
     dnnl_status_t status = weights_md(d, dnnl_f32, 0, &masters);
     if (status == dnnl_success) status = weights_md(d, type, 0, &plain);
@@ -387,8 +391,8 @@ amp_status amp_cpu_conv_create(amp_backend *backend, const amp_conv_desc *desc, 
     int reference = 0;
     amp_status status = build(library, conv, &reference, error);
     if (conv->compute != AMP_FP32 && (status != AMP_OK || reference)) {
-        /* The library has no good kernel for this shape in half (odd group sizes). fp32 between casts is far
-         * faster than its reference loops. */
+        /* The library has no good kernel for this shape in the half (odd group sizes). Casts and fp32 kernels
+         * are far faster than its reference loops. */
         destroy_passes(conv);
         conv->compute = AMP_FP32;
         status = build(library, conv, &reference, error);
@@ -423,8 +427,8 @@ void amp_cpu_conv_destroy(amp_backend *backend, amp_conv *conv)
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Scratch bytes for the library's passes: the fp32 stand-ins of x and y, and the most that one pass needs in
- * addition. */
+/* Scratch bytes for the library's passes: the fp32 stand-ins of x and y, and the largest additional need of a
+ * pass. */
 static size_t direct_workspace(const amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -436,8 +440,8 @@ static size_t direct_workspace(const amp_conv *conv)
                  conv->backward_weights.scratchpad + conv->gradient_bytes + amp_conv_adding_bytes(conv));
 }
 
-/* The bytes of a pass's copy of the weights if the dtype were fp32. They are 0 if Winograd would then compute
- * the pass, which it does more often in fp32. */
+/* The bytes that a pass's copy of the weights would have in fp32. bytes: its bytes now. The result is 0 if
+ * Winograd would compute the pass in fp32; the rule chooses Winograd more often in fp32. */
 static size_t fp32_copy(const amp_conv *conv, amp_winograd_pass pass, size_t bytes)
 {
     if (amp_winograd_make(&conv->desc, pass, AMP_FP32).rows) return 0;

@@ -1,8 +1,9 @@
-/* Matrix products with oneDNN: the library's sgemm for fp32, its matmul for a half that the CPU computes in.
+/* Matrix products with oneDNN: the library's sgemm for fp32, and its matmul for a half (fp16 or bf16) in
+ * which the CPU computes.
  *
- * If a half is only a storage format, factors are rounded to it and multiplied in fp32. A primitive serves
- * one shape, and creating it takes longer than running it. So the most recently used primitives are kept, and
- * so are the copies of factors with a version. */
+ * If a half is only a storage format, factors are rounded to it and multiplied in fp32. A primitive works for
+ * one shape only, and creating it takes longer than running it. So the most recently used primitives are
+ * cached. The copies of factors with a version are cached, too. */
 #include "onednn_pass.h"
 
 #include <string.h>
@@ -14,13 +15,14 @@
 
 enum {
     MOST_PASSES = 64,
-    SHORT_SUM = 32 /* with fewer terms the library's bf16 is slower than its fp32 (16 terms: 2.6 times) */
+    SHORT_SUM = 32 /* if k is smaller, the library's bf16 is slower than its fp32 (2.6 times slower for k =
+                      16) */
 };
 
-/* The matmul of one shape. */
+/* A cached pass for products of one shape. */
 typedef struct product {
-    amp_gemm_desc of;       /* sizes, alpha and beta; no addresses */
-    amp_pass pass;          /* has no primitive if the library has no good kernel */
+    amp_gemm_desc of;       /* sizes, strides, alpha, beta and dtype; addresses are NULL */
+    amp_pass pass;          /* empty if the library has no good kernel */
     unsigned long last_use;
 } product;
 
@@ -103,8 +105,8 @@ static product *free_place(amp_cpu_products *products)
     return oldest;
 }
 
-/* Finds the product of this shape in the cache, or builds it. *out: NULL if the library has no good kernel
- * for it. */
+/* Finds the pass for a product of this shape in the cache, or builds it. *out is NULL if the library has no
+ * good kernel. */
 static amp_status find_pass(amp_backend *backend, amp_cpu_products *products, const amp_gemm_desc *d,
                             amp_pass **out, amp_error *error)
 {
@@ -126,14 +128,14 @@ static amp_status find_pass(amp_backend *backend, amp_cpu_products *products, co
 
 /* ---- factors ---- */
 
-/* dst ← src rounded to dtype, but stored in the dtype `computes`. */
+/* dst ← src, rounded to dtype and stored in the dtype `computes`, which is dtype or fp32. */
 static void round_to(amp_dtype dtype, amp_dtype computes, const float *src, void *dst, size_t count)
 {
     if (computes == dtype) amp_cpu_cast_flat(AMP_FP32, src, dtype, dst, count, 0);
     else amp_cpu_round_flat(dtype, src, dst, count);
 }
 
-/* *out: the factor rounded to dtype, in its cached copy or in scratch. */
+/* *out: the factor, rounded to dtype. A factor with a version is in its cached copy, any other in scratch. */
 static amp_status prepare(amp_backend *backend, amp_cpu_products *products, const amp_factor *f, size_t count,
                           amp_dtype dtype, amp_dtype computes, void *scratch, const void **out,
                           amp_error *error)
@@ -192,8 +194,8 @@ amp_status amp_cpu_gemm(amp_backend *backend, const amp_gemm_desc *d, amp_error 
     AMP_TRY(amp_check_gemm(d, error));
     if (d->dtype == AMP_FP32) return multiply_floats(d, error);
     if (!*products) *products = amp_allocated(calloc(1, sizeof **products));
-    /* Short sums are computed in fp32, except with a versioned factor, because its copy has one dtype for all
-     * products. */
+    /* Short sums are computed in fp32. This is not possible if a factor has a version, because its cached
+     * copy has the same dtype in all products. */
     const int is_short = d->k < SHORT_SUM && !d->a.version && !d->b.version;
     if (!is_short && amp_cpu_gemm_computes(backend, d->dtype) == d->dtype)
         AMP_TRY(find_pass(backend, *products, d, &pass, error));

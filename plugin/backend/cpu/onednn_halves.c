@@ -1,4 +1,5 @@
-/* Which halves oneDNN computes in on this machine, and why the others are only storage formats. */
+/* Finds the halves (fp16, bf16) in which oneDNN computes on this machine, and why the others are only storage
+ * formats. */
 #include "onednn_pass.h"
 
 #include "kernels.h"
@@ -9,7 +10,7 @@
 
 static const char *isa_name(void)
 {
-    static const struct { dnnl_cpu_isa_t isa; const char *name; } known[] = { /* best first */
+    static const struct { dnnl_cpu_isa_t isa; const char *name; } known[] = { /* the most capable first */
 #if DNNL_VERSION_MAJOR >= 3
         { dnnl_cpu_isa_avx512_core_amx_fp16, "avx512_core_amx_fp16" },
 #endif
@@ -30,9 +31,10 @@ static const char *isa_name(void)
     return "no vector instructions known";
 }
 
-/* Why products in this half would be slower than in fp32, even if the library supports them; NULL: they
+/* Returns why products in this half are slower than in fp32, even if the library supports them; NULL if they
  * are faster. Measured on a Xeon with AMX hidden (docs/results/steps.md): vdpbf16ps does half as many
- * multiplications per second as fp32's instruction, and a convolution takes 1.7 times as long as in fp32.
+ * multiplications per second as the instruction for fp32, and a convolution in bf16 takes 1.7 times as long
+ * as in fp32.
  * In oneDNN 3.7.2 and 3.13, fp16 without AMX takes 1.8 times as long as fp32. A half that is only a
  * storage format, converted outside the library, takes 1.1 times as long. On AMD's CPUs bf16 is 1.5 to 2.2
  * times as fast as fp32. */
@@ -64,8 +66,8 @@ static const char *slower(amp_dtype half)
 
 #endif
 
-/* Why this half is only a storage format; NULL: the library computes in it. Tests the library itself, not its
- * version: 2.6 never trains in fp16, 3.x only with AMX-FP16. */
+/* Returns why this half is only a storage format; NULL if the library computes in it. Asks the library for
+ * kernels instead of checking its version. (2.6 never trains in fp16, 3.x only with AMX-FP16.) */
 static const char *why_stored(amp_onednn *library, amp_dtype half)
 {
     const char *why = slower(half);
@@ -78,8 +80,8 @@ void amp_onednn_describe(char *text, size_t size)
     snprintf(text, size, "oneDNN %d.%d.%d, %s", version->major, version->minor, version->patch, isa_name());
 }
 
-/* How well the instruction sets allowed by DNNL_MAX_CPU_ISA run a dtype. Never NONE: any CPU converts between
- * the halves and fp32. */
+/* How well this CPU runs a dtype, with the instruction sets that DNNL_MAX_CPU_ISA allows. Never NONE, because
+ * every CPU can convert between the halves and fp32. */
 amp_support amp_cpu_supports(const amp_backend *backend, amp_dtype dtype, char note[256])
 {
     const amp_onednn *library = ((const amp_cpu_backend *)backend)->library;

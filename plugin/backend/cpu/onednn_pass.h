@@ -10,7 +10,7 @@ enum { AMP_PASS_ARGUMENTS = 5, AMP_SCRATCH_PARTS = 6 };
 struct amp_onednn {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    dnnl_primitive_attr_t attributes;     /* the caller of a primitive provides its scratchpad, from
+    dnnl_primitive_attr_t attributes;     /* default attributes: the caller passes the scratchpad, from
                                              `scratch` */
     dnnl_primitive_attr_t adding;         /* like attributes, but dst += instead of dst = */
     dnnl_primitive_attr_t leaky;          /* like attributes, but dst = leaky(result) */
@@ -20,8 +20,8 @@ struct amp_onednn {
                                              library computes in it */
 };
 
-/* A primitive and its memory objects, created once; only the addresses change between runs. An all-zero pass
- * is valid and empty: it may be destroyed. */
+/* A primitive and its memory objects, which are created once. Only the addresses change between runs. An
+ * all-zero pass is empty; it may be destroyed. */
 typedef struct amp_pass {
     dnnl_primitive_t primitive;           /* NULL: not built */
     dnnl_exec_arg_t arguments[AMP_PASS_ARGUMENTS + 1];
@@ -32,7 +32,7 @@ typedef struct amp_pass {
 #if defined(__x86_64__) /* dnnl_cpu_isa_t has only x86's instruction sets */
 static inline int amp_onednn_has_isa(dnnl_cpu_isa_t wanted)
 {
-    /* Each set's number includes the bits of the sets it contains. */
+    /* The value of an instruction set includes the bits of all sets that it contains. */
     return (dnnl_get_effective_cpu_isa() & wanted) == wanted;
 }
 #endif
@@ -45,26 +45,26 @@ static inline dnnl_data_type_t amp_onednn_type(amp_dtype dtype)
     return dtype == AMP_FP32 ? dnnl_f32 : dtype == AMP_BF16 ? dnnl_bf16 : dnnl_f16;
 }
 
-/* Attributes of a primitive that gets its scratchpad when it runs, and stores dst = leaky(factor·result +
- * kept·dst). slope is that of leaky, or 1 for no leaky. The caller destroys *out, also after a failure if it
- * is not NULL. */
+/* Creates the attributes of a primitive that computes dst = leaky(factor·result + kept·dst) and receives its
+ * scratchpad when it runs. slope: leaky's slope for negative numbers; 1: no leaky. The caller destroys *out,
+ * even after a failure, unless it is NULL. */
 dnnl_status_t amp_attributes_create(float factor, float kept, float slope, dnnl_primitive_attr_t *out);
 
-/* Whether the implementation is one of the loops named "ref", to which oneDNN falls back if it has no kernel.
- * They are hundreds of times slower. */
+/* Whether the implementation is one of the loops named "ref...", to which oneDNN falls back if it has no
+ * kernel. They are hundreds of times slower. */
 int amp_onednn_is_reference(const_dnnl_primitive_desc_t pd);
 
-/* Builds a pass from a primitive descriptor, which the caller still owns. `ids`: the primitive's
- * DNNL_ARG_*. */
+/* Builds a pass from a primitive descriptor, which the caller still owns. ids: the DNNL_ARG_* that the
+ * primitive takes. */
 dnnl_status_t amp_pass_build(amp_onednn *library, amp_pass *pass, const_dnnl_primitive_desc_t pd,
                              const int *ids, int count);
-/* Builds a reorder of a tensor, as a pass with DNNL_ARG_FROM and DNNL_ARG_TO. adding: the pass adds to the
- * destination. */
+/* Builds a pass that copies a tensor into another layout. Its arguments are DNNL_ARG_FROM and DNNL_ARG_TO.
+ * adding: the pass adds to the destination. */
 dnnl_status_t amp_pass_build_reorder(amp_onednn *library, amp_pass *pass, amp_const_md from, amp_const_md to,
                                      int adding);
 void amp_pass_destroy(amp_pass *pass);
 
-/* set: sets an argument's address. run: `scratchpad` has pass->scratchpad bytes. */
+/* set: sets the address of an argument. run: runs the pass; `scratchpad` must have pass->scratchpad bytes. */
 dnnl_status_t amp_pass_set(amp_pass *pass, int id, const void *address);
 dnnl_status_t amp_pass_run(amp_onednn *library, amp_pass *pass, void *scratchpad);
 

@@ -1,6 +1,6 @@
 /* Operations that change a tensor's height and width: max pooling, global average pooling and
- * nearest-neighbour upsampling. Threads divide the rows of the tensor that is written, so that no two write
- * the same element; rows_pool.h has the loops over one row. */
+ * nearest-neighbour upsampling. Threads divide the rows of the output, so that no two threads write the same
+ * element. rows_pool.h has the loops over one row. */
 #include "kernels.h"
 #include "../check.h"
 #include "blocks.h"

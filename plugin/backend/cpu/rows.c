@@ -1,4 +1,4 @@
-/* Finds what this processor supports, and chooses the instruction set of the inner loops: see rows.h. */
+/* Finds the instruction sets of this processor, and chooses the one for the inner loops: see rows.h. */
 #include "rows.h"
 
 #include <stdatomic.h>
@@ -9,8 +9,8 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* Some compilers' __builtin_cpu_supports (clang before 17) does not know F16C. F16C uses AVX's registers, so
- * the check that the operating system saves those covers F16C too. */
+/* __builtin_cpu_supports does not know F16C in some compilers (clang before 17), so this asks CPUID. F16C
+ * uses AVX's registers, so the check for AVX2 already includes that the operating system saves them. */
 static int has_f16c(void)
 {
     unsigned a, b, c, d;
@@ -19,7 +19,8 @@ static int has_f16c(void)
 
 static amp_cpu_width processor(void)
 {
-    __builtin_cpu_init(); /* also checks that the system saves the registers */
+    __builtin_cpu_init(); /* __builtin_cpu_supports also checks that the operating system saves the
+                             registers */
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c()) return AMP_CPU_BASE;
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
         !__builtin_cpu_supports("avx512cd") || !__builtin_cpu_supports("avx512dq") ||
@@ -34,7 +35,7 @@ static amp_cpu_width processor(void) { return AMP_CPU_BASE; }
  * machine. */
 amp_cpu_width amp_cpu_widest(void)
 {
-    static atomic_int known; /* 1 + the answer */
+    static atomic_int known; /* 1 + the answer; 0: not found out yet */
     int answer = atomic_load_explicit(&known, memory_order_relaxed);
     if (!answer) {
         amp_cpu_width width = processor(), allowed = amp_onednn_width();

@@ -21,7 +21,7 @@ static void transpose(const float *src, size_t src_stride, float *dst, size_t ds
 AMP_INLINE void transpose_8x8(const float *src, size_t src_stride, float *dst, size_t dst_stride)
 {
     __m256 r[8], t[8];
-    /* Puts rows i and i+4 side by side, so that all later shuffles stay within 128-bit lanes. */
+    /* Puts rows i and i+4 in one register, so that all later shuffles stay within its 128-bit halves. */
     for (int i = 0; i < 4; i++)
         for (int half = 0; half < 2; half++) {
             __m128 upper = _mm_loadu_ps(src + i * src_stride + 4 * half);
@@ -40,8 +40,8 @@ AMP_INLINE void transpose_8x8(const float *src, size_t src_stride, float *dst, s
     }
 }
 
-/* Transposes for images, which have three channels: these functions interleave or separate three rows. The
- * constant count lets the compiler use shuffles. */
+/* Transposes for images with three channels: interleave_3 makes pixels from three rows, separate_3 the
+ * reverse. The constant 3 lets the compiler use shuffles. */
 static void interleave_3(const float *restrict src, size_t stride, float *restrict dst, size_t columns)
 {
     for (size_t c = 0; c < columns; c++)
@@ -81,8 +81,8 @@ static void pair_bf16(const float *even, const float *odd, float *dst, size_t co
     });
 }
 
-/* zip and lines use streaming stores. The copies are read much later, and an ordinary store would first fetch
- * the old bytes, which costs as much as writing the new ones. */
+/* zip and lines use streaming stores, because the copies are read only much later. An ordinary store would
+ * first fetch the old bytes from memory, which costs as much as writing the new ones. */
 static void zip(const float *low, const float *high, size_t src_stride, amp_half_bits *dst, size_t dst_stride,
                 size_t count)
 {

@@ -3,7 +3,7 @@
  * loops; lanes.h has the vector operations.
  *
  * Contraction of a·b+c into one fused operation is off, so that every instruction set rounds in the same way.
- * These loops lose nothing by this, because they are limited by memory, not by arithmetic. */
+ * This costs no time, because these loops are limited by memory, not by arithmetic. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
@@ -19,8 +19,8 @@
 
 /* exp(x) for x ≤ 20, within two units in the last place; 0 below -87, just before results become subnormal.
  * With k = x/ln 2 rounded and r = x - k·ln 2, exp(x) = 2^k·exp(r) and |r| ≤ ln 2/2. The series of exp(r) up
- * to r^7 has an error of 5e-9. The lowest bits of the sum t are k + 127, the exponent of 2^k. ln 2 is the sum
- * of two constants: 355/512 has so few digits that its product with k is exact. */
+ * to r^7 has an error of 5e-9. The lowest bits of t are k + 127, which are the exponent bits of 2^k. ln 2 is
+ * the sum of two constants; the first, 355/512, has so few digits that its product with k is exact. */
 AMP_INLINE vf vexp(vf x)
 {
     const vf bias = vset(0x1.8p23f + 127);
@@ -32,7 +32,7 @@ AMP_INLINE vf vexp(vf x)
     return vselect(vgt(vset(-87), x), vset(0), p * vexponent(t));
 }
 
-/* activate.h's mish and swish, and their gradients. */
+/* Mish, swish and their gradients, with the formulas of activate.h. */
 AMP_INLINE vf vexp_low(vf x) { return vselect(vgt(x, vset(AMP_EXP_LIMIT)), vset(AMP_EXP_LIMIT), x); }
 
 AMP_INLINE vf vmish(vf x)
@@ -61,13 +61,13 @@ AMP_INLINE vf vswish_gradient(vf x)
     return e * r * (vset(1) + low * r);
 }
 
-/* vactivate: act(x) of a vector. vgradient: the gradient at v, which is the argument of amp_gradient. `act`
- * is a compile-time constant for the activations of hot layers (AMP_BY_ACTIVATION). */
+/* vactivate: amp_activate of a vector. vgradient: amp_gradient of a vector. `act` is a compile-time constant
+ * for the activations of hot layers (AMP_BY_ACTIVATION). */
 AMP_INLINE vf vactivate(vf x, amp_activation act)
 {
     float lane[VL];
     if (act == AMP_LINEAR) return x;
-    if (act == AMP_LEAKY) return vmax(x, x * vset(.1f)); /* x > .1x exactly where x > 0; NaN stays NaN */
+    if (act == AMP_LEAKY) return vmax(x, x * vset(.1f)); /* x > .1x if and only if x > 0; NaN stays NaN */
     if (act == AMP_RELU) return x * vselect(vgt(x, vset(0)), vset(1), vset(0));
     if (act == AMP_MISH) return vmish(x);
     if (act == AMP_SWISH) return vswish(x);

@@ -2,13 +2,14 @@
  * them.
  *
  * Each lane of the period has an fp32 accumulator, which is added to a double after each chunk of CHUNK
- * periods. So the fp32 error is that of a short sum, for any batch size. Four periods (in delta_sums two) are
- * added pairwise before they are added to the accumulator, so that it is read and written less often. */
+ * periods. So the fp32 error is that of a short sum, for any batch size. Four periods (in delta_sums, two)
+ * are added pairwise first, so that the accumulator is read and written less often. */
 
-enum { CHUNK = 64 }; /* periods summed in fp32 before the flush to double */
+enum { CHUNK = 64 }; /* periods that are summed in fp32 before their sum is added to a double */
 
-/* `groups` periods from element `first` on. If less than a period is left at the end of a span, it is one
- * group of fewer lanes. lanes = 0 ends the loop. */
+/* A part of a span: `groups` groups of `lanes` elements, from element `first` on. A group is a period. If
+ * less than a period is left at the end of the span, this rest is one group with fewer lanes. lanes = 0 ends
+ * the loop. */
 typedef struct chunk { size_t first, groups, lanes; } chunk;
 
 AMP_INLINE chunk chunk_at(size_t first, size_t count, size_t period)
@@ -42,9 +43,10 @@ static void sum(amp_dtype dtype, const void *x, size_t count, size_t period, con
     }
 }
 
-/* Sums of x and of x². Each chunk takes its first group as pivot and sums u = x - pivot: u is small if the
- * spread is small, so that Σu² stays accurate where Σx² would lose all digits. The sums are then moved,
- * in double, to the origin that all chunks share. With n groups and s = pivot - origin:
+/* Sums x - origin and its square. Each chunk takes its first group as pivot and sums u = x - pivot. u is
+ * small if the spread is small, so Σu² stays accurate where Σx² would lose all digits. The sums are then
+ * converted, in double, to sums relative to the origin, which all chunks share. With n groups and
+ * s = pivot - origin:
  *   Σ(x-origin) = Σu + n·s, Σ(x-origin)² = Σu² + 2s·Σu + n·s² */
 static void moments(amp_dtype dtype, const void *x, size_t count, size_t period, const float *origin,
                     const amp_cpu_sums *to)
@@ -82,8 +84,8 @@ static void moments(amp_dtype dtype, const void *x, size_t count, size_t period,
     }
 }
 
-/* Runs `step` for each vector of each period of a span. The vector has lanes i..i+n-1 of the period, which
- * are the span's elements from p on. */
+/* Runs `step` for each vector of each period of a span. A vector has lanes i..i+n-1 of the period, which are
+ * the elements p..p+n-1 of the span. */
 #define EACH_PERIOD(count, period, dtype, step) \
     AMP_BY_DTYPE(dtype, for (size_t first = 0; first < (count); first += (period)) { \
         const size_t lanes = (count) - first < (period) ? (count) - first : (period); \

@@ -1,8 +1,8 @@
 /* The weight update and the gradient check, part of rows_impl.h. All arrays are fp32; backend.h has the
  * formulas.
  *
- * The order of operations is that of unmodified Darknet (axpy decay, axpy rate, scale by momentum;
- * adam_update_gpu), so that with an inverse scale of 1 the rounding is the same. */
+ * Operations are in the order of unmodified Darknet (SGD: axpy with decay, axpy with rate, scale by momentum;
+ * Adam: adam_update_gpu). So with an inverse scale of 1, the rounding is the same. */
 
 /* Darknet's constrain: fminf(clip, fmaxf(-clip, w)). */
 AMP_INLINE vf vclip(vf w, float clip)
@@ -30,10 +30,11 @@ static void sgd(float *master, float *grad, float *momentum, size_t count, const
     });
 }
 
-/* AdamW is Adam without decay in d, but with shrink = rate·decay: w ← w - shrink·w + rate·unbiased/spread_of.
- * ("Decoupled Weight Decay Regularization", Loshchilov and Hutter, 2019, algorithm 2, in the form of
- * torch.optim.AdamW, where the rate multiplies the decay too.) Both terms are added up before they are added
- * to w, since in fp32 1 - shrink keeps few digits of a small shrink. For Adam shrink is 0. */
+/* Adam and AdamW. Adam adds decay to the gradient d, and shrink is 0. AdamW does not, but has shrink =
+ * rate·decay: w ← w - shrink·w + rate·unbiased/spread_of. ("Decoupled Weight Decay Regularization",
+ * Loshchilov and Hutter, 2019, algorithm 2, in the form of torch.optim.AdamW, where the rate multiplies the
+ * decay too.) The two terms are added to each other first, and then to w: in fp32, (1 - shrink)·w would keep
+ * few digits of a small shrink. */
 static void adam(float *master, float *grad, float *m, float *v, size_t count, const amp_cpu_rule *rule)
 {
     const amp_cpu_rule r = *rule;
@@ -52,9 +53,9 @@ static void adam(float *master, float *grad, float *m, float *v, size_t count, c
     });
 }
 
-/* Finds inf and NaN by their exponent bits, not by arithmetic. The square of a float is exact in double.
- * Element i is added to accumulator i % SUMS, and the accumulators are added in order at the end, so the
- * result is the same on every machine. */
+/* Sums the squares. Finds inf and NaN by their exponent bits, not by arithmetic. The square of a float is
+ * exact in double. The square of element i is added to accumulator i % SUMS, and the accumulators are added
+ * in order at the end. So the result is the same on every machine. */
 static double squares(const float *grad, size_t count, int *found_inf)
 {
     enum { SUMS = 32 };

@@ -1,9 +1,9 @@
-/* The inner loops of Winograd convolutions, part of rows_impl.h, for AVX2 and AVX-512. winograd.h explains
- * the computation, and the names of matrices, layouts and points. In the transforms, each lane of a vector is
- * a channel.
+/* The inner loops of Winograd convolutions for AVX2 and AVX-512, part of rows_impl.h. winograd.h explains the
+ * computation and the names of matrices, layouts and points. In the transforms, each lane of a vector is a
+ * channel.
  *
- * Fused multiply-adds are explicit, and each element has one order of operations, so both instruction sets
- * give the same bits. */
+ * Fused multiply-adds are written explicitly, and each element is computed in the same order of operations.
+ * So both instruction sets give the same bits. */
 #if VL == 1
 
 #define AMP_ROWS_WINOGRAD
@@ -30,7 +30,7 @@ AMP_INLINE vf vfma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
 #endif
 AMP_INLINE vf vtimes(float a, vf b, vf c) { return vfma(vset(a), b, c); }
 
-/* The points a and b, and G's denominators. */
+/* winograd.h's points a and b (PA, PB), and the factors 1/p, 1/q and 1/r of G (GP, GQ, GR). */
 #define PA .625f
 #define PB 1.5f
 #define PA2 (PA * PA)
@@ -39,7 +39,7 @@ AMP_INLINE vf vtimes(float a, vf b, vf c) { return vfma(vset(a), b, c); }
 #define GQ (1 / (2 * PA2 * (PA2 - PB2)))
 #define GR (1 / (2 * PB2 * (PB2 - PA2)))
 
-/* ---- products of the matrices and a column d, written to o; `from` and `to` are their strides ---- */
+/* ---- products of a matrix and a column d, written to o; from, to: the strides of d and o ---- */
 
 AMP_INLINE void times_bt(const vf *d, int from, vf *o, int to)
 {
@@ -100,8 +100,8 @@ AMP_INLINE void times_gt(const vf *d, int from, vf *o, int to)
 
 /* ---- narrow tiles ---- */
 
-/* B and A for tiles with n = 1, 2 or 3 pixels of output in a row: [n - 1][plane][pixel]. B leaves out the
- * input's last pixel, which is outside the image. */
+/* Bt and A for narrow tiles, which have n = 1, 2 or 3 pixels of output in a row: [n - 1][plane][pixel]. Bt
+ * has no column for the last of the n + 2 input pixels, which is outside the image. */
 static const float narrow_b[TILE - 1][SIDE][TILE] = {
     { { PA2 * PB2, -PA * PB2 }, { 0, 2 * PA * (PA2 - PB2) }, [SIDE - 1] = { 0, -PA } },
     { { PA2 * PB2, 0, -PB2 }, { 0, PA * (PA2 - PB2), PA2 - PB2 }, { 0, -PA * (PA2 - PB2), PA2 - PB2 },
@@ -116,8 +116,8 @@ static const float narrow_a[TILE - 1][SIDE][TILE] = {
     { { 1 }, { 1, PA, PA2 }, { 1, -PA, PA2 }, { 1, PB, PB2 }, [SIDE - 1] = { 0, 0, 1 } },
 };
 
-/* pixels_of: the number of pixels read per row for n pixels of output. plane_of: the index of plane number p
- * of the n + 2 planes in a row. */
+/* pixels_of: the number of pixels that are read per row, for n pixels of output. plane_of: the index, from 0
+ * to 5, of number p of the n + 2 planes in a row. */
 AMP_INLINE int pixels_of(int side, int n) { return side == TILE ? n : n == TILE ? SIDE : n + 1; }
 AMP_INLINE int plane_of(int p, int n) { return p <= n ? p : SIDE - 1; }
 
@@ -160,7 +160,7 @@ AMP_INLINE void pixels_from(int n, const vf *d, int from, vf *o)
 
 /* ---- tiles ---- */
 
-AMP_INLINE int vlarge(vf squares) /* true for NaN too */
+AMP_INLINE int vlarge(vf squares) /* returns 1 for NaN too */
 {
     float lane[VL], sum = 0;
     vstore(lane, 0, VL, squares, AMP_FP32);
@@ -168,16 +168,16 @@ AMP_INLINE int vlarge(vf squares) /* true for NaN too */
     return !(sum <= AMP_WINOGRAD_LARGE * AMP_WINOGRAD_LARGE);
 }
 
-/* Prefetches a cache line for the next tile: the line `further` elements after channel c of this pixel. The
- * hardware does not predict these accesses to short pieces of many rows. */
+/* Prefetches a cache line for the next tile: it begins `further` elements after channel c of this pixel. The
+ * hardware's prefetcher does not predict these reads of short pieces from many rows. */
 AMP_INLINE void read_ahead(const void *pixel, size_t c, size_t further, amp_dtype dtype)
 {
     size_t size = amp_dtype_size(dtype);
     if (c * size % 64 == 0) __builtin_prefetch((const char *)pixel + (further + c) * size);
 }
 
-/* Transforms side x side pixels to 6 x 6 numbers, by multiplying them by a matrix from both sides. Returns
- * whether they are large. */
+/* Transforms side x side pixels to 6 x 6 numbers, by multiplying them by a matrix from both sides. Returns 1
+ * if the pixels are large (vlarge). */
 AMP_INLINE int transform_tile(const void *const *pixels, const int side, amp_dtype dtype, size_t channels,
                               size_t groups, amp_cpu_matrix to)
 {
@@ -204,7 +204,7 @@ AMP_INLINE int transform_tile(const void *const *pixels, const int side, amp_dty
     return vlarge(squares);
 }
 
-/* The same for a tile with fewer than 4 x 4 pixels of output; its unused planes are not written. */
+/* Like transform_tile, for a narrow tile. Does not write the planes that this tile does not use. */
 AMP_INLINE int transform_narrow(const void *const *pixels, amp_cpu_tile_size size, const int side,
                                 amp_dtype dtype, size_t channels, amp_cpu_matrix to)
 {
@@ -314,7 +314,7 @@ static float widened(const void *p, size_t i, amp_dtype dtype)
     return dtype == AMP_FP16 ? amp_fp16_to_float(half) : amp_bf16_to_float(half);
 }
 
-/* Searches for the first inf or NaN. Called only if a tile is large, which is rare. */
+/* Searches for an inf or NaN. It is called only for large tiles, which are rare. */
 static int winograd_is_finite(amp_dtype dtype, const void *const *pixels, size_t count, size_t channels)
 {
     for (size_t p = 0; p < count; p++)
@@ -323,7 +323,8 @@ static int winograd_is_finite(amp_dtype dtype, const void *const *pixels, size_t
     return 1;
 }
 
-/* lines[channel][place][filter] ← 16 channels of 16 filters, starting at `channel` and `filter`. */
+/* lines[channel][place][filter] ← the 3x3 places of 16 channels of 16 filters, starting at `channel` and
+ * `filter`. */
 AMP_INLINE void take_filters(const amp_cpu_filters *f, size_t filter, size_t channel, float *lines)
 {
     const float *from = f->masters + filter * f->filter_stride + channel * f->channel_stride;
@@ -395,7 +396,7 @@ static int winograd_filters(const amp_cpu_filters *f, size_t first, size_t width
     return vlarge(squares);
 }
 
-/* Adds the gradient of `width` filters for 16 channels, computed from the sum of `parts` matrices, to dw. */
+/* dw += the gradient of `width` filters for 16 channels, computed from the sum of `parts` matrices. */
 static void winograd_gradient(const float *from, size_t plane, size_t parts, size_t part, size_t width,
                               float *dw, size_t filter_stride)
 {
@@ -447,12 +448,12 @@ static void winograd_direct_gradient(amp_dtype dtype, const void *const *x, size
 /* ---- products ---- */
 
 #if VL == 8
-#define MOST_TILES 6 /* the most tiles whose sums for a panel fit in registers */
+#define MOST_TILES 6 /* with more tiles, the sums for a panel would not fit in registers */
 #else
 #define MOST_TILES 14
 #endif
 
-/* m[tiles][vectors] (+)= v[tiles][blocks * 16] · u[blocks * 16][vectors], of one plane. */
+/* In one plane: m[tiles][vectors] (+)= v[tiles][blocks * 16] · u[blocks * 16][vectors]. */
 AMP_INLINE void multiply_tiles(const float *v, size_t v_line, size_t blocks, const float *u, float *m,
                                size_t m_line, int add, const int tiles, const int vectors)
 {
@@ -482,8 +483,8 @@ AMP_INLINE void multiply_tiles(const float *v, size_t v_line, size_t blocks, con
 static void winograd_products(const float *v, size_t v_line, size_t blocks, const float *u, size_t width,
                               float *m, size_t m_line, size_t tiles, int add)
 {
-    /* Cuts the tiles into groups of nearly equal size. Otherwise the last group could be too small to hide
-     * the latency of its additions. */
+    /* Cuts the tiles into groups of nearly equal size, because a small last group could not hide the latency
+     * of its additions. */
     size_t groups = (tiles + MOST_TILES - 1) / MOST_TILES, left = tiles;
     for (; groups; --groups) {
         size_t n = left / groups;

@@ -1,4 +1,4 @@
-/* The amp_backend that amp_cpu_backend_create returns is the first member of this object. */
+/* The CPU backend's object. amp_cpu_backend_create returns a pointer to its first member. */
 #pragma once
 
 #include "../backend.h"
@@ -7,7 +7,7 @@ struct amp_onednn;
 struct amp_cpu_products;
 
 typedef struct amp_cpu_backend {
-    amp_backend base; /* first member: an amp_backend * of this backend is an amp_cpu_backend * */
+    amp_backend base; /* must be first, so that a pointer to it can be cast to amp_cpu_backend * */
     struct amp_onednn *library;
     struct amp_cpu_products *products; /* NULL until the first product in half; owned by onednn_gemm.c */
 } amp_cpu_backend;

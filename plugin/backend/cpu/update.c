@@ -1,9 +1,9 @@
-/* The end of a step: the check that every gradient is finite, and the update of every parameter, each in one
- * pass over each array.
+/* The end of a step: checks that every gradient is finite, and updates every parameter. Each of the two makes
+ * one pass over each array.
  *
- * All arrays are cut into stretches, which are numbered across all parameters and divided among threads, so
- * that one large layer does not leave a thread idle. Squares are summed per stretch, and these sums are added
- * in stretch order, so the total does not depend on the number of threads. */
+ * All arrays are cut into stretches. Stretches are numbered across all parameters and divided among threads,
+ * so that one large layer keeps all threads busy. Squares are summed per stretch, and these sums are added in
+ * stretch order. So the total does not depend on the number of threads. */
 #include "kernels.h"
 #include "../unscale.h"
 #include "blocks.h"
@@ -11,11 +11,11 @@
 #include <math.h>
 #include <string.h>
 
-/* The parameter that has stretch number `at`, found by seek. Successive calls of seek with one cursor must
- * ask for increasing numbers. */
+/* A position in the numbered stretches. seek moves the cursor to the parameter that contains stretch number
+ * `at`, which must not decrease from call to call. */
 typedef struct cursor {
     const amp_param *param;
-    size_t passed; /* stretches of the earlier parameters */
+    size_t passed; /* the number of stretches of all earlier parameters */
 } cursor;
 
 static void seek(cursor *c, size_t at)
@@ -60,7 +60,7 @@ amp_status amp_cpu_check_gradients(amp_backend *backend, const amp_param *params
     return AMP_OK;
 }
 
-/* Whether any statistic is inf or NaN. There are many small arrays, so each thread takes whole arrays. */
+/* Whether any statistic is inf or NaN. The arrays are many and small, so each thread takes whole arrays. */
 static int any_bad(const amp_statistics *statistics, int count)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
@@ -77,7 +77,7 @@ static int any_bad(const amp_statistics *statistics, int count)
 /* ---- the update ---- */
 
 /* With Adam, Darknet does not divide the rate by the batch. SGD and Adam add decay to the gradient, which is
- * a sum over the batch's images, so decay is multiplied by their number. AdamW does not add decay to the
+ * a sum over images, so decay is multiplied by the number of images. AdamW does not add decay to the
  * gradient, so its decay is not multiplied. */
 static amp_cpu_rule rule_of(const amp_param *p, const amp_update_args *a, const amp_unscale *unscale)
 {

@@ -1,15 +1,15 @@
-/* Adds gradients of weights in oneDNN's layout to sums in Darknet's; see weights_layout.h. A few blocks at a
- * time are transposed twice while they are in the cache. The first transpose takes each block as a matrix
- * with a column per filter, and gives a row per filter. The second takes one filter's row, block by block, as
- * matrices with a column per channel, and gives the order of the sum. So each addition goes to a piece of the
- * sum that is long enough for the hardware to prefetch it. */
+/* Adds gradients of weights in oneDNN's layout to sums in Darknet's layout; see weights_layout.h. A few
+ * blocks at a time are transposed twice while they are in the cache. In the first transpose, a block is a
+ * matrix with a column per filter; the result has a row per filter. In the second, the part of such a row
+ * that belongs to one block is a matrix with a column per channel; the result is in the order of the sum. So
+ * each addition writes a piece of the sum that is long enough for the hardware to prefetch it. */
 #include "weights_layout.h"
 
 #include <omp.h>
 
 #include "blocks.h"
 
-enum { TILE = 16384 }; /* floats in the blocks that are transposed together, about */
+enum { TILE = 16384 }; /* about as many floats in the blocks that are transposed together */
 
 static size_t tile_blocks(size_t block, size_t places)
 {
@@ -17,7 +17,8 @@ static size_t tile_blocks(size_t block, size_t places)
     return blocks ? blocks : 1;
 }
 
-/* Floats of scratch per thread: a tile, and the second transpose of one of its filters. */
+/* Floats of scratch per thread: for a tile (the first transpose of a few blocks), and for the second
+ * transpose of one filter. */
 static size_t floats_of_thread(size_t block, size_t places)
 {
     return (block + 1) * tile_blocks(block, places) * block * places;

@@ -1,9 +1,9 @@
-/* Copies a convolution's fp32 weights into the one or two blocked layouts that oneDNN's kernels read; see
- * weights_layout.h. The weights are a matrix with a row per filter, and a column per channel and place in the
- * window. They are copied in tiles of 16 rows that fit in a cache. In fp32, a tile is transposed, so that a
- * column's 16 filters are adjacent, and then written to each layout. In bf16, every two rows are first
- * rounded and interleaved into one row of pairs. These rows are then transposed and written in the same
- * way. */
+/* Copies a convolution's fp32 weights into one or two blocked layouts that oneDNN's kernels read; see
+ * weights_layout.h. The weights are a matrix with one row per filter, and one column for each place of each
+ * channel. They are copied in tiles of 16 rows that fit in a cache. In fp32, a tile is transposed, so that
+ * the 16 filters of a column become adjacent. The result is then written in each layout. In bf16, two rows at
+ * a time are first rounded and interleaved into one row of pairs. These rows are then transposed and written
+ * in the same way. */
 #include "weights_layout.h"
 
 #include <omp.h>
@@ -12,24 +12,24 @@
 #include "blocks.h"
 
 enum {
-    FILTERS = 16, PAIRS = FILTERS / 2, /* of a tile */
-    CHANNELS = 16,                     /* a tile's channels are a multiple of this */
-    COLUMNS = 4096,                    /* of a tile in bf16, about */
-    FLOAT_COLUMNS = 256                /* of a tile in fp32, which then fits into the L1 cache: this takes 0.7
-                                          of the time */
+    FILTERS = 16, PAIRS = FILTERS / 2, /* in a tile */
+    CHANNELS = 16,                     /* the number of channels in a tile is a multiple of this */
+    COLUMNS = 4096,                    /* in a tile in bf16, approximately */
+    FLOAT_COLUMNS = 256                /* in a tile in fp32, approximately. This size fits in the L1 cache;
+                                          copying then takes 0.7 times as long */
 };
 
 typedef struct shape { const amp_cpu_rows *rows; size_t filters, channels, places; } shape;
 
-/* How many channels make a tile of about `wanted` columns. */
+/* The number of channels in a tile of about `wanted` columns. */
 static size_t tile_channels(size_t places, size_t wanted)
 {
     size_t blocks = wanted / (CHANNELS * places);
     return CHANNELS * (blocks ? blocks : 1);
 }
 
-/* Floats of scratch per thread: a row of zeros for missing filters, the rows or pairs of a tile, their
- * transpose, and a square of 16 x 16. */
+/* Floats of scratch per thread: for a row of zeros (read for missing filters), for the rows or pairs of a
+ * tile, for their transpose, and, in fp32, for a square of 16 x 16. */
 static size_t tile_floats(size_t places, int floats)
 {
     return floats ? (1 + 2 * FILTERS) * tile_channels(places, FLOAT_COLUMNS) * places + FILTERS * CHANNELS
@@ -43,8 +43,8 @@ size_t amp_weights_scratch(const amp_weights_layout *layout, size_t places)
     return (size_t)omp_get_max_threads() * tile_floats(places, is_fp32(layout)) * sizeof(float);
 }
 
-/* pairs[q][column] ← the filters (first + 2q) and (first + 2q + 1), columns from channel·places on; zeros for
- * missing filters and channels. */
+/* pairs[q][column] ← the bf16 weights of the filters first + 2q and first + 2q + 1, for `count` channels from
+ * `channel` on. Missing filters and channels become zeros. */
 static void pair_rows(const float *masters, const shape *s, size_t first, size_t channel, size_t count,
                       const float *zeros, float *pairs)
 {
@@ -60,7 +60,7 @@ static void pair_rows(const float *masters, const shape *s, size_t first, size_t
     }
 }
 
-/* Writes turned[column][filter], 16 halves per column, to a layout that pairs channels. */
+/* Writes turned[column][filter], which has 16 halves per column, in a layout that pairs channels. */
 static void write_channel_pairs(const float *turned, const shape *s, const amp_weights_target *to,
                                 size_t filter, size_t channel, size_t count)
 {
@@ -79,7 +79,7 @@ static void write_channel_pairs(const float *turned, const shape *s, const amp_w
         }
 }
 
-/* The same for the layout that pairs filters. */
+/* Like write_channel_pairs, for the layout that pairs filters. */
 static void write_filter_pairs(const float *turned, const shape *s, const amp_weights_target *to,
                                size_t filter, size_t channel, size_t count)
 {
@@ -93,8 +93,8 @@ static void write_filter_pairs(const float *turned, const shape *s, const amp_we
     }
 }
 
-/* rows[f][column] ← filter first + f, columns from channel·places on; zeros for missing filters and
- * channels. */
+/* rows[f][column] ← the weights of filter first + f, for `count` channels from `channel` on. Missing filters
+ * and channels become zeros. */
 static void take_rows(const float *masters, const shape *s, size_t first, size_t channel, size_t count,
                       float *rows)
 {
@@ -109,7 +109,7 @@ static void take_rows(const float *masters, const shape *s, size_t first, size_t
     }
 }
 
-/* Writes turned[column][filter], 16 floats per column, to a layout with lines of 16 filters. */
+/* Writes turned[column][filter], which has 16 floats per column, in a layout with lines of 16 filters. */
 static void write_filters(const float *turned, const shape *s, const amp_weights_target *to, size_t filter,
                           size_t channel, size_t count)
 {
@@ -122,7 +122,7 @@ static void write_filters(const float *turned, const shape *s, const amp_weights
                        l->channel_stride, count);
 }
 
-/* The same for a layout with lines of 16 channels. square: scratch for 16 x 16 floats. */
+/* Like write_filters, for a layout with lines of 16 channels. square: scratch for 16 x 16 floats. */
 static void write_channels(const float *turned, const shape *s, const amp_weights_target *to, size_t filter,
                            size_t channel, size_t count, float *square)
 {
@@ -153,7 +153,7 @@ static void write_copy(const float *turned, const shape *s, const amp_weights_ta
     else write_channel_pairs(turned, s, to, filter, channel, count);
 }
 
-/* The padded number of filters (or channels) of the larger copy; at least `least`. */
+/* The larger of the two copies' padded numbers of filters (or of channels); at least `least`. */
 static size_t largest(size_t least, const amp_weights_target *a, const amp_weights_target *b, int channels)
 {
     const amp_weights_target *both[] = { a, b };

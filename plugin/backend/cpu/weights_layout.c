@@ -1,7 +1,7 @@
 /* Reads oneDNN's descriptions of blocked weights; see weights_layout.h. */
 #include "weights_layout.h"
 
-enum { LINE = 16 }; /* in the copies' layouts, filters or channels lie side by side in multiples of this */
+enum { LINE = 16 }; /* the size of a block of filters or channels must be a multiple of this */
 
 typedef struct blocking {
     dnnl_data_type_t type;
@@ -38,8 +38,8 @@ static int read_blocking(amp_const_md md, const dnnl_dim_t **dims, blocking *b)
 }
 #endif
 
-/* Whether there are exactly `count` inner blocks, of these dimensions (0: filters, 1: channels) and sizes (0:
- * any), outermost first. */
+/* Whether there are exactly `count` inner blocks, with these dimensions (0: filters, 1: channels) and these
+ * sizes (0: any size), outermost first. */
 static int has_blocks(const blocking *b, int count, const dnnl_dim_t *indexes, const dnnl_dim_t *sizes)
 {
     if (b->count != count) return 0;
@@ -48,7 +48,8 @@ static int has_blocks(const blocking *b, int count, const dnnl_dim_t *indexes, c
     return 1;
 }
 
-/* Sets the layout's order and blocks. */
+/* Sets the layout's order, block and channel_block. The order stays AMP_WEIGHTS_UNKNOWN if no known order
+ * matches. */
 static void find_order(const blocking *b, amp_weights_layout *layout)
 {
     static const dnnl_dim_t a[] = { 0 }, ab[] = { 0, 1 }, bab[] = { 1, 0, 1 }, aba[] = { 0, 1, 0 };
@@ -84,7 +85,7 @@ amp_weights_layout amp_weights_layout_of(amp_const_md md)
     const dnnl_dim_t *dims;
     blocking b;
     if (!read_blocking(md, &dims, &b)) return layout;
-    /* height and width must be contiguous, like one dimension */
+    /* the places of a window must be evenly spaced, like one dimension */
     if (dims[2] > 1 && dims[3] > 1 && b.strides[2] != b.strides[3] * dims[3]) return layout;
     find_order(&b, &layout);
     layout.padded_filters = (size_t)b.padded[0];

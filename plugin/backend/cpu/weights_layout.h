@@ -1,17 +1,17 @@
-/* The blocked layouts in which oneDNN keeps weights of convolutions. Functions here copy weights to some of
- * these layouts, and add gradients in another layout to a sum. For any other layout the library's own
- * reorders are used.
+/* The blocked layouts in which oneDNN keeps the weights of convolutions. The functions here copy weights to
+ * some of these layouts, and add gradients in one other layout to a sum. For all other layouts, onednn_conv.c
+ * uses the library's reorders.
  *
- * Weights are O filters of I input channels of K = size_h·size_w places: O·I·K floats in Darknet's order
- * (OIHW). */
+ * In Darknet's order (OIHW), weights are floats [O filters][I input channels][K places], with K =
+ * size_h·size_w places in the window. */
 #pragma once
 
 #include <stddef.h>
 
 #include "onednn_compat.h"
 
-/* How the weights of filter o and channel i are arranged within a block: as oneDNN's tag (a: filters, b:
- * channels), and as indices. The strides of amp_weights_layout lead from block to block, in elements. */
+/* Where the weight of filter o and channel i is within a block: as oneDNN's tag (a: filters, b: channels),
+ * and as indices. The strides of amp_weights_layout are the distances between blocks, in elements. */
 typedef enum amp_weights_order {
     AMP_WEIGHTS_UNKNOWN,
     AMP_WEIGHTS_PAIRS_OF_CHANNELS,   /* ..16·n a 2b: [o % block][i % 2], block a multiple of 16 */
@@ -28,41 +28,42 @@ typedef struct amp_weights_layout {
     size_t filter_stride, channel_stride, place_stride;
 } amp_weights_layout;
 
-/* The layout of a memory descriptor; order is AMP_WEIGHTS_UNKNOWN for any other layout. */
+/* The layout of a memory descriptor. Its order is AMP_WEIGHTS_UNKNOWN if it is not one of the layouts
+ * above. */
 amp_weights_layout amp_weights_layout_of(amp_const_md md);
 
-/* Recognizes the layout of gradients of weights: fp32 in blocks of n channels by n filters, [i % n][o % n] at
- * each place, without gaps between places, channels and filters ("ABcd16b16a" if n is 16). Returns n, or 0
- * for another layout. */
+/* Recognizes the layout of gradients that amp_weights_add reads: fp32, in blocks of n channels by n filters,
+ * [i % n][o % n] at each place, without gaps between blocks ("ABcd16b16a" if n is 16). Returns n, or 0 for
+ * any other layout. */
 size_t amp_weights_squares(amp_const_md md);
 
 /* ---- copies, in bf16 or fp32: weights_copy.c ----
  *
- * One pass over the fp32 masters makes both copies, for forward and for backward by data. The library's own
- * reorders make one copy at a time. With the rounding to bf16 these are three passes, each limited by memory,
- * and take twice the time. */
+ * One pass over the fp32 masters makes both copies, for forward and for backward by data. The library's
+ * reorders would make three passes, and take twice as long: one to round to bf16, and one for each copy. Each
+ * pass is limited by memory. */
 
 typedef struct amp_weights_target {
-    const amp_weights_layout *layout; /* its order is known */
-    void *copy;                       /* NULL: not wanted */
+    const amp_weights_layout *layout; /* if copy is not NULL, its order must not be AMP_WEIGHTS_UNKNOWN */
+    void *copy;                       /* NULL: do not make this copy */
 } amp_weights_target;
 
-/* Scratch bytes for one pass to this layout, for the number of threads that OpenMP would use now. */
+/* Scratch bytes for amp_weights_copy to this layout, for the number of threads that OpenMP would use now. */
 size_t amp_weights_scratch(const amp_weights_layout *, size_t places);
 
-/* Writes both copies, including padding (zeros). Both are in fp32, or both are in bf16, rounded from the
- * masters. */
+/* Writes both copies, including their padding (zeros). Both copies are in fp32, or both are in bf16, rounded
+ * from the masters. */
 void amp_weights_copy(const float *masters, size_t filters, size_t channels, size_t places,
                       amp_weights_target one, amp_weights_target other, void *scratch);
 
 /* ---- sums of gradients: weights_add.c ----
  *
- * amp_weights_add takes half the time of the library's own reorder, which moves single floats. */
+ * amp_weights_add takes half as long as the library's reorder, which moves single floats. */
 
 /* Scratch bytes for amp_weights_add, for the number of threads that OpenMP would use now. */
 size_t amp_weights_add_scratch(size_t block, size_t places);
 
 /* sum[filter][channel][place] += gradient. The gradient is in blocks of `block` channels by `block` filters
- * (amp_weights_squares), whose padding is ignored. */
+ * (amp_weights_squares); padding in the blocks is ignored. */
 void amp_weights_add(const float *gradient, size_t block, size_t filters, size_t channels, size_t places,
                      float *sum, void *scratch);

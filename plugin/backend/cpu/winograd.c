@@ -1,6 +1,6 @@
-/* Runs Winograd convolutions: the order in which tiles and filters are transformed and multiplied, and the
- * division among threads. winograd.h explains the arithmetic and the layouts, rows_winograd.h has the inner
- * loops. */
+/* Runs Winograd convolutions: decides in which order tiles and filters are transformed and multiplied, and
+ * divides the work among threads. winograd.h explains the arithmetic and the layouts. rows_winograd.h has the
+ * inner loops. */
 #include "winograd.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 static size_t matrix_plane(size_t tiles, size_t channels) { return tiles * channels + APART; }
 
-/* Takes the memory of a matrix of `tiles` tiles from *next. */
+/* Makes a matrix of `tiles` tiles in the memory at *next, and moves *next past it. */
 static matrix matrix_at(float **next, size_t tiles, size_t channels)
 {
     matrix m = { *next, matrix_plane(tiles, channels), tiles * LINE };
@@ -36,13 +36,14 @@ static matrix from_tile(const matrix *m, size_t t)
     return (matrix){ m->data + t * LINE, m->plane, m->line };
 }
 
-/* The address of this channel and tile in one plane. */
+/* The address of a channel of a tile in one plane. */
 static float *plane_at(const matrix *m, size_t plane, size_t channel, size_t tile)
 {
     return m->data + plane * m->plane + channel / LINE * m->line + tile * LINE;
 }
 
-/* own_floats: floats of scratch that each thread has. shared_floats: those that all threads share. */
+/* own_floats: the floats of scratch per thread. shared_floats: the floats of scratch that all threads
+ * share. */
 static size_t own_floats(const amp_winograd *w)
 {
     size_t panel = w->rows->winograd_panel, sums = PLANES * (LINE * panel + APART);
@@ -82,7 +83,7 @@ static kinds count_kinds(const amp_winograd *w)
                       images * (high - low) * right, images * low * right } };
 }
 
-/* A tile's image, its first row and column of the output, and its size. */
+/* Where a tile is: its image, the row and column of its first output pixel, and its size. */
 typedef struct place { size_t image; int top, left; amp_cpu_tile_size size; } place;
 
 static place place_of(const amp_winograd *w, size_t tile)
@@ -98,7 +99,8 @@ static place place_of(const amp_winograd *w, size_t tile)
                                                            x == w->tiles_x - 1 ? w->last.columns : TILE } };
 }
 
-/* The tiles of [first, end) that have a plane: [from, from + count), counted from `first`. */
+/* The tiles of [first, end) that have a given plane: `count` consecutive tiles, beginning at tile first +
+ * from. */
 typedef struct range { size_t from, count; } range;
 
 static range range_of(const amp_winograd *w, size_t plane, size_t first, size_t end)
@@ -113,8 +115,8 @@ static range range_of(const amp_winograd *w, size_t plane, size_t first, size_t 
     return begin < stop ? (range){ begin - first, stop - begin } : (range){ 0, 0 };
 }
 
-/* Finds the addresses of side x side pixels that begin `before` pixels above and left of a tile. Pixels
- * outside the image get the address `outside`. channels: per group. */
+/* Finds the addresses of side x side pixels, beginning `before` pixels above and to the left of a tile's
+ * first pixel. A pixel outside the image gets the address `outside`. channels: channels per group. */
 static void find_pixels(const amp_winograd *w, const void *tensor, size_t channels, place p, int before,
                         int side, const void *outside, const void **pixels)
 {
@@ -134,10 +136,11 @@ typedef struct job {
     const amp_winograd *w;
     const amp_winograd_task *task;
     amp_cpu_filters filters;
-    const float *zeros;  /* in + out of them: read as pixels outside the image, and as a missing bias */
+    const float *zeros;  /* in + out zeros, which replace pixels outside the image and a missing bias */
 } job;
 
-/* Computes V of the tiles [first, end), and flags the large ones. Both are stored from position `at` on. */
+/* Computes V of the tiles [first, end), and whether they are large. Stores both in *v and `large` from
+ * position `at` on. */
 static void input_tiles(const job *j, size_t first, size_t end, const matrix *v, size_t at,
                         unsigned char *large)
 {
@@ -154,9 +157,9 @@ static void input_tiles(const job *j, size_t first, size_t end, const matrix *v,
     }
 }
 
-/* Computes `some` channels of y, starting at `from`, from the block's M. large, large_filters: whether a
- * tile, or the filters, must be computed by the direct sum. nowhere: receives the pixels outside the
- * image. */
+/* Computes `some` channels of y, starting at channel `from`, from the block's M. A tile is computed by the
+ * direct sum if large[tile] or large_filters is set. nowhere: a dummy pixel, to which pixels outside the
+ * image are written. */
 static void output_tiles(const job *j, const matrix *m, size_t first, size_t count, size_t from, size_t some,
                          const unsigned char *large, int large_filters, float *nowhere)
 {
@@ -178,7 +181,7 @@ static void output_tiles(const job *j, const matrix *m, size_t first, size_t cou
     }
 }
 
-/* Writes U of the channels [i, i + some_in) of the filters [o, o + some_out) to u; returns whether one is
+/* Writes U of the channels [i, i + some_in) of the filters [o, o + some_out) to u. Returns 1 if a filter is
  * large. */
 static int transform_filters(const job *j, size_t i, size_t some_in, size_t o, size_t some_out, float *u,
                              size_t plane)
@@ -191,8 +194,8 @@ static int transform_filters(const job *j, size_t i, size_t some_in, size_t o, s
     return large;
 }
 
-/* M (+)= V·U for the tiles [first, end), `some_out` filters and the channels [i, i + some_in). m begins with
- * the first of these filters. Overwrites M if i is 0. */
+/* M (+)= V·U for the tiles [first, end), `some_out` filters and the channels [i, i + some_in). *m begins with
+ * the first of these filters. If i is 0, M is overwritten. */
 static void multiply(const amp_winograd *w, const matrix *v, size_t i, size_t some_in, const float *u,
                      size_t u_plane, size_t some_out, const matrix *m, size_t first, size_t end)
 {
@@ -206,7 +209,7 @@ static void multiply(const amp_winograd *w, const matrix *v, size_t i, size_t so
     }
 }
 
-/* Transforms all filters first. Then each thread takes blocks of tiles. */
+/* First transforms all filters. Then threads divide the blocks of tiles. */
 static void convolve_blocks(const job *j, float *shared, float *own, size_t own_size)
 {
     const amp_winograd *w = j->w;
@@ -232,8 +235,8 @@ static void convolve_blocks(const job *j, float *shared, float *own, size_t own_
     }
 }
 
-/* Transforms a block's tiles first. Then each thread takes groups of filters, and transforms them in
- * rectangles. */
+/* For each block, first transforms the block's tiles. Then threads divide the filters; each thread transforms
+ * its filters in rectangles. */
 static void convolve_rectangles(const job *j, float *shared, float *own, size_t own_size)
 {
     const amp_winograd *w = j->w;
@@ -269,8 +272,8 @@ void amp_winograd_convolve(const amp_winograd *w, const amp_winograd_task *task,
     size_t own_size = own_floats(w), size = amp_dtype_size(w->dtype);
     memset(zeros, 0, (w->in + w->out) * sizeof *zeros);
     for (int t = 0; t < omp_get_max_threads(); t++)
-        memset(own + (size_t)t * own_size, 0, w->out * sizeof *own); /* if y is added to, `nowhere` is
-                                                                        read too */
+        memset(own + (size_t)t * own_size, 0, w->out * sizeof *own); /* `nowhere` must be 0, because it is
+                                                                        read if accumulate is set */
     for (size_t g = 0; g < w->groups; g++) {
         amp_winograd_task part = *task;
         part.x = (const char *)task->x + g * w->in * size;
@@ -292,11 +295,11 @@ typedef struct gradient_job {
     const amp_winograd *w;
     const void *x, *dy;
     const float *zeros;
-    unsigned char *large; /* per tile */
+    unsigned char *large; /* one flag per tile */
     float *dw;
 } gradient_job;
 
-/* Computes V and D of a tile; returns whether it is large. */
+/* Computes V and D of a tile. Returns 1 if the tile is large. */
 static int transform_pair(const amp_winograd *w, const void *const *x, const void *const *dy,
                           amp_cpu_tile_size size, matrix v, matrix d)
 {
@@ -304,8 +307,8 @@ static int transform_pair(const amp_winograd *w, const void *const *x, const voi
     return large | w->rows->winograd_transform(w->dtype, TILE, dy, size, w->out, w->groups, d);
 }
 
-/* Computes V and D of the tiles [first, end), and stores them from position `at` on. Large tiles are stored
- * as zeros. */
+/* Computes V and D of the tiles [first, end), and stores them from position `at` on. For a large tile, stores
+ * the V and D of zeros. */
 static void factor_tiles(const gradient_job *j, size_t first, size_t end, const matrix *v, const matrix *d,
                          size_t at)
 {
@@ -325,7 +328,7 @@ static void factor_tiles(const gradient_job *j, size_t first, size_t end, const 
     }
 }
 
-/* Adds the contributions of the tiles with large numbers to dw, by the direct sum. */
+/* dw += the contributions of the large tiles, by the direct sum. */
 static void add_large_tiles(const gradient_job *j)
 {
     const amp_winograd *w = j->w;
@@ -342,8 +345,8 @@ static void add_large_tiles(const gradient_job *j)
         }
 }
 
-/* A panel of filters and a block of 16 channels. Rectangles are numbered so that four panels go through all
- * channels together before the next four begin. So these panels stay in the cache. */
+/* A panel of filters and a block of 16 channels. Rectangles are numbered so that all rectangles of four
+ * panels come before those of the next four panels. So the four panels stay in the cache. */
 typedef struct rectangle { size_t channel, filter, width; } rectangle;
 
 static size_t rectangles(const amp_winograd *w)
@@ -369,7 +372,7 @@ static void add_rectangle(const gradient_job *j, rectangle r, const float *sums,
                                j->dw + (r.filter * w->in + r.channel) * PLACES, w->in * PLACES);
 }
 
-/* Sums the products of one part of the tiles, for all filters. */
+/* Sums the products over one part of the tiles, for all filters. */
 static void sum_part(const gradient_job *j, size_t part, float *sums, size_t plane, float *own)
 {
     const amp_winograd *w = j->w;
@@ -392,8 +395,8 @@ static void sum_part(const gradient_job *j, size_t part, float *sums, size_t pla
     }
 }
 
-/* Threads take parts of the tiles. This suits many tiles with few channels, because each part needs its own
- * sums. */
+/* Threads divide the parts of the tiles. Each part needs its own sums, so this is best for many tiles with
+ * few channels. */
 static void gradient_by_parts(const gradient_job *j, float *shared, float *own, size_t own_size)
 {
     const amp_winograd *w = j->w;
@@ -408,7 +411,7 @@ static void gradient_by_parts(const gradient_job *j, float *shared, float *own, 
     }
 }
 
-/* Threads take rectangles of filters. This suits few tiles with many channels. */
+/* Threads divide the rectangles of filters and channels. This is best for few tiles with many channels. */
 static void gradient_by_rectangles(const gradient_job *j, float *shared, float *own, size_t own_size)
 {
     const amp_winograd *w = j->w;

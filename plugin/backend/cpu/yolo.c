@@ -1,8 +1,9 @@
-/* Yolo's loss, one row of cells at a time. A row is widened to fp32, its delta is computed in fp32, and the
+/* Yolo's loss, one row of cells at a time. The row is widened to fp32, its delta is computed in fp32, and the
  * delta is rounded when it is stored in dx.
  *
- * Few boxes have a label. For the others only the first five numbers are computed, not the classes. Each row
- * has its own sums, which are added in order, so that the number of threads does not change the bits. */
+ * Few boxes have a label. For the others, only the deltas of the first five numbers are computed, because
+ * those of the classes are 0. Each row has its own sums, which are added in order, so that the number of
+ * threads does not change the result. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +13,8 @@
 #include "blocks.h"
 #include "kernels.h"
 
-/* One call's arguments, and what is computed before the rows: each image's own boxes and number of labels. */
+/* The arguments of one call, and two tables that are computed first: the own boxes of each label, and the
+ * number of labels of each image. */
 typedef struct head {
     const amp_cpu_rows *rows;
     const amp_yolo_desc *d;
@@ -44,7 +46,7 @@ static amp_yolo_labels labels_of(const head *g, int image)
 
 /* ---- one box ---- */
 
-/* A box's squashed number of class c; 0 for class -1. */
+/* The squashed number of class c, for the box whose numbers are at x; 0 if c is -1. */
 static float class_number(const amp_yolo_desc *d, const float *x, int c)
 {
     return c < 0 ? 0 : amp_yolo_squash(d, x[AMP_YOLO_BOX + c], AMP_YOLO_BOX + c);
@@ -56,8 +58,8 @@ static int is_sure(const amp_yolo_desc *d, const float *x)
     return 0;
 }
 
-/* Computes the delta (zeros on entry) of box `box` of an image, whose numbers are at x, and adds the box's
- * contribution to the sums. */
+/* Computes the delta of box `box` of an image, and adds the box's contribution to the sums. x: the box's
+ * numbers. delta: zeros on entry. */
 static void one_box(const amp_yolo_desc *d, amp_yolo_labels l, int w, int h, int box, const float *x,
                     float *delta, amp_yolo_result *sums)
 {
@@ -98,7 +100,8 @@ static void one_box(const amp_yolo_desc *d, amp_yolo_labels l, int w, int h, int
 
 /* ---- one row ---- */
 
-/* The loss of row r, where rows are numbered across all images. scratch has twice the floats of a row. */
+/* Computes the loss and delta of row r; rows are numbered across all images. scratch: twice as many floats as
+ * a row has. */
 static void one_row(const head *g, size_t r, float *scratch, amp_yolo_result *sums)
 {
     amp_shape s = g->x->shape;
