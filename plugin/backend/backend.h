@@ -233,10 +233,9 @@ typedef struct amp_statistics {
 typedef struct amp_update_args {
     float learning_rate, momentum;
     int batch;                 /* images in the whole step: batch × subdivisions */
-    double inverse_scale;      /* (float)(1.0 / (double)loss scale), stored as a double. So its product with
-                                  clip_norm's factor is rounded to float only once. This product may be below
-                                  float's range, because it multiplies gradients that may be correspondingly
-                                  large */
+    double inverse_scale;      /* (float)(1.0 / (double)loss scale), stored as a double because its product
+                                  with clip_norm's factor can be too small for a float. Gradients can be
+                                  correspondingly large, so that product must not become 0 */
     double clip_norm;          /* if the norm of the gradient (averaged over the batch) is larger, the
                                   gradient is scaled down to this norm; 0 is off */
     double norm_limit;         /* a step with a larger norm is skipped; 0 is off */

@@ -45,9 +45,9 @@ typedef enum amp_image_fit {
 amp_image_fit amp_fork_detector_fit(const struct network *);
 
 /* Reads an image file as `channels` planes of w x h floats, from 0 to 1, which the caller owns. Any thread
- * may call it. Sets size, which amp_fork_detect needs, to the width and height in the file, or to w and h if
- * the boxes do not depend on the file's. Returns NULL if the file is not an image or there is no memory. *why
- * then gives the reason; it is valid until the thread reads another image. */
+ * may call it. Sets size, which amp_fork_detect needs, to the image's own width and height, or to w and h if
+ * the boxes do not depend on the image's size. Returns NULL if the file is not an image or there is no
+ * memory. *why then gives the reason; it is valid until the thread reads another image. */
 float *amp_fork_read_image(const char *path, int w, int h, int channels, amp_image_fit, int size[2],
                            const char **why);
 

@@ -70,7 +70,7 @@ float *darknet_amp_gpu_array(float *array, size_t count, const char *name);
 
 void darknet_amp_free(struct network *net);
 
-/* ---- on a GPU, and where there may be no display: host/program/cfg.c, host/family/pass.c,
+/* ---- a GPU's stream and workspace; a missing display: host/program/cfg.c, host/family/pass.c,
  * host/family/own.c ---- */
 
 /* Whether Darknet's GPU code must run on CUDA's default stream instead of its own: true once a network with

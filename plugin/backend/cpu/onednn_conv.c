@@ -128,8 +128,8 @@ static void activate(const amp_conv *conv, void *y, int images)
                                                                             the same tensor */
 }
 
-/* Runs forward or backward by data, slice by slice. If accumulate is set, `out` always has a stand-in, which
- * is then added to the tensor. bias: only for forward. */
+/* Runs forward or backward data, one slice of the batch at a time. If accumulate is set, `out` always has a
+ * stand-in, and each slice of it is added to the tensor. bias: only for forward. */
 static amp_status run_slices(amp_onednn *library, const amp_conv *conv, amp_pass *pass, const char *what,
                              const float *bias, side in, side out, int accumulate, amp_error *error)
 {
@@ -157,7 +157,7 @@ static amp_status run_slices(amp_onednn *library, const amp_conv *conv, amp_pass
     return amp_onednn_conv_outcome(conv, what, status, error);
 }
 
-/* Fails unless forward or backward by data can run: the pass must be built, and the weights that it reads
+/* Fails unless forward or backward data can run: the pass must be built, and the weights that it reads
  * must be loaded. */
 static amp_status check(const amp_conv *conv, const char *what, int built, const void *weights,
                         amp_error *error)

@@ -100,12 +100,13 @@ static void avoid_forward(const amp_conv_desc *d, amp_problem *problem)
 }
 
 /* The variant for 1x1 windows in bf16 computes up to 30 pixels at a time. Their sums take 30 of the 32 vector
- * registers, and the weights take one. If the number of filters is odd, the last filter is read into the
- * register of the weights. The source of this variant is the same in 3.7.
+ * registers, and the weights take one. If the number of filters is odd, the last filter is loaded into the
+ * register that holds the weights, and the result is wrong. The source of this variant is the same in 3.7.
  *
  * The variant for strides, new in 3.0, writes past its scratchpad if there are very many filters (seen from
- * 9248 filters on). The variant without strides uses forward's kernel, with the same error: if it cuts an odd
- * number of filters into blocks, it multiplies the memory after the last pixel by 0. */
+ * 9248 filters on). The variant without strides uses forward's kernel and has the error described at
+ * avoid_forward: if it cuts an odd number of filters into blocks, it multiplies the memory after the last
+ * pixel by 0. */
 static void avoid_backward_data(const amp_conv_desc *d, amp_problem *problem)
 {
     int filters = d->k / d->groups;

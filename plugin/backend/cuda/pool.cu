@@ -37,8 +37,8 @@ static __device__ __forceinline__ bool spot_of(const windows &g, int height, int
 
 /* ---- choices ---- */
 
-/* The choices of a pack: one byte for each element, all read and written together. A choice is the place of
- * the maximum in its window. */
+/* A choice is the index of the maximum in its pooling window (argmax), stored as a byte. This struct has the
+ * choices for a pack of elements, which are read and written together. */
 template <int N> struct choices;
 template <> struct choices<8> {
     uint2 bytes;

@@ -207,8 +207,8 @@ amp_status end_call(amp_backend *b, amp_error *error)
 amp_error *error_of(amp_error *error) { return error; }
 template <class T, class U, class... A> amp_error *error_of(T, U u, A... a) { return error_of(u, a...); }
 
-/* timed<...>::put adds timing to one function of the backend's table, if the function queues work: it puts
- * `call` into the table, which measures the work and calls the function. Functions of other types are left
+/* timed<...>::put adds timing to one entry of the backend's table if that function queues work: it replaces
+ * the entry by `call`, which measures the work and calls the original function. Other entries are left
  * unchanged. */
 template <class F, F amp_backend::*M, int N> struct timed {
     static void put(amp_backend *) {}

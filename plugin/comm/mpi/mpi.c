@@ -34,7 +34,7 @@ typedef struct sum {
     float *values;
     size_t count;
     amp_dtype wire;
-    int limits; /* how many time limits the sum may take */
+    int limits; /* the sum times out after this many times the time limit of a call */
     char phase[AMP_PHASE];
 } sum;
 

@@ -40,9 +40,9 @@ typedef struct amp_bench_spread {
 } amp_bench_spread;
 
 /* The speed-up of one dtype over another: the quotient of their typical steps, with bounds
- * (docs/commands.md). rounds: the number of rounds of turns from which the bounds were computed; 0: the
- * bounds are the smallest and the largest quotient of any two steps. Bounds that are more than a factor of 4
- * apart are meaningless; both are then NaN. */
+ * (docs/commands.md). rounds: the number of rounds (one turn of each dtype) from which the bounds were
+ * computed; 0: the bounds are the smallest and the largest quotient of any two steps. Bounds that are more
+ * than a factor of 4 apart are meaningless; both are then NaN. */
 typedef struct amp_bench_ratio { double ratio, least, most; int rounds; } amp_bench_ratio;
 
 /* One layer in one dtype. Its times include the casts of its inputs. They are medians over passes that were

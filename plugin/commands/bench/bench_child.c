@@ -205,7 +205,8 @@ typedef struct clocks {
     double *forward, *backward; /* ms; [layer][pass] */
     double last;                /* when the last tensor was shown, or in stock when the layer began */
     int open;          /* the layer whose backward has begun, but has not shown a gradient yet; -1: none */
-    int is_forward;    /* 1: forward is running, during which only losses compute and show deltas */
+    int is_forward;    /* 1: forward is running. In forward, only loss layers compute deltas and show them to
+                          the observer */
 } clocks;
 
 /* Adds the time since `last` to the layer's time (-1: to none), and sets `last` to now. */
@@ -216,11 +217,11 @@ static void add(clocks *c, int layer)
     c->last = now;
 }
 
-/* A layer's delta is shown when all its parts have been summed; then the layer's backward runs; then its
- * gradients are shown, if it has parameters. So the time before a gradient is its layer's backward. The time
- * before a delta depends on the layer that was shown last. If that layer has no parameters, the time is
- * mainly that of its backward, and is added to that layer (`open`). Otherwise the time is only that of the
- * sum, and is added to the delta's layer. */
+/* In backward, each layer's delta is shown once all its parts are summed. Then the layer's backward runs.
+ * Then its gradients are shown, if it has parameters. So the time that ends at a gradient is spent in that
+ * layer's backward. The time that ends at a delta is charged to one of two layers. If the layer shown before
+ * has no parameters (`open`), its backward took most of the time, and it is charged. Otherwise the time was
+ * only the summing of this delta, and the delta's own layer is charged. */
 static amp_status see(void *context, amp_backend *backend, const amp_seen *seen, amp_error *error)
 {
     clocks *c = context;

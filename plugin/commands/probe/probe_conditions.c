@@ -66,12 +66,13 @@ amp_status amp_probe_find_conditions(amp_subject *s, const amp_trace *reference,
  * is n/2 divided by 2n. */
 #define PART_OF_A_MEAN .25
 
-/* Returns the relative error of the weights' gradient per relative error of the two means in batch norm's
- * backward (L2 norms). For channel f with n numbers, scale s and standard deviation v, these means are s/v
- * b/n and s/v g/n, where b and g are the gradients of the channel's bias and scale. The second mean is
- * multiplied by the normalized output. So the gradient of each weight moves by s/v (b + g) times the mean of
- * the inputs that the weight is multiplied by. This mean is estimated by the root mean square of all inputs
- * x. b and g are taken from AMP, because some of Darknet's CPU code computes no b. */
+/* Returns the condition number of the weights' gradient with respect to the two means in batch norm's
+ * backward: its relative error divided by theirs (L2 norms). For channel f with n numbers, scale s and
+ * standard deviation v, these means are (s/v)(b/n) and (s/v)(g/n), where b and g are the gradients of the
+ * channel's bias and scale. The second mean is multiplied by the normalized output. So a relative error e of
+ * the means changes the gradient of each weight by e (s/v)(b + g) times the mean of that weight's inputs.
+ * This mean is estimated by the root mean square of all inputs x. b and g are taken from AMP, because some
+ * of Darknet's CPU code computes no b. */
 static double mean_condition(const amp_layer_desc *d, const float *scales, const amp_trace *reference,
                              const amp_trace *own, int layer, const amp_trace_tensor *x)
 {

@@ -33,7 +33,7 @@ typedef struct looker {
     /* for each layer and kind: how often the engine has shown the tensor (it shows an output twice).
      * AMP_TRACE_WEIGHTS: how many of the layer's gradients it has shown */
     amp_trace_flags *seen;
-    int is_forward;          /* stock: 1 during forward, 0 during backward */
+    int is_forward;          /* used only for stock passes: 1 during forward, 0 during backward */
     float *numbers;          /* one tensor's numbers, in NCHW */
     unsigned char *bytes;    /* the same tensor in the backend's layout */
     size_t room;             /* allocated length of both, in floats */
@@ -231,8 +231,8 @@ static amp_status take_delta(looker *l, int layer, const amp_layer_arrays *a, am
     return AMP_OK;
 }
 
-/* Replaces an output that Darknet's own code computes wrongly by the output in `corrects`. The layers after
- * it then read realistic numbers. */
+/* If Darknet's own code is known to compute this output wrongly, overwrites it with the output in `corrects`,
+ * so that the layers after it read realistic numbers. */
 static amp_status correct(looker *l, int layer, const amp_layer_arrays *a, amp_error *error)
 {
     if (!l->asked->corrects || !l->asked->wrong[layer][AMP_TRACE_OUTPUT] || !a->output) return AMP_OK;

@@ -101,8 +101,8 @@ int amp_own_size_step(const network *net); /* random=1 resizes to multiples of t
  * there was no memory for one of its buffers. */
 amp_status amp_own_check(const network *net, amp_error *);
 
-/* Known faults of Darknet's own code in this fork (its stock_faults.c). The last row's is_in is NULL.
- * stock_faults.c of this folder has the faults of all forks. */
+/* Known faults of Darknet's own code that only this fork has (stock_faults.c in the fork's folder). Faults
+ * that all forks have are in darknet/stock_faults.c. The last row's is_in is NULL. */
 typedef struct amp_own_fault {
     int (*is_in)(const network *, const layer *, int index, int on_gpu);
     amp_stock_fault told;
@@ -143,8 +143,8 @@ int amp_own_lends_products(const layer *l, int on_gpu);
  * NULL. */
 amp_pass amp_own_pass(const network *net, int index, float *input, float *input_delta, float *workspace,
     int training);
-/* Returns a copy of the layer whose far inputs are the layers that amp_host_producer finds for them. The copy
- * points to the arrays in room. */
+/* Returns a copy of layer `index`, in which each far input is replaced by the layer that really produces it
+ * (amp_host_producer). The copy points to the arrays in room. */
 layer amp_own_joined(const network *net, int index, amp_joined *room);
 
 /* Helpers for a fork's gaps.c, implemented in buffers.c. */

@@ -162,7 +162,7 @@ int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job)
     return 0;
 }
 
-/* ---- files that loaders cannot read: not regular files, and too long paths ---- */
+/* ---- files that loaders cannot read: non-regular files, and paths that are too long ---- */
 
 FILE *darknet_amp_fopen(const char *file, const char *mode)
 {

@@ -112,7 +112,7 @@ int amp_fork_loads_channels(int channels, int classifier)
 
 #define BUILD_WITH_OPENCV "0, or a build with OPENCV=1"
 
-/* The values to which cutmix=1 and mosaic=1 set mixup=. */
+/* Values of mixup=. cutmix=1 sets it to CUTMIX, mosaic=1 to MOSAIC, and both of them to BOTH. */
 enum { CUTMIX = 2, MOSAIC = 3, BOTH = 4 };
 
 static void check_mixing(cfg_walk *walk)

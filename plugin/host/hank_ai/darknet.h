@@ -33,7 +33,7 @@ struct network_state;
 #include "shims.h"
 pthread_t load_data(load_args args) __asm__("amp_shim_load_data");
 
-/* Functions that are C in this fork, too. */
+/* Functions with C linkage in this fork, as in the others: they need no shim. */
 void free_image(image im);
 detection *get_network_boxes(void *net, int w, int h, float thresh, float hier, int *map, int relative,
                              int *num, int letter);

@@ -116,7 +116,7 @@ static size_t workspace_of(const struct network *net, const amp_plan *plan, cons
     return most + amp_fork_workspace(net, 0);
 }
 
-/* Of several ranks only the first draws charts, but they are counted for each. */
+/* Only the first rank draws charts, but this counts their memory for every rank. */
 static size_t chart_bytes(struct network *net)
 {
     int classes = amp_fork_box_classes(net);

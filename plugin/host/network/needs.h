@@ -36,8 +36,8 @@ size_t amp_host_loaded_bytes(const struct network *, int images);
 
 typedef struct amp_training {
     struct network *net;
-    const amp_plan *plan; /* the plan of a step, in any dtype. The needs for copies and the convolutions'
-                             workspace are taken from it; an outline gives only estimates of them */
+    const amp_plan *plan; /* the plan or outline of a step, in any dtype. It gives the sizes of the weights'
+                             copies and of the convolutions' workspace; an outline only estimates them */
     amp_dtype dtype;
     int images;           /* number of images that this program loads for a step. The larger of this and the
                              images of a pass is used */
