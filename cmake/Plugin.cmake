@@ -7,7 +7,8 @@
 # Many functions ignore some of the arguments that their table or their hook passes to all of them. Calling a
 # function of Darknet's without its header, or with another fork's signature, is an error.
 set(wextra -Wall -Wextra -Wno-unused-parameter)
-set(wall ${wextra} -Werror=implicit-function-declaration -Werror=incompatible-pointer-types)
+set(wall ${wextra} -Werror=implicit-function-declaration -Werror=incompatible-pointer-types
+    -Werror=int-conversion)
 
 # plugin_room(<room> [libraries...])
 macro(plugin_room)

@@ -120,6 +120,47 @@ TEST(replicas_train_what_one_network_does_with_its_dropout)
         }
 }
 
+/* Sums of gradients begin while the last backward of a step runs, and not in an earlier one. */
+typedef struct share_of_sums { replica share; size_t early, in_last; } share_of_sums;
+
+static void *count_begun_sums(void *pointer)
+{
+    share_of_sums *s = pointer;
+    network *net = s->share.net;
+    const size_t *begun = &net->amp->engine->parallel.begun;
+    omp_set_num_threads(1);
+    net->train = 1;
+    for (int i = s->share.first; i < s->share.first + s->share.passes; i++) {
+        s->early += *begun;
+        feed(net, (unsigned)i);
+        *net->seen += (size_t)net->batch;
+        forward_network(net);
+        backward_network(net);
+    }
+    s->in_last = *begun;
+    update_network(net);
+    return NULL;
+}
+
+TEST(sums_of_gradients_begin_in_the_last_backward)
+{
+    enum { REPLICAS = 2, BUCKET = 100 };
+    network *nets[REPLICAS];
+    share_of_sums shares[REPLICAS];
+    make_replicas(nets, REPLICAS, NULL, "", "fp32");
+    train_replicas(nets, REPLICAS, (step){ 1, NOWHERE, 0 });
+    for (int i = 0; i < REPLICAS; i++) {
+        nets[i]->amp->engine->parallel.bucket = BUCKET;
+        shares[i] = (share_of_sums){ { nets[i], NULL, i * SUBDIVISIONS / REPLICAS, SUBDIVISIONS / REPLICAS } };
+    }
+    in_threads(count_begun_sums, shares, sizeof *shares, REPLICAS);
+    for (int i = 0; i < REPLICAS; i++) {
+        assert_int_equal(shares[i].early, 0);
+        assert_int_equal(shares[i].in_last, nets[i]->amp->engine->parameters.gradient_count);
+    }
+    release_all(nets, REPLICAS);
+}
+
 /* ---- 21 ---- */
 
 static void check_skip(const char *net_keys, const char *dtype, float poison, int n, int bad)

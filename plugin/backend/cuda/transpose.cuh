@@ -168,7 +168,9 @@ static inline int amp_side_wide(const void *p, amp_dtype dtype, size_t images, s
 static inline amp_tiling amp_tiling_of(const void *src, amp_dtype src_dtype, const void *dst,
                                        amp_dtype dst_dtype, size_t images, unsigned rows, unsigned columns)
 {
-    amp_tiling m = { rows, columns, 0, 0, 0, 0 };
+    amp_tiling m = {};
+    m.rows = rows;
+    m.columns = columns;
     amp_tile_cut(rows, columns, &m.tile_rows, &m.tile_columns);
     m.src_wide = amp_side_wide(src, src_dtype, images, rows, columns, m.tile_columns);
     m.dst_wide = amp_side_wide(dst, dst_dtype, images, columns, rows, m.tile_rows);
