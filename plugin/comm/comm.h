@@ -1,5 +1,5 @@
-/* Communication between the ranks that train one network together. It is a struct of function pointers, so
- * that the core depends on neither MPI nor NCCL.
+/* Communication between the ranks that train one network together. The interface is a struct of function
+ * pointers, so that the core depends on neither MPI nor NCCL.
  *
  * Each rank has its own network and engine, and trains its share of a step's images. Gradients are then
  * summed over all ranks, so all ranks make the same update. In threads.c the ranks are threads of one
@@ -37,8 +37,9 @@ struct amp_comm {
     double seconds;              /* the time limit of a call; 0: none */
     double waited;               /* total seconds that sum_end has waited; 0 if sums are in GPU memory,
                                     because the CPU does not wait for those */
-    void (*lost)(const char *line); /* prints this line and ends the program; called in a separate thread if a
-                                       call exceeds its time limit. From amp_comm_join or amp_comm_threads */
+    void (*lost)(const char *line); /* called in a separate thread if a call exceeds its time limit; prints
+                                       this line and ends the program. The caller of amp_comm_join or
+                                       amp_comm_threads passes this function */
 
     /* sum_begin starts to sum `count` floats over all ranks, in place. sum_end waits for all sums that have
      * been started; until it returns, the caller must not use their memory. wire: the type in which the
@@ -50,13 +51,14 @@ struct amp_comm {
     /* All-gather in CPU memory: copies the `bytes` bytes at `mine` of every rank into `all` (size · bytes),
      * in rank order. */
     amp_status (*gather)(amp_comm *, const void *mine, size_t bytes, void *all, amp_error *);
-    /* Copies the memory of rank `root` to all other ranks, in CPU memory. May take eight time limits, because
-     * the other ranks may have to wait while `root` works alone, for example to save. */
+    /* Copies the memory of rank `root` to all other ranks, in CPU memory. Times out only after eight time
+     * limits, because the other ranks may have to wait while `root` works alone, for example to save. */
     amp_status (*broadcast)(amp_comm *, void *memory, size_t bytes, int root, amp_error *);
 
-    /* Creates a comm of the first `size` ranks; destroy it before this one. *out is NULL in the other ranks,
-     * and in all ranks if size is 1. A rank that calls this early sleeps until all ranks call it, without a
-     * time limit and without using the CPU. The pointer is NULL except in mpi/mpi.c. */
+    /* Creates a comm of the first `size` ranks. The new comm must be destroyed before the old one. *out is
+     * NULL in the other ranks, and in all ranks if size is 1. A rank that calls `part` early sleeps until all
+     * ranks have called it, without a time limit and without using the CPU. Only comms of mpi/mpi.c have this
+     * function; in all others the pointer is NULL. */
     amp_status (*part)(amp_comm *, int size, amp_comm **out, amp_error *);
 
     /* Returns 1 only for the first call on this machine; the rank that called prints why the program ends. If

@@ -1,5 +1,5 @@
-/* A thread that reports a call between ranks that takes too long, so that the program can end: MPI and NCCL
- * notice neither a stopped rank nor a broken link.
+/* The watchdog: a thread that reports when a call between ranks takes too long, so that the program can end.
+ * MPI and NCCL notice neither a stopped rank nor a broken link.
  *
  * Time in which this process is suspended does not count, so that a whole job can be suspended and continued.
  * To this end the thread wakes PARTS times per time limit, and measures a call by counting its own
@@ -17,11 +17,11 @@ enum {
     AMP_PHASE = 128  /* bytes of amp_comm.phase */
 };
 
-/* If all ranks wait in a call while one rank works alone (for example to save), the call may take this many
- * time limits. */
+/* For a call in which all ranks may wait while one rank works alone (for example to save): the call times out
+ * after this many times the time limit. */
 enum { AMP_LIMITS_ALONE = 8 };
-/* Returns how many time limits any other call may take: more before the first sums, because ranks start up at
- * different speeds. */
+/* Any other call times out after this many times the time limit. The number is larger before the first sums,
+ * because ranks start up at different speeds. */
 static inline int amp_comm_limits(const amp_comm *comm) { return comm->has_summed ? 1 : 4; }
 
 /* Sets *seconds to the time limit: AMP_COMM_TIMEOUT from the environment, or 300 if it is not set; 0: no
@@ -35,7 +35,8 @@ void amp_comm_report_timeout(void *context, const char *phase);
  * that thread, when a call exceeds its limit; phase: what the call was for. */
 amp_status amp_watchdog_start(double seconds, void (*late)(void *context, const char *phase), void *context,
                               amp_watchdog **out, amp_error *);
-/* begin and end enclose a call that may take `limits` time limits. The watchdog may be NULL. */
+/* begin and end enclose a watched call. The call times out after `limits` times the time limit. The watchdog
+ * may be NULL. */
 void amp_watchdog_begin(amp_watchdog *, int thread, int limits, const char *phase);
 void amp_watchdog_end(amp_watchdog *, int thread);
 void amp_watchdog_stop(amp_watchdog *);

@@ -55,8 +55,8 @@ static amp_status run_move_words(amp_backend *backend, const channel_rows *m, si
     return AMP_OK;
 }
 
-/* Copies bits unchanged, even those of NaN, in the widest words to which all addresses and lengths are
- * aligned. */
+/* Copies the bits unchanged, even those of NaN. Uses the widest words whose size divides all addresses and
+ * lengths. */
 static amp_status run_copy(amp_backend *backend, const channel_rows *m, size_t element, amp_error *error)
 {
     if (m->rows == 1) return amp_cuda_copy(backend, m->src, m->dst, m->columns * element, error);
@@ -168,8 +168,8 @@ __global__ void shortcut_sizes(const T *x, const T *from, T *y, two_sizes s, flo
     }
 }
 
-/* dfrom (+)= beta·dy where pixels correspond; elsewhere the addend is 0. `s` describes dfrom as "this" tensor
- * and dy as the other one. */
+/* dfrom (+)= beta·dy where pixels correspond, dfrom (+)= 0 elsewhere. In `s`, this tensor is dfrom and the
+ * other tensor is dy. */
 template <class T, int N>
 __global__ void shortcut_delta(const T *dy, T *dfrom, two_sizes s, float beta, int accumulate)
 {

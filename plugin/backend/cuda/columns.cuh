@@ -2,10 +2,10 @@
  * sums over its pixels in an order that depends only on the shape.
  *
  * The tensor is a matrix with one row for each pixel. A row consists of packs. A pack is what one thread
- * loads at once: 16 bytes if the channels fill whole packs and memory is aligned, otherwise one element. A
- * block is `lanes` packs wide and AMP_COLUMN_THREADS/lanes rows high, and moves down over block_rows rows. If
- * there are few channels, blocks are narrow and high, so that neighbouring threads always read neighbouring
- * memory.
+ * loads at once: 16 bytes if the channels fill whole packs and memory is aligned, otherwise one element. The
+ * threads of a block are arranged `lanes` packs wide and AMP_COLUMN_THREADS/lanes rows high. The block works
+ * on block_rows rows, from top to bottom. If there are few channels, blocks are narrow and high, so that
+ * neighbouring threads always read neighbouring memory.
  *
  * A thread sums at most AMP_COLUMN_RUN rows in fp32 and then adds the result to a double. So the rounding
  * error stays that of a short sum. */
@@ -44,11 +44,12 @@ static inline int amp_cuda_packs(const amp_tensor *t, bool wide)
 }
 
 typedef struct amp_columns {
-    size_t rows;                /* pixels of one image; of all images together if `images` is 1 */
+    size_t rows;                /* pixels of one image. If the sums run over all images, the tensor is treated
+                                   as a single image: `images` is 1, and `rows` has the pixels of all */
     size_t block_rows;
-    unsigned images, chunks;    /* chunks: parts of block_rows rows in each image */
-    int packs, lanes, height;   /* packs: packs in a row; lanes, height: width of a block in packs, its height
-                                   in rows */
+    unsigned images, chunks;    /* chunks: the number of parts of an image; each part has block_rows rows */
+    int packs, lanes, height;   /* packs: packs in a row; lanes: packs across a block; height: rows that a
+                                   block covers at once */
     int groups;                 /* blocks side by side that cover a row */
 } amp_columns;
 

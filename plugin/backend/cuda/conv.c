@@ -135,8 +135,8 @@ static amp_conv_problem problem_of(const amp_conv_desc *d, int pass, int determi
         [FORWARD] = AMP_CONV_FORWARD, [BACKWARD_WEIGHTS] = AMP_CONV_BACKWARD_FILTER,
         [BACKWARD_DATA] = AMP_CONV_BACKWARD_DATA, [BACKWARD_DATA_ADDING] = AMP_CONV_BACKWARD_DATA };
     amp_conv_problem p = { *d, passes[pass], pass == BACKWARD_DATA_ADDING, deterministic };
-    p.conv.dilation = amp_conv_dilation(d); /* 0 becomes 1: the problem is a cache key, so equal settings must
-                                               be equal numbers */
+    p.conv.dilation = amp_conv_dilation(d); /* turns 0 into 1. Both mean the same, and the problem is a cache
+                                               key, so both must be stored as the same number */
     p.conv.stride_x = amp_conv_stride_x(d);
     p.conv.training = p.conv.wants_dx = p.conv.transposed = p.conv.leaky = 0;
     p.conv.direct = p.conv.masters_stay = 0;
@@ -354,8 +354,8 @@ amp_status amp_cuda_conv_backward_weights(amp_backend *backend, amp_conv *conv, 
 
 /* ---- facts ---- */
 
-/* padded_in and padded_out are the numbers of channels without padding: cuDNN pads channels inside its
- * workspace, and the copies of the weights are not padded. */
+/* In this backend the copies of the weights have no padding, because cuDNN pads channels in its workspace. So
+ * padded_in and padded_out are just the numbers of channels per group. */
 void amp_cuda_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_conv_facts *out)
 {
     const amp_conv_desc *d = &conv->desc;

@@ -101,7 +101,8 @@ static void release_current(amp_conv_plans *plans, amp_conv_plan *plan)
     if (plan->current.config || plan->current.plan) plans->library->release(plans->self, &plan->current);
 }
 
-/* Makes c, which has been built, the plan's current candidate. The plan takes over c's config and plan. */
+/* Makes c, which has been built, the current candidate of `plan`. c->config and c->plan move to
+ * plan->current, and become NULL in c. */
 static void set_current(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate *c)
 {
     release_current(plans, plan);
@@ -221,8 +222,9 @@ amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const
 
 /* ---- tuning ---- */
 
-/* Whether list[i] is one of the first best_of candidates in the library's order. Failed candidates are left
- * out. Candidates with reduced-precision reductions are left out if there are others. */
+/* Whether list[i] is one of the first best_of candidates in the library's order. Candidates that have failed
+ * are left out. Candidates with reduced-precision reductions are left out too, unless the best candidate,
+ * list[0], has such reductions. */
 static int worth_timing(const amp_conv_plan *plan, const amp_conv_candidate *list, int i, int best_of)
 {
     unsigned unwanted = list[0].notes & AMP_CONV_REDUCED_REDUCTION ? 0 : AMP_CONV_REDUCED_REDUCTION;
@@ -245,8 +247,8 @@ static void time_current(amp_conv_plan *plan, amp_conv_timer timer, void *user, 
     if (is_its_fault(status)) mark_failed(plan, &plan->current);
 }
 
-/* Builds c to be timed, unless it is compiled at run time and AMP_CONV_COMPILED engines have already been
- * compiled for timing. Returns whether c is built. */
+/* Builds c for timing. Does not build it if c is compiled at run time and AMP_CONV_COMPILED engines have
+ * already been compiled for timing. Returns whether c has been built. */
 static int built_for_timing(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate *c, amp_error *why)
 {
     int compiles = (c->notes & AMP_CONV_RUNTIME_COMPILED) != 0;

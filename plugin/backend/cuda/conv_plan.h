@@ -121,8 +121,9 @@ typedef amp_status (*amp_conv_timer)(void *user, const amp_conv_plan *plan, floa
 enum { AMP_CONV_COMPILED = 32 };
 
 /* Times the first best_of candidates in the library's order, and makes the fastest one current. Does nothing
- * if the plan is already tuned. Engines with reduced-precision reductions are timed only if there are no
- * others. An engine that is compiled at run time is timed only if it is the current one, or if fewer than
- * AMP_CONV_COMPILED engines, in all plans together, have been compiled for timing. */
+ * if the plan is already tuned. Two kinds of engines are not timed:
+ *  - engines with reduced-precision reductions, unless the best candidate in sorted order has them too;
+ *  - engines that are compiled at run time, once AMP_CONV_COMPILED engines, in all plans together, have been
+ *    compiled for timing. The current engine is timed nevertheless, because it is compiled already. */
 amp_status amp_conv_plans_tune(amp_conv_plans *plans, amp_conv_plan *plan, int best_of, amp_conv_timer timer,
                                void *user, amp_error *error);

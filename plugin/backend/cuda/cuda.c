@@ -40,7 +40,7 @@ static amp_status read_settings(amp_cuda_settings *settings, amp_error *error)
     AMP_TRY(read_number("AMP_CUDA_TUNE", 100, TUNE, &settings->tune, error));
     AMP_TRY(read_number("AMP_CUDA_DETERMINISTIC", 1, 0, &settings->deterministic, error));
     AMP_TRY(read_number("AMP_CUDA_RANGES", 1, 0, &settings->ranges, error));
-    /* Timing may choose a different engine in each run, and engines round differently. So it is off. */
+    /* With timing, each run of the program may choose different engines, and these round differently. */
     if (settings->deterministic) settings->tune = 0;
     return AMP_OK;
 }
@@ -145,8 +145,8 @@ static amp_status open_libraries(amp_cuda_backend *cuda, amp_error *error)
     if (cuda->settings.ranges) {
         cuda->base.range_push = range_push;
         cuda->base.range_pop = range_pop;
-    } else { /* passes are recorded only without ranges: a recorded pass would be one operation in a
-                profiler */
+    } else { /* with ranges, no passes are recorded, because a profiler would show a recorded pass as a single
+                operation */
         cuda->base.pass_begin = amp_cuda_pass_begin;
         cuda->base.pass_end = amp_cuda_pass_end;
         cuda->base.pass_free = amp_cuda_pass_free;

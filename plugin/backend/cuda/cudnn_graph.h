@@ -15,9 +15,9 @@ typedef struct amp_cudnn amp_cudnn;
  * tests/golden/conv_shapes.txt run on Tensor Cores at batch 64. */
 enum { AMP_CUDNN_WORKSPACE_CAP = 512 << 20 };
 
-/* The maximum workspace of an engine on a device with `memory` bytes. It grows with the device's memory,
- * because larger devices train with larger batches, and cuDNN pads the channels of a detector's first layers
- * in its workspace for the whole batch. */
+/* The maximum workspace, in bytes, of an engine on a device with `memory` bytes. It grows with the device's
+ * memory: larger devices train with larger batches, and for the first layers of a detector the workspace must
+ * hold the whole batch with padded channels. */
 static inline size_t amp_cudnn_workspace_cap(size_t memory)
 {
     return memory / 64 > AMP_CUDNN_WORKSPACE_CAP ? memory / 64 : AMP_CUDNN_WORKSPACE_CAP;
@@ -42,11 +42,11 @@ void amp_cudnn_destroy(amp_cudnn *library);
 /* Writes the library's version, e.g. "cuDNN 9.19.0". */
 void amp_cudnn_describe(char *text, size_t size);
 
-/* cuDNN as a library for conv_plan.h. `self` of its functions is an amp_cudnn. */
+/* cuDNN as a library for conv_plan.h. The argument `self` of its functions is an amp_cudnn. */
 extern const amp_conv_library amp_cudnn_library;
 
-/* Returns s: cuDNN writes a filter gradient in fp16 multiplied by 2^-s, so that it does not overflow. For all
- * other problems s is 0. */
+/* Returns s. If the problem is a filter gradient in fp16, cuDNN writes 2^-s times the gradient, so that it
+ * does not overflow. For all other problems s is 0. */
 int amp_cudnn_downscale(const amp_conv_problem *problem);
 
 /* The buffers of the last run and cuDNN's descriptor of them. The descriptor is reused as long as the buffers

@@ -155,8 +155,8 @@ void amp_cuda_trim(amp_backend *backend)
 
 /* ---- copying ---- */
 
-/* Sets *answer to 1 if `memory` is device memory, else 0. (The caller need not wait for a copy from device
- * memory, because it is ordered by the stream.) */
+/* Sets *answer to 1 if `memory` is device memory, else 0. (A copy from device memory needs no wait: whatever
+ * overwrites that memory later is queued on the same stream, after the copy.) */
 static amp_status lies_on_device(const void *memory, int *answer, amp_error *error)
 {
     struct cudaPointerAttributes attributes;
@@ -165,8 +165,8 @@ static amp_status lies_on_device(const void *memory, int *answer, amp_error *err
     return AMP_OK;
 }
 
-/* If `from` is CPU memory, waits for the copy, because the caller may overwrite `from` on return. Whether
- * CUDA would have read `from` by then depends on how it was allocated. */
+/* If `from` is CPU memory, waits until the copy is complete, because the caller may overwrite `from` as soon
+ * as this function returns. Without the wait, CUDA could still be reading `from` if that is page-locked. */
 amp_status amp_cuda_upload(amp_backend *backend, void *memory, const void *from, size_t bytes,
                            amp_error *error)
 {

@@ -46,9 +46,9 @@ template <int A> static __device__ __forceinline__ bool reads_output(amp_activat
 }
 
 /* Like amp_activate and amp_gradient. HALF: results will be rounded to 16 bits, so mish and swish may use the
- * faster __expf and __fdividef (the GPU's special function units). Where exp(x) is not 0 in fp32, their
- * errors are at most 105 and 2 ulp of fp32 (CUDA C++ Programming Guide), which is less than 1/50 ulp of
- * fp16. */
+ * faster __expf and __fdividef (the GPU's special function units). The error of __expf is at most 105 ulp of
+ * fp32 if exp(x) is a normal number, and that of __fdividef is at most 2 ulp (CUDA C++ Programming Guide).
+ * Together they are less than 1/50 ulp of fp16. */
 template <bool HALF> __device__ __forceinline__ float activated(float x, amp_activation act)
 {
     if (!HALF || (act != AMP_MISH && act != AMP_SWISH)) return amp_activate(x, act);
@@ -135,9 +135,11 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS) sum_of_rows(const P *__res
     write_partial<P, 1>(c, at, sums, partial);
 }
 
-/* Sums x and x². Each run of rows takes its first row as pivot and sums u = x - pivot in fp32. If the values
- * are close together, u is small, and Σu² keeps the digits that Σx² would lose. The sums are then moved, in
- * double, from the pivot to the origin, which is the tensor's first row and common to all runs. With n rows
+/* Writes Σ(x-origin) and Σ(x-origin)² of each channel. The origin is the tensor's first row.
+ *
+ * Each run of rows takes its own first row as pivot and sums u = x - pivot and u² in fp32. If the values are
+ * close together, u is small, and Σu² keeps the digits that Σx² would lose. Each run's sums are then
+ * converted, in double, from its pivot to the origin, so that the sums of all runs can be added. With n rows
  * and s = pivot - origin: Σ(x-origin) = Σu + n·s, Σ(x-origin)² = Σu² + 2s·Σu + n·s². */
 template <class P>
 __global__ void __launch_bounds__(AMP_COLUMN_THREADS, 4) moments(const P *__restrict__ x, amp_columns c,
@@ -328,9 +330,10 @@ static __device__ __forceinline__ void backward_factors(double sum, double produ
     factors[5 * (size_t)channels + c] = line.c;
 }
 
-/* Adds the gradients of scale and bias, and computes backward's factors. If the batch is spread over several
- * ranks (`all` is not NULL), stores this rank's sums in `all` (2, channels) instead of computing factors, and
- * ignores `count`. join_delta_sums then computes the factors from the sums and rows of all ranks. */
+/* Adds the gradients of scale and bias to norm.dscale and norm.dbias, and computes backward's factors. If the
+ * batch is spread over several ranks (`all` is not NULL), stores this rank's sums in `all` (2, channels)
+ * instead of computing factors, and ignores `count`. join_delta_sums then computes the factors from the sums
+ * and rows of all ranks. */
 __global__ void delta_factors(const double *partial, unsigned chunks, int channels, double count,
     amp_batchnorm norm, float *factors, float *all)
 {

@@ -64,7 +64,7 @@ amp_status amp_cuda_pass_end(amp_backend *backend, amp_recorded_pass **pass, int
         return amp_cuda_fail(status, "cudaGraphInstantiateWithFlags", __FILE__, __LINE__, error);
     }
     made->moved = cuda->moved;
-    *pass = made; /* set only now, because pass_begin launches the graph of *pass */
+    *pass = made; /* set only after its graph exists, because pass_begin launches that graph */
     AMP_CUDA_TRY(cudaGraphLaunch((*pass)->graph, cuda->stream));
     return AMP_OK;
 }

@@ -14,7 +14,8 @@ amp_status amp_cuda_spin(amp_backend *backend, long long cycles, amp_error *erro
     return AMP_OK;
 }
 
-/* cudaFree creates a context on the GPU, which fails if another program has exclusive use of it. */
+/* cudaFree creates a context on the GPU. This fails if another program has exclusive use of the GPU.
+ * cudaFuncGetAttributes fails if no kernels were compiled for the GPU. */
 amp_status amp_cuda_find(int gpu, amp_error *error)
 {
     struct cudaFuncAttributes attributes;

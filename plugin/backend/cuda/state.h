@@ -60,7 +60,7 @@ typedef struct amp_cuda_backend {
     cudaEvent_t uploaded;         /* recorded after each upload; complete when the upload's source has been
                                      read */
     int uploads_pending;          /* 1: there was an upload after the last uploads_done */
-    cudaStream_t ahead;           /* the stream for copies of upload_ahead; NULL until the first */
+    cudaStream_t ahead;           /* the stream for upload_ahead's copies; NULL until the first such copy */
     cudaEvent_t ahead_free, ahead_done; /* upload.c's events. ahead_free: the memory for the next copy is
                                            free; ahead_done: the last copy is complete */
     struct amp_cuda_staging *staging; /* upload.c's blocks of page-locked memory */
@@ -70,8 +70,8 @@ typedef struct amp_cuda_backend {
     struct amp_cuda_times *times; /* the state of times.cu; NULL until the first call of operation_times */
     struct amp_cuda_spare *spares; /* memory.c's list of blocks that held dropped copies of weights; the next
                                       copies reuse them */
-    void *decision;               /* update.cu's last decision, in page-locked CPU memory; NULL before the
-                                     first */
+    void *decision;               /* page-locked CPU memory for update.cu's last decision; NULL until the
+                                     first decision */
     cudaEvent_t decided;          /* recorded after the decision has been copied to the CPU */
 } amp_cuda_backend;
 

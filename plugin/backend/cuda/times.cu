@@ -27,7 +27,8 @@ struct amp_cuda_times {
                               separately */
     amp_operation_time *rows;
     int row_count;
-    amp_cuda_call *calls;  /* the call_count calls since the last query; `room` entries have their events */
+    amp_cuda_call *calls;  /* `room` entries, each with its own events, which are reused after a query. The
+                              first call_count entries are the calls since the last query */
     int call_count, room;
 };
 
@@ -97,8 +98,8 @@ void add(amp_cuda_work *w, const amp_gemm_desc *d)
     w->bytes += sizeof(float) * ((double)d->m * d->k + (double)d->k * d->n + (double)d->m * d->n);
 }
 
-/* Accesses for each parameter: the gradient is read for the check, read for the update, and cleared. The
- * master and the momentum, or Adam's two moments, are read and written. */
+/* Accesses for each parameter: the gradient is read for the check, read for the update, and cleared: 3. The
+ * master is read and written: 2. The momentum is read and written: 2; with Adam, two moments are: 4. */
 void add(amp_cuda_work *w, const amp_step_end *end)
 {
     for (int i = 0; i < end->param_count; i++)
@@ -203,7 +204,7 @@ amp_status end_call(amp_backend *b, amp_error *error)
     return AMP_OK;
 }
 
-/* Returns the last argument, which is every operation's error. */
+/* Returns the last of its arguments. In every operation the last argument is the amp_error. */
 amp_error *error_of(amp_error *error) { return error; }
 template <class T, class U, class... A> amp_error *error_of(T, U u, A... a) { return error_of(u, a...); }
 

@@ -3,10 +3,11 @@
  * channels × taps, and KRSC is its transpose.
  *
  * A block moves a tile through shared memory, in fp32. On each side (source and destination), a tile consists
- * of a few lines of `width` elements. The lines start `pitch` elements apart in memory. If the tile is as
- * wide as the matrix, the lines are contiguous and form one long run. So each side is read or written in long
- * runs, 16 bytes at a time if alignment allows. This holds both for 3 channels × many pixels and for many
- * channels × 9 taps. */
+ * of a few lines of `width` elements, which start `pitch` elements apart in memory. Each side is read or
+ * written in long runs of contiguous elements, 16 bytes at a time if alignment allows:
+ *  - If the matrix is wide (3 channels × many pixels), the tile's lines are long, and each is a run.
+ *  - If the matrix is narrow (many channels × 9 taps), the tile is as wide as the matrix. So its lines are
+ *    contiguous and form one run. */
 #pragma once
 
 #include "device.cuh"
@@ -59,7 +60,7 @@ template <int N> struct amp_side {
     __device__ void next(amp_side_group *it) const { if (++it->place == width) it->place = 0, ++it->line; }
 };
 
-/* Reads a matrix of rows × columns at src into the tile. Its rows start `pitch` elements apart. */
+/* Reads a matrix of rows × columns at src into the tile. At src, rows start `pitch` elements apart. */
 template <int N, class S>
 __device__ void amp_tile_fill(float *tile, unsigned tile_pitch, const S *src, unsigned rows, unsigned columns,
                               size_t pitch)

@@ -19,8 +19,8 @@ template <class T> __device__ __forceinline__ T round_group(const T *, const flo
     return amp_store<T>(v[0]);
 }
 
-/* y[i,j] = scale·x[i/stride, j/stride]. The grid's y runs over the lines of x of all images, its x over the
- * pixels of a line. */
+/* y[i,j] = scale·x[i/stride, j/stride]. blockIdx.y runs over the lines of all images of x, and blockIdx.x
+ * over the pixels of a line. */
 template <class T, int N>
 __global__ void upsample(const T *x, T *y, size_t lines, size_t width, size_t channels, int stride,
                          float scale)
@@ -37,7 +37,7 @@ __global__ void upsample(const T *x, T *y, size_t lines, size_t width, size_t ch
                 for (int j = 0; j < N; j++) v[j] *= scale;
                 auto rounded = round_group(x, v);
                 for (int r = 0; r < stride; r++)
-                    #pragma unroll 1 /* unrolled, nvcc would store some copies 4 bytes at a time */
+                    #pragma unroll 1 /* otherwise nvcc would store some copies 4 bytes at a time */
                     for (int m = 0; m < stride; m++)
                         *reinterpret_cast<decltype(rounded) *>(to + r * long_line + m * channels) = rounded;
             }

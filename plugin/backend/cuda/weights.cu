@@ -1,5 +1,5 @@
-/* Makes the copies of weights that convolutions compute with. One launch copies the weights of a whole
- * network, after each update. In plain form, for each filter k: krsc[k][tap][c] = round(oihw[k][c][tap]). */
+/* Makes the copies of weights that convolutions compute with. After each update, one launch copies the
+ * weights of a whole network. For each filter k it computes krsc[k][tap][c] = round(oihw[k][c][tap]). */
 #include "kernels.h"
 
 #include <limits.h>

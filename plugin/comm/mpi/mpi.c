@@ -353,9 +353,10 @@ static void set_up_library(void)
     char bytes[32];
     /* Threads that wait yield the CPU to threads that compute. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-    /* Over TCP, Open MPI sends a message at once only up to this size, which includes its header. Before it
-     * sends a longer one it asks the receiver. The question and the answer queue behind data that is already
-     * being sent, so the two directions of a link would alternate. */
+    /* Over TCP, Open MPI asks the receiver before it sends a message that is longer, with its header, than
+     * this limit. The limit is set to the longest message of a sum, because the question and the answer would
+     * queue behind data that is already being sent. The two directions of a link would then send in turns
+     * instead of at the same time. */
     snprintf(bytes, sizeof bytes, "%zu", CHUNK / 2 * sizeof(float) + 4096);
     setenv("OMPI_MCA_btl_tcp_eager_limit", bytes, 0);
 }

@@ -6,10 +6,10 @@
  *
  * If the ranks are threads of one program, they share one CUDA driver. A call that allocates or frees memory,
  * or loads code, may wait for all GPUs of the program, and block the other threads meanwhile. If a GPU then
- * waits in a sum that a blocked thread has not queued yet, there is a deadlock. So each thread first prepares
- * everything for its first sum of a step, and then the threads wait for each other. They also exchange
- * whether any thread may still allocate memory later in this step (comm.settled is 0). If so, all threads
- * wait for each other before each sum, and for each sum to end.
+ * waits in a sum that a blocked thread has not queued yet, there is a deadlock. So before the first sum of a
+ * step, each thread prepares everything for this sum and then waits for the other threads. They also tell
+ * each other whether they may still allocate memory later in the step (comm.settled is 0). If any thread may,
+ * all threads wait for each other before every sum of the step, and for every sum to end.
  *
  * If another rank is gone, NCCL's kernels never end. The CPU then hangs as soon as it downloads something
  * that was queued after the sums. The engine downloads between sum_end and the next gather or broadcast, so a
@@ -106,7 +106,7 @@ static amp_status broadcast(amp_comm *comm, void *memory, size_t bytes, int root
 
 /* ---- sums ---- */
 
-/* Waits until all ranks' threads have arrived, and exchanges whether all of them are settled. */
+/* Waits until the threads of all ranks are here, and finds out whether all of them are settled. */
 static amp_status agree_to_sum(nccl_comm *nccl, amp_error *error)
 {
     char mine = !nccl->comm.settled, all[nccl->comm.size];
@@ -155,8 +155,8 @@ static int prints_error(amp_comm *comm)
     return !cpu->prints_error || cpu->prints_error(cpu);
 }
 
-/* Aborts the CPU's comm first. If the ranks are processes, this ends them. NCCL is called only after that,
- * because it could wait for its GPU. */
+/* Aborts the CPU's comm first. If the ranks are processes, this ends them. Calls NCCL's abort only after
+ * that, because NCCL could wait for the GPU. */
 static void end_all(amp_comm *comm, int status)
 {
     nccl_comm *nccl = (nccl_comm *)comm;
@@ -210,8 +210,8 @@ static amp_status find_library(nccl_comm *nccl, amp_error *error)
     return AMP_OK;
 }
 
-/* For reproducible bits, NCCL must not choose its algorithm by measurement. Network switches must not compute
- * the sums, because their order is not fixed. */
+/* For reproducible bits, NCCL must not choose its algorithm by measurement. Switches (NVLink SHARP) must not
+ * compute the sums, because the order in which they add is not fixed. */
 static void pin_order(const amp_cuda_backend *cuda)
 {
     if (!cuda->settings.deterministic) return;
