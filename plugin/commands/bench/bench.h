@@ -15,7 +15,7 @@ enum {
     AMP_BENCH_WARMUP = 3, AMP_BENCH_MOST_SKIPPED = 60, AMP_BENCH_MOST_STEPS = 100000
 };
 #define AMP_BENCH_ALL_SKIPPED \
-    "no step without inf or NaN in %d; train with debug=1 to see where they come from"
+    "%d steps had inf or NaN; train with debug=1 to see where they come from"
 
 /* The options, from the user or from the parent program to its child. A number that is 0 means the .cfg's
  * value or the default. */
