@@ -46,7 +46,7 @@ endif()
 if(DARKNET_OPENCV)
     find_package(OpenCV QUIET COMPONENTS core highgui imgcodecs imgproc videoio)
     if(NOT OpenCV_FOUND)
-        message(FATAL_ERROR "OpenCV was not found, which DARKNET_OPENCV=ON takes: install libopencv-dev "
+        message(FATAL_ERROR "OpenCV was not found, but DARKNET_OPENCV=ON needs it: install libopencv-dev "
             "(scripts/dependencies.sh --opencv does), or set OpenCV_DIR to the folder of OpenCVConfig.cmake")
     endif()
     target_compile_definitions(darknet_configuration INTERFACE OPENCV)

@@ -70,8 +70,8 @@ function(plugin_hank_ai target patched)
     # Each field and its place mean what they mean in these two revisions.
     file(SHA256 ${printed}/structs.h sum)
     if(NOT sum STREQUAL "8d16479387cca54360a4a43e098c2d201035f82aae23d493486899428d7ee99f")
-        message(FATAL_ERROR "Darknet AMP: the structs of ${patched}/src-lib are not those it was written "
-            "for (hank-ai's f684e1d7): use an unchanged checkout. ${printed}/structs.h shows them (${sum}).")
+        message(FATAL_ERROR "Darknet AMP: the structs of ${patched}/src-lib differ from those of hank-ai's "
+            "f684e1d7: use an unchanged checkout. ${printed}/structs.h shows the structs (${sum}).")
     endif()
     foreach(header activations blas box convolutional_layer dark_cuda data image network parser tree utils)
         file(CONFIGURE OUTPUT ${printed}/${header}.h CONTENT "#include \"darknet.h\"\n" @ONLY)
@@ -119,7 +119,7 @@ if(DARKNET_AMP_JPEG)
     if(DARKNET_AMP_JPEG_IS_TURBO)
         set(jpeg JPEG::JPEG)
     elseif(DARKNET_AMP_JPEG STREQUAL "AUTO")
-        message(STATUS "libjpeg-turbo was not found: JPEGs are decoded by stb_image, in twice the time")
+        message(STATUS "libjpeg-turbo was not found: stb_image decodes JPEGs, which takes twice the time")
     else()
         message(FATAL_ERROR "libjpeg-turbo was not found: install Debian's package libjpeg62-turbo-dev, or "
             "set DARKNET_AMP_JPEG=OFF")
@@ -164,7 +164,7 @@ plugin_room(comm/none)
 if(DARKNET_AMP_MPI OR DARKNET_AMP_BUILD_TESTS)
     find_package(MPI COMPONENTS C)
     if(DARKNET_AMP_MPI AND NOT MPI_C_FOUND)
-        message(FATAL_ERROR "MPI was not found, which DARKNET_AMP_MPI=ON takes: install libopenmpi-dev or "
+        message(FATAL_ERROR "MPI was not found, but DARKNET_AMP_MPI=ON needs it: install libopenmpi-dev or "
             "libmpich-dev, or set MPI_C_COMPILER to the mpicc to use")
     endif()
     if(MPI_C_FOUND)

@@ -13,7 +13,7 @@ set(DARKNET_AMP_CPU AUTO CACHE STRING
     "The CPU backend, which takes oneDNN: ON; OFF (with DARKNET_AMP_CUDA only); \
 AUTO: OFF where CUDA is and oneDNN is not")
 if(NOT DARKNET_AMP_CPU AND NOT DARKNET_AMP_CUDA)
-    message(FATAL_ERROR "DARKNET_AMP_CPU=OFF leaves nothing to compute with: set DARKNET_AMP_CUDA=ON too")
+    message(FATAL_ERROR "DARKNET_AMP_CPU=OFF leaves no backend: set DARKNET_AMP_CUDA=ON too")
 endif()
 if(DARKNET_AMP_CPU STREQUAL "AUTO")
     set(DARKNET_AMP_CPU ON)
@@ -47,7 +47,7 @@ foreach(header oneapi/dnnl/dnnl_config.h dnnl_config.h)
         file(STRINGS ${ONEDNN_INCLUDE_DIR}/${header} sycl REGEX "define DNNL_CPU_RUNTIME DNNL_RUNTIME_SYCL")
         if(sycl)
             message(FATAL_ERROR "${ONEDNN_LIBRARY} is oneDNN built for SYCL (as PyPI's package is), which "
-                "has no plain CPU engine: one built with ONEDNN_CPU_RUNTIME=OMP is needed. ${how}")
+                "has no plain CPU engine: use one built with ONEDNN_CPU_RUNTIME=OMP. ${how}")
         endif()
     endif()
 endforeach()

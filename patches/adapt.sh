@@ -14,7 +14,7 @@ patches=$(cd "$(dirname "$0")" && pwd)
 series=$patches/$fork
 say() { printf 'darknet-amp: %s\n' "$*" >&2; }
 command -v spatch >/dev/null 2>&1 || {
-    say '--adapt takes Coccinelle: install the package coccinelle, which has spatch'
+    say '--adapt needs spatch: install the package coccinelle'
     exit 1
 }
 scratch=$(mktemp -d)
@@ -125,7 +125,7 @@ for patch in $(cat "$series/series"); do
             { has_lines "$file" || try "$hunk" none || try "$hunk" "$file" || has_hooks "$file"; }; } || {
             line=$(sed -n '3s/^@@ -\([0-9]*\).*/\1/p' "$hunk")
             say "$file: no place was found for a change of $patch (line $line of the original);" \
-                "by hand: $added"
+                "add by hand: $added"
             missing=$((missing + 1))
         }
         rm "$hunk"
@@ -152,7 +152,7 @@ compiles() { # compiles <file> <flags...>
 for file in $(grep -ls DARKNET_AMP src/*.c examples/*.c); do
     ! compiles "$file" || compiles "$file" -DAMP || {
         say "$(sed -n 's/^\(.*:[0-9]*\):[0-9]*: error: /\1: /p' "$scratch/log" | head -n 1):" \
-            "by hand: a hook names what is not there, or is called otherwise"
+            "change by hand: a hook uses a name that this file does not have"
         missing=$((missing + 1))
     }
 done

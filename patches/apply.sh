@@ -48,7 +48,7 @@ if [ -e "$tree/src-lib/darknet_layers.hpp" ]; then
     extras='CM_package.cmake cfg doc src-examples src-onnx src-other src-test other'
     unchecked=
     if [ $adapt = yes ]; then
-        say "--adapt reads C, and hank-ai's Darknet is C++: name an unchanged checkout"
+        say "--adapt works only with C, but hank-ai's Darknet is C++: name an unchanged checkout"
         exit 1
     fi
 elif grep -qs "struct network_state" "$tree/include/darknet.h"; then
@@ -85,9 +85,9 @@ if [ -n "$differing" ] && [ $adapt = no ]; then
     echo "$differing" | sed -n '1,10s/^/  /p' >&2
     [ "$count" -le 10 ] || echo "  and $((count - 10)) more" >&2
     if grep -qs "$(printf '\r')" "$tree/include/darknet.h"; then
-        say "its lines end in CRLF, as git's core.autocrlf makes them: use --adapt, which copies them with LF"
+        say "its lines end in CRLF (git's core.autocrlf does that): use --adapt, which copies them with LF"
     elif [ $fork = pjreddie ]; then
-        say 'name an unchanged checkout of that commit, or none: then the source is fetched for you'
+        say 'name an unchanged checkout of that commit, or build without DARKNET_SOURCE_DIR, which fetches it'
     elif [ $fork = hank_ai ]; then
         say "name an unchanged checkout of that commit, of its branch v5.1 (v6-dev is not supported):" \
             "git -C $tree worktree add FOLDER f684e1d7"

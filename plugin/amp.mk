@@ -9,7 +9,7 @@ AMP_SOURCES = $(wildcard $(addprefix $(AMP_DIR)/, files/*.c image/*.c layers/*.c
     commands/*.c commands/*/*.c))
 ifeq ($(GPU), 1)
 ifneq ($(CUDNN), 1)
-$(error AMP=1 with GPU=1 computes with cuDNN: add CUDNN=1)
+$(error AMP=1 with GPU=1 needs cuDNN: add CUDNN=1)
 endif
 AMP_SOURCES += $(wildcard $(AMP_DIR)/backend/cuda/*.c $(AMP_DIR)/comm/nccl/*.c)
 AMP_KERNELS = $(wildcard $(AMP_DIR)/backend/cuda/*.cu)
@@ -20,7 +20,7 @@ endif
 AMP_MPICC ?= mpicc
 ifeq ($(AMP_MPI), 1)
 ifeq (, $(shell command -v $(AMP_MPICC)))
-$(error $(AMP_MPICC) was not found: install libopenmpi-dev or libmpich-dev, or name it by AMP_MPICC=)
+$(error $(AMP_MPICC) was not found: install libopenmpi-dev or libmpich-dev, or set AMP_MPICC=)
 endif
 AMP_SOURCES += $(AMP_DIR)/comm/mpi/mpi.c
 AMP_MPI_CFLAGS := $(shell $(AMP_MPICC) --showme:compile 2> /dev/null \
@@ -43,7 +43,7 @@ else ifeq ($(GPU), 1)
 $(info oneDNN was not found: building without the CPU backend)
 AMP_WITHOUT_CPU = -DAMP_NO_CPU_BACKEND
 else
-$(error oneDNN was not found, and without it AMP=1 takes GPU=1 CUDNN=1: install Debian's package libdnnl-dev)
+$(error oneDNN was not found: install Debian's package libdnnl-dev, or build for a GPU with GPU=1 CUDNN=1)
 endif
 
 # libjpeg-turbo decodes JPEGs if it is installed; AMP_JPEG=1 requires it, AMP_JPEG=0 builds without it.

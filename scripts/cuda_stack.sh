@@ -18,7 +18,7 @@ fail() { echo "cuda_stack.sh: $*" >&2; exit 1; }
 
 [ $# -ge 2 ] || { sed -n '/^# usage/,/cudnn9/s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 for tool in apt-get dpkg-deb python3 ar; do
-    command -v $tool > /dev/null || fail "there is no $tool here"
+    command -v $tool > /dev/null || fail "$tool was not found: install it"
 done
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
@@ -91,7 +91,7 @@ get_wheels() { # get_wheels <stack's folder> <package==version...>
 
 for stack in "$@"; do
     to=$folder/$stack
-    [ ! -e "$to" ] || { echo "$to is there"; continue; }
+    [ ! -e "$to" ] || { echo "$to exists already"; continue; }
     case $stack in
         cuda11-cudnn8) release=bookworm \
             parts=(nvidia-cuda-{runtime,nvcc}-cu11==11.8.89 nvidia-curand-cu11==10.3.0.86
@@ -99,7 +99,7 @@ for stack in "$@"; do
         cuda12-*) release=trixie \
             parts=(nvidia-cuda-{runtime,cccl}-cu12==12.4.127 nvidia-cuda-nvcc-cu12==12.4.131
             nvidia-curand-cu12==10.3.5.147 nvidia-cublas-cu12==12.4.5.8) ;;
-        *) fail "it knows no $stack" ;;
+        *) fail "unknown stack: $stack" ;;
     esac
     case $stack in
         cuda12-cudnn8) parts+=(nvidia-cudnn-cu12==8.9.7.29) ;;

@@ -11,7 +11,7 @@ find_gpu() {
         --query-gpu=name,driver_version,compute_cap,memory.total,memory.free,mig.mode.current)
     export CUDA_DEVICE_ORDER=PCI_BUS_ID
     cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # nproc alone obeys these
-    gpu_notes= gpu_lacks="no GPU here: there is no nvidia-smi, which comes with NVIDIA's driver (to a "
+    gpu_notes= gpu_lacks="no GPU here: nvidia-smi, which comes with NVIDIA's driver, was not found (in a "
     gpu_lacks+='container: --gpus all)'
     command -v nvidia-smi > /dev/null || return 1
     # The name of a part of a GPU (MIG) is none to nvidia-smi.
@@ -22,15 +22,15 @@ find_gpu() {
     line=${line%%$'\n'*}
     IFS=, read -r gpu_name driver capability gpu_memory free mig <<< "$line"
     driver=${driver# } capability=${capability// /} gpu_memory=${gpu_memory# } free=${free# }
-    gpu_lacks="no GPU here that nvidia-smi tells the compute capability of; it says: $line"
+    gpu_lacks="nvidia-smi does not report the GPU's compute capability; it says: $line"
     [[ $capability =~ ^[0-9]+\.[0-9]$ ]] || return 1
     architecture=${capability/./}
     if [[ $mig == *Enabled* || $first == MIG-* ]]; then
-        gpu_notes='MIG is enabled: CUDA computes on a part of this GPU, and what is told of the whole '
-        gpu_notes+='does not hold'
+        gpu_notes='MIG is enabled: CUDA computes on a part of this GPU, and figures of the whole GPU '
+        gpu_notes+='do not apply'
     elif [[ $free =~ ^[0-9]+ && $gpu_memory =~ ^[0-9]+ && ${free%% *} -lt $((${gpu_memory%% *} / 2)) ]]; then
         gpu_notes="another program is on this GPU (nvidia-smi names it): $free of $gpu_memory are free, "
-        gpu_notes+='what does not fit fails, and times are not its own'
+        gpu_notes+='so tests may run out of memory, and times are disturbed'
     fi
     PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
     command -v make > /dev/null || export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}
@@ -61,17 +61,17 @@ lacking() {
         command -v "$program" > /dev/null || echo "$program"
     done
     command -v make > /dev/null || command -v ninja > /dev/null || echo 'make or ninja'
-    command -v patch > /dev/null || command -v git > /dev/null || echo 'patch, or git, which can do its work'
+    command -v patch > /dev/null || command -v git > /dev/null || echo 'patch or git'
     [ -f "$1/src/yolo_layer.c" ] ||
         echo "Darknet's source: pjreddie's 61c9d02e or AlexeyAB's 59596d78 (--darknet DIR)"
     command -v nvcc > /dev/null || return 0
     had=$(nvidia-smi 2> /dev/null | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/\1/p' | head -n 1)
     text=$(cuda_version)
     [ -z "$had" ] || [ -z "$text" ] || [ "${had%%.*}" -ge "${text%%.*}" ] ||
-        echo "a driver for CUDA $text, which nvcc is of (this one, $driver, is for $had), or an older toolkit"
+        echo "a driver for CUDA $text, nvcc's version (driver $driver is for CUDA $had), or an older toolkit"
     known=$(nvcc --list-gpu-arch 2> /dev/null)
     [ -z "$known" ] || grep -qx "compute_$architecture" <<< "$known" ||
-        echo "an nvcc that knows compute capability $capability (this one, of CUDA $text, does not)"
+        echo "an nvcc for compute capability $capability (that of CUDA $text does not support it)"
     text=$(mktemp --suffix=.cu)
     printf '#if !__has_include(<%s>)\nlacks the header %s, of %s\n#endif\n' cublas_v2.h cublas_v2.h cuBLAS \
         curand.h curand.h cuRAND cudnn.h cudnn.h 'cuDNN (--cudnn DIR or CUDNN_ROOT)' > "$text"

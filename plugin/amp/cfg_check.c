@@ -198,7 +198,7 @@ static const char *bad_layer(double layer, int index, char problem[128])
 {
     if (index == 0) return "the first layer has no layer before it";
     if (layer < 0)
-        snprintf(problem, 128, "there is no layer %.0f: only %d layers are before this one", layer, index);
+        snprintf(problem, 128, "layer %.0f does not exist: only %d layers are before this one", layer, index);
     else if (layer == index) snprintf(problem, 128, "this is layer %d itself", index);
     else if (layer > index)
         snprintf(problem, 128, "layer %.0f is not before this one, which is layer %d", layer, index);
@@ -418,7 +418,7 @@ static void refuse_entry(struct cfg_check *check, section *s, const entry *e)
     for (int i = 0; i < check->fork->refusal_count; i++) {
         const cfg_refusal *r = &check->fork->refusals[i];
         if (!is_refused(r, s, e)) continue;
-        snprintf(problem, sizeof problem, "cannot be trained with under AMP: %s", r->why);
+        snprintf(problem, sizeof problem, "not supported under AMP: %s", r->why);
         fail_entry(check, s, e, problem, e ? "without this key, or with -amp off" : "-amp off");
     }
 }
@@ -493,8 +493,8 @@ void cfg_walk_report(cfg_walk *walk, cfg_finding finding, const char *key, const
     if (finding == CFG_FAILS && walk->check->has_failed) return;
     if (finding == CFG_FAILS) walk->check->has_failed = 1;
     if (walk->resized)
-        length = snprintf(text, sizeof text, "resized to %.0fx%.0f (random=1): ", walk->resized,
-                          walk->resized_h);
+        length = snprintf(text, sizeof text, "at the size %.0fx%.0f, which random=1 may choose: ",
+                          walk->resized, walk->resized_h);
     va_start(args, problem);
     vsnprintf(text + length, sizeof text - (size_t)length, problem, args);
     va_end(args);
@@ -507,8 +507,8 @@ void cfg_walk_report(cfg_walk *walk, cfg_finding finding, const char *key, const
 void cfg_walk_count(cfg_walk *walk, double count, const char *what)
 {
     if (count > INT_MAX)
-        cfg_walk_fail(walk, NULL, NULL, "%.0f %s, but Darknet counts only to %d; make it smaller", count,
-                      what, INT_MAX);
+        cfg_walk_fail(walk, NULL, NULL, "%.0f %s are more than Darknet can count (%d); use smaller sizes",
+                      count, what, INT_MAX);
 }
 
 static void apply_traits(cfg_walk *walk, int traits)
@@ -526,12 +526,13 @@ static void apply_traits(cfg_walk *walk, int traits)
 static void need_image(cfg_walk *walk)
 {
     const cfg_shape *in = walk->in;
-    char before[64] = "the network's input";
+    char before[80] = "the network's input";
     if (in->w && in->h && in->c) return;
     if (walk->index > 0)
-        snprintf(before, sizeof before, "layer %d %.40s", walk->index - 1,
+        snprintf(before, sizeof before, "the output of layer %d %.40s", walk->index - 1,
                  section_of(walk, walk->index - 1)->name);
-    cfg_walk_fail(walk, NULL, NULL, "needs an image with width, height and channels, but %s has none%s%s",
+    cfg_walk_fail(walk, NULL, NULL, "needs an image with width, height and channels, but %s is not an "
+                                    "image%s%s",
                   before, in->no_image ? ", since " : "", in->no_image ? in->no_image : "");
 }
 

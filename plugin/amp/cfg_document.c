@@ -16,10 +16,9 @@ static FILE *open_file(const char *file, amp_error *error)
     if (stat(file, &status) != 0) wrong = strerror(errno);
     else if (S_ISDIR(status.st_mode)) wrong = strerror(EISDIR);
     else if (!S_ISREG(status.st_mode)) {
-        /* The program may restart itself (command_line.c) and read the file again. A pipe would then be
-         * empty. */
-        wrong = "not a regular file, and a .cfg is read more than once";
-        allowed = "a .cfg file (write the pipe's output to one first)";
+        /* The program may restart itself (command_line.c) and read the file again: a pipe would be empty. */
+        wrong = "not a regular file: a .cfg is read more than once, so a pipe does not work";
+        allowed = "a .cfg file (write the pipe's output to a file first)";
     } else if (!(stream = fopen(file, "rb"))) {
         wrong = strerror(errno);
         allowed = "a .cfg file that can be read";

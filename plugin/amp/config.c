@@ -143,7 +143,7 @@ static const char *parse_bytes(const char *value, double *number)
     size_t length = strlen(value);
     double unit = length > 2 && !strcmp(value + length - 2, "GB") ? 0x1p30
         : length > 2 && !strcmp(value + length - 2, "MB") ? 0x1p20 : 0;
-    if (unit == 0 || length - 2 >= sizeof digits) return "without a unit, MB or GB";
+    if (unit == 0 || length - 2 >= sizeof digits) return "needs a unit, MB or GB";
     snprintf(digits, sizeof digits, "%.*s", (int)length - 2, value);
     const char *problem = cfg_parse_number(digits, number);
     *number *= unit;
@@ -222,7 +222,7 @@ static amp_status enter_amp(parse *p, const cfg_item *item, int first, amp_error
     char problem[96];
     p->mentioned = 1;
     if (first)
-        return cfg_fail(error, place_of(p, item), "the first section; put it after [net]",
+        return cfg_fail(error, place_of(p, item), "cannot be the first section; put it after [net]",
                         "[net] first, then [amp]");
     if (p->amp_line) {
         snprintf(problem, sizeof problem, "a second [amp] section, the first is on line %lu", p->amp_line);
@@ -409,7 +409,7 @@ static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype defa
     if (c->init_scale < c->min_scale) return refuse_scale(p, c->init_scale, MIN_SCALE, c->min_scale, error);
     if (c->init_scale > c->max_scale) return refuse_scale(p, c->init_scale, MAX_SCALE, c->max_scale, error);
     if (c->enabled && c->spike == AMP_SPIKE_SKIP && c->spike_factor == 0)
-        return refuse_setting(p, SPIKE, "with spike_factor=0 no step is a spike",
+        return refuse_setting(p, SPIKE, "has no effect with spike_factor=0, which turns spike detection off",
                               "with spike_factor above 0", error);
     if (c->enabled && c->adamw && p->adam < 1)
         return refuse_setting(p, ADAMW, "it is a form of Adam, but [net] does not set adam=1",

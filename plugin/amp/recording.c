@@ -22,7 +22,7 @@ int amp_recording_is_off(amp_recording *r, const amp_plan *plan, const amp_backe
     if (!r->on) return 1;
     if (!b->pass_begin)
         snprintf(why, sizeof why, "%s", b->range_push ? "a profiler marks each layer"
-                                                      : "the backend has none");
+                                                      : "the backend does not support them");
     else if (looks) snprintf(why, sizeof why, "%s looks at each layer", looks);
     else if (ranks) snprintf(why, sizeof why, "ranks add up their gradients during backward");
     else if (node)

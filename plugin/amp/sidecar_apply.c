@@ -77,8 +77,8 @@ static amp_status compare_statistics(const amp_sidecar *c, const amp_parameters 
         const amp_saved_entry *saved = &c->statistics[i];
         const amp_statistics *s = &e->statistics[i];
         if (saved->layer == s->layer && (saved->count == s->count || starts_anew(c, e, i))) continue;
-        return mismatch(c, error, "the file has statistics of layer %d (%zu) where this network has those of "
-                                  "layer %d (%zu)",
+        return mismatch(c, error, "the file has statistics of layer %d (%zu numbers) where this network has "
+                                  "statistics of layer %d (%zu numbers)",
                         saved->layer, saved->count, s->layer, s->count);
     }
     if (c->statistics_count != e->statistics_count)
@@ -100,7 +100,7 @@ static amp_scaler resumed_scaler(const amp_scaler *now, const amp_scaler *saved,
         add_note(note, "loss scaling was %s and is %s now: the scale starts at %g",
                  saved->dynamic ? "dynamic" : "static", now->dynamic ? "dynamic" : "static", (double)s.scale);
     else if (s.scale != saved->scale && now->dynamic)
-        add_note(note, "the saved loss scale %g is outside min_scale to max_scale: it is %g now",
+        add_note(note, "the saved loss scale %g is not between min_scale and max_scale: the scale is %g now",
                  (double)saved->scale, (double)s.scale);
     else if (s.scale != saved->scale)
         add_note(note, "the static loss scale was %g and is %g now", (double)saved->scale, (double)s.scale);
@@ -213,7 +213,7 @@ amp_status amp_sidecar_fit_averages(const amp_sidecar *c, const amp_average *ave
     int differ = c->average_count != count;
     if (!c->average_count || !count) return AMP_OK;
     for (int i = 0; i < count && !differ; i++) differ = c->averages[i].count != averages[i].count;
-    if (differ) return mismatch(c, error, "other weights are averaged");
+    if (differ) return mismatch(c, error, "the file has averages of other weights");
     for (int i = 0; i < count; i++)
         memcpy(averages[i].values, c->averages[i].arrays[AMP_SAVED_AVERAGE],
                averages[i].count * sizeof(float));

@@ -255,13 +255,13 @@ static amp_status read_file(amp_sidecar *c, amp_error *error)
     const unsigned char *b = c->bytes;
     if (!c->size) return refuse(c, error, "it is empty");
     if (c->size < 8 || memcmp(b, AMP_SIDECAR_MAGIC, 8))
-        return refuse(c, error, "it is not a file that Darknet AMP wrote beside its weights");
+        return refuse(c, error, "Darknet AMP did not write this file");
     if (c->size < 12) return refuse(c, error, "it is cut off after %zu bytes", c->size);
     uint32_t version = amp_fetch_u32(b + 8);
     if (version > AMP_SIDECAR_VERSION)
         return amp_fail(error, AMP_BAD_SIDECAR,
-                        "%s: it was written by a later version %u of its format; this program "
-                        "reads up to %d: update the program, or " AMP_SIDECAR_REMEDY, c->name, version,
+                        "%s: it has version %u of its format, but this program reads only versions up to %d; "
+                        "update the program, or " AMP_SIDECAR_REMEDY, c->name, version,
                         AMP_SIDECAR_VERSION);
     if (version < AMP_SIDECAR_VERSION_WITHOUT_SPIKES)
         return refuse(c, error, "it has version %u of its format, which this program does not read", version);

@@ -94,11 +94,12 @@ static amp_status other_weights(const amp_safe_file *w, const amp_sidecar *c, in
 {
     if (!left_behind)
         return amp_fail(error, AMP_BAD_SIDECAR,
-                        "%s: it belongs to weights other than %.200s; " AMP_SIDECAR_REMEDY, c->name,
+                        "%s: it does not belong to %.200s; " AMP_SIDECAR_REMEDY, c->name,
                         w->target);
     return amp_fail(error, AMP_BAD_SIDECAR,
-                    "%.200s: it belongs to %.150s, which a killed save left, but %.150s was "
-                    "written after that; " AMP_SIDECAR_REMEDY ", or rename %.150s to continue from that",
+                    "%.200s: it belongs to %.150s, which a killed save left behind, but %.150s is "
+                    "newer; " AMP_SIDECAR_REMEDY ", or replace the newer file by %.150s to continue from "
+                                                 "there",
                     c->name, w->temporary, w->target, w->temporary);
 }
 
@@ -147,7 +148,7 @@ static amp_status settle(const amp_sidecar_save *pair, int own, amp_sidecar **ou
     if ((!own && !*out) || amp_safe_file_busy(w)) return AMP_OK; /* a running save removes its own files */
     if (own && !is_there(w->target) && is_there(w->temporary))
         snprintf(note, 256,
-                 "%.159s: it was being saved when a training was killed, and is incomplete: removed",
+                 "%.159s: removed, since a training was killed before this file was complete",
                  w->temporary);
     amp_safe_file_remove_leftover(&pair->sidecar, NULL); /* failing to remove a leftover does no harm */
     amp_safe_file_remove_leftover(w, NULL);

@@ -42,9 +42,10 @@ void amp_comm_report_timeout(void *context, const char *phase)
 {
     const amp_comm *comm = context;
     char line[512];
-    snprintf(line, sizeof line, "ranks: %s: rank %d got no answer from another within the time limit: the "
-             "other is stopped, hangs or cannot be reached; the last save is complete "
-             "(AMP_COMM_TIMEOUT=SECONDS in the environment sets the limit, 0 sets none)", phase, comm->rank);
+    snprintf(line, sizeof line, "ranks: %s: rank %d got no answer from another rank within the time limit: "
+             "that rank is stopped, hangs or cannot be reached; the last save is complete "
+             "(AMP_COMM_TIMEOUT=SECONDS in the environment sets the limit, 0 turns it off)",
+             phase, comm->rank);
     comm->lost(line);
 }
 

@@ -75,7 +75,7 @@ static int check_output(int status)
     errno = 0;
     if (!(fflush(stdout) | ferror(stdout)) || status) return status;
     fprintf(stderr, "amp: cannot write what this command prints: %s\n",
-            errno ? strerror(errno) : "the disk is full, or the reader is gone");
+            errno ? strerror(errno) : "the disk is full, or the program that reads it has ended");
     return 1;
 }
 

@@ -226,7 +226,7 @@ static int print_list(const amp_scanned_list *l, const char *name)
     int printed = 0;
     for (int k = 0; k < AMP_SCAN_KINDS; k++) {
         if (!l->odd[k].count) continue;
-        fprintf(stderr, "amp: %s: %ld of %ld %s, the first is '%s'\n", name, l->odd[k].count, of[k], kinds[k],
+        fprintf(stderr, "amp: %s: %ld of %ld %s; the first is '%s'\n", name, l->odd[k].count, of[k], kinds[k],
                 l->odd[k].first);
         printed++;
     }

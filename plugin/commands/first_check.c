@@ -72,12 +72,13 @@ void amp_first_check(struct network *net)
     amp_turns_last_message(report, "amp selftest: ", line, sizeof line);
     if (status == AMP_SELFTEST_WRONG)
         darknet_amp_refuse("amp: on this GPU AMP's results differ from Darknet's: %s; the training is not "
-                           "started; send %s, or train with -amp off", line, report);
+                           "started; please report it with the file %s, or train with -amp off",
+                           line, report);
     if (status == AMP_SELFTEST_OFF)
         fprintf(stderr, "amp: warning: AMP's pass differs from Darknet's own by more than rounding explains: "
-                "%s; please send %s\n", line, note);
+                "%s; please report it with the file %s\n", line, note);
     else if (status || line[0])
         fprintf(stderr, "amp: AMP's pass could not be compared with Darknet's own: %s\n",
-                line[0] ? line : "it did not finish in time, or Darknet's own code ended");
+                line[0] ? line : "it did not finish in time, or Darknet's own code ended the program");
     if (rename(report, note) != 0) unlink(report);
 }

@@ -169,7 +169,8 @@ amp_status amp_output_end(amp_output *out, amp_status status, amp_error *error)
     if (is_file) bad |= fclose(out->stream) != 0;
     if (bad && status == AMP_OK)
         status = amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", out->name,
-                          errno ? strerror(errno) : "the disk is full or the reader is gone");
+                          errno ? strerror(errno) : "the disk is full or the program that reads it has "
+                                                    "ended");
     if (is_file && status == AMP_OK) status = amp_safe_file_commit(&out->file, error);
     amp_safe_file_end(&out->file);
     return status;

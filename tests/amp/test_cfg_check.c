@@ -21,8 +21,8 @@
 #define FROM_0 "; allowed: a whole number from 0 up"
 #define NOT_NEGATIVE "; allowed: a number from 0 up"
 #define FRACTION "; allowed: a number from 0 to below 1"
-#define OWN_WINDOW ": makes Darknet's own code run the layer, whose 1x1 windows ignore padding and stride; " \
-    "remove these, or this key"
+#define OWN_WINDOW ": makes Darknet's own code run the layer, which ignores padding and stride if size=1; " \
+    "remove padding and stride, or this key"
 #define POSITIVE "; allowed: a number above 0"
 #define TO_1 "; allowed: a number from 0 to 1"
 #define A_NUMBER "; allowed: a number"
@@ -33,7 +33,7 @@
 #define A_FILE "; allowed: a file that can be read"
 #define NET_FIRST "; allowed: [net] first, then the layers"
 #define KNOWN "; allowed: the layers of Darknet, [net] first, and [amp]"
-#define TOO_MANY ", but Darknet counts only to 2147483647; make it smaller"
+#define TOO_MANY " are more than Darknet can count (2147483647); use smaller sizes"
 #define POLICIES "; allowed: constant, step, steps, exp, sigmoid, poly, random"
 #define TEXT_LINES "; allowed: lines of text of at most 65536 bytes"
 #define WHOLES "; allowed: a whole number, or several, separated by commas"
@@ -188,7 +188,7 @@ TEST(keys_of_net)
         { "width=60000\nheight=60000", ":1: [net]: 10800000000 numbers of input for a batch" TOO_MANY },
         { "width=1000\nheight=1000\nbatch=1000",
           ":1: [net]: 3000000000 numbers of input for a batch" TOO_MANY },
-        { "inputs=100", ":2: [net] inputs = 100: width, height and channels make 192; leave inputs out" },
+        { "inputs=100", ":2: [net] inputs = 100: differs from width*height*channels = 192; remove inputs" },
         { "learning_rate=0,001",
           ":2: [net] learning_rate = 0,001: not a decimal number: the decimal point is a '.'" NOT_NEGATIVE },
         { "momentum=2", ":2: [net] momentum = 2: above 1" TO_1 },
@@ -197,11 +197,11 @@ TEST(keys_of_net)
         { "max_crop=0", ":2: [net] max_crop = 0: below 1" TO_65536 },
         { "max_ratio=0", ":2: [net] max_ratio = 0: not above 0" POSITIVE },
         { "policy=stepz", ":2: [net] policy = stepz: unknown word, did you mean step?" POLICIES },
-        { "policy=steps", ":2: [net] policy = steps: needs steps and scales, but there is no steps" },
+        { "policy=steps", ":2: [net] policy = steps: needs steps and scales, but steps is missing" },
         { "policy=steps\nsteps=100",
-          ":2: [net] policy = steps: needs steps and scales, but there is no scales" },
+          ":2: [net] policy = steps: needs steps and scales, but scales is missing" },
         { "policy=steps\nscales=.1",
-          ":2: [net] policy = steps: needs steps and scales, but there is no steps" },
+          ":2: [net] policy = steps: needs steps and scales, but steps is missing" },
         { "policy=steps\nsteps=100,200\nscales=.1",
           ":4: [net] scales = .1: steps has 2 numbers and scales 1; give one scale for each step" },
         { "policy=steps\nsteps=100\nscales=.1,.1",
@@ -276,16 +276,15 @@ TEST(layers)
         { FOUR "[lstm]\noutput=50000", ":7: [lstm]: 2500000000 weights" TOO_MANY },
         { FOUR "[crnn]\nhidden_filters=20000", ":7: [crnn]: 3600000000 weights" TOO_MANY },
         { FOUR "[softmax]\ngroups=7",
-          ":8: [softmax] groups = 7: does not divide the 256 input numbers" },
+          ":8: [softmax] groups = 7: does not divide the layer's 256 inputs" },
         { FOUR "[softmax]\ntree=.", ":8: [softmax] tree = .: not a regular file" A_FILE },
         { FOUR "[softmax]\ntree=loop.tree", ":8: [softmax] tree = loop.tree: line 2 of the file: the parent "
-                                            "1 is neither -1 nor a line before (from 0)" },
-        { FOUR "[softmax]\ntree=long.tree", ":8: [softmax] tree = long.tree: line 1 of the file is not a "
-                                            "name of at most 255 bytes and its parent" },
+                                            "1 must be -1 or the number of an earlier line, counted from 0" },
+        { FOUR "[softmax]\ntree=long.tree", ":8: [softmax] tree = long.tree: line 1 of the file must be a "
+                                            "name of at most 255 bytes and the number of its parent" },
         { FOUR "[softmax]\ntree=empty", ":8: [softmax] tree = empty: the file is empty" },
         { FOUR "[softmax]\ntree=many.tree",
-          ":8: [softmax] tree = many.tree: the tree has 300 nodes, but the layer has only 256 numbers for "
-          "them" },
+          ":8: [softmax] tree = many.tree: the tree has 300 nodes, but the layer has room for only 256" },
         { FOUR "[cost]\ntype=l2",
           ":8: [cost] type = l2: unknown word; allowed: sse, seg, masked, smooth, L1, wgan" },
         { FOUR "[iseg]\nclasses=2\nids=3",
@@ -295,14 +294,14 @@ TEST(layers)
         { FOUR "[route]\nlayers=2",
           ":8: [route] layers = 2: layer 2 is not before this one, which is layer 1" LAYERS },
         { FOUR "[route]\nlayers=-2",
-          ":8: [route] layers = -2: there is no layer -1: only 1 layers are before this one" LAYERS },
+          ":8: [route] layers = -2: layer -1 does not exist: only 1 layers are before this one" LAYERS },
         { FOUR "[route]\nlayers=-1,", ":8: [route] layers = -1,: a number in the list is missing" LAYERS },
         { FOUR "[route]\nlayers=-1,-1,9",
           ":8: [route] layers = -1,-1,9: layer 9 is not before this one, which is layer 1" LAYERS },
         { FOUR "[route]\nlayers=0.5", ":8: [route] layers = 0.5: not a whole number" LAYERS },
         { FOUR "[shortcut]", ":7: [shortcut]: from is missing" A_LAYER },
         { FOUR "[shortcut]\nfrom=-9",
-          ":8: [shortcut] from = -9: there is no layer -8: only 1 layers are before this one" A_LAYER },
+          ":8: [shortcut] from = -9: layer -8 does not exist: only 1 layers are before this one" A_LAYER },
         { FOUR "[shortcut]\nfrom=1", ":8: [shortcut] from = 1: this is layer 1 itself" A_LAYER },
         { FOUR "[shortcut]\nfrom=-1,-2", ":8: [shortcut] from = -1,-2: not a whole number" A_LAYER },
         { FOUR "[shortcut]\nfrom=-1\nactivation=relu6",
@@ -310,27 +309,29 @@ TEST(layers)
         { "[route]\nlayers=-1", ":6: [route] layers = -1: the first layer has no layer before it" LAYERS },
         { "[shortcut]\nfrom=-1", ":6: [shortcut] from = -1: the first layer has no layer before it" A_LAYER },
         { "[dropout]",
-          ":5: [dropout]: it cannot be the first layer, since Darknet's dropout works on the layer before it "
-          "in place" },
+          ":5: [dropout]: cannot be the first layer, since Darknet's dropout changes the output of the layer "
+          "before it" },
         { FOUR "[connected]\noutput=4\n[softmax]\n[convolutional]\nfilters=2",
-          ":10: [convolutional]: needs an image with width, height and channels, but layer 2 [softmax] has "
-          "none" },
+          ":10: [convolutional]: needs an image with width, height and channels, but the output of layer 2 "
+          "[softmax] is not an image" },
         { FOUR "[rnn]\noutput=4\n[maxpool]\nsize=2",
-          ":9: [maxpool]: needs an image with width, height and channels, but layer 1 [rnn] has none" },
+          ":9: [maxpool]: needs an image with width, height and channels, but the output of layer 1 [rnn] "
+          "is not an image" },
         { FOUR "[maxpool]\nsize=2\nstride=2\n[route]\nlayers=0,1\n[convolutional]\nfilters=2",
-          ":12: [convolutional]: needs an image with width, height and channels, but layer 2 [route] has "
-          "none, since the layers that it joins differ in width or height; most networks need a width and a "
-          "height in [net] that are multiples of 32" },
+          ":12: [convolutional]: needs an image with width, height and channels, but the output of layer 2 "
+          "[route] is not an image, since the layers that it joins differ in width or height; for most "
+          "networks, width and height in [net] must be multiples of 32" },
         { FOUR "[convolutional]\nfilters=4\nsize=8\n[convolutional]\nsize=2",
           ":11: [convolutional] size = 2: larger than the padded image of 1x1" },
         { FOUR "[gru]\noutput=3\n[shortcut]\nfrom=0",
-          ":9: [shortcut]: needs an image with width, height and channels, but layer 1 [gru] has none" },
+          ":9: [shortcut]: needs an image with width, height and channels, but the output of layer 1 [gru] "
+          "is not an image" },
         { FOUR "[rnn]\noutput=4\n[connected]\noutput=4\n[shortcut]\nfrom=1",
           ":12: [shortcut] from = 1: layer 1 does not output an image" },
         { FOUR "[cost]\n[connected]\noutput=3\n[cost]",
-          ":7: [cost]: reads 256 numbers of truth per image, but layer 3 sets that to 3" },
+          ":7: [cost]: reads 256 numbers of truth per image, but layer 3 limits them to 3" },
         { FOUR "[avgpool]\ntruth=1\n[connected]\noutput=9\n[softmax]",
-          ":11: [softmax]: reads 9 numbers of truth per image, but layer 1 sets that to 4" },
+          ":11: [softmax]: reads 9 numbers of truth per image, but layer 1 limits them to 4" },
         { FOUR "[convolutonal]\nfilters=3",
           ":7: [convolutonal]: unknown section, did you mean [convolutional]?" KNOWN },
         { FOUR "[Maxpool]\nsize=2", ":7: [Maxpool]: unknown section, did you mean [maxpool]?" KNOWN },
@@ -338,7 +339,7 @@ TEST(layers)
         { FOUR "[net]\nbatch=1", ":7: [net]: only the first section can be [net]" NET_FIRST },
         { FOUR "[maxpool\nsize=2", ":7: [maxpool: unknown section, did you mean [maxpool]?" KNOWN },
         { FOUR "[route]\nlayers=0#all\n[shortcut]\nfrom=-8",
-          ":10: [shortcut] from = -8: there is no layer -6: only 2 layers are before this one" A_LAYER },
+          ":10: [shortcut] from = -8: layer -6 does not exist: only 2 layers are before this one" A_LAYER },
         { YOLO "classes=2\nnum=2", ":7: [yolo]: anchors is missing" ANCHORS },
         { REGION "classes=2\nnum=2", ":7: [region]: anchors is missing" ANCHORS },
         { YOLO "classes=2\nnum=2\nanchors=1,2",
@@ -359,10 +360,12 @@ TEST(layers)
         { YOLO ANCHORED "max=30", ":11: [yolo] max = 30: below 90; allowed: 90" },
         { YOLO ANCHORED "map=empty", ":11: [yolo] map = empty: the file is empty" },
         { YOLO ANCHORED "map=bad.map",
-          ":11: [yolo] map = bad.map: line 2 of the file is not one of the 2 classes (from 0)" },
-        { YOLO ANCHORED "mask=0,1,2", ":11: [yolo] mask = 0,1,2: mask has 2, but num=2 anchors are numbered "
-                                      "0 to 1" },
-        { YOLO ANCHORED "mask=2", ":11: [yolo] mask = 2: mask has 2, but num=2 anchors are numbered 0 to 1" },
+          ":11: [yolo] map = bad.map: line 2 of the file must be the number of one of the 2 classes, "
+          "counted from 0" },
+        { YOLO ANCHORED "mask=0,1,2", ":11: [yolo] mask = 0,1,2: mask has 2, but with num=2 the anchors are "
+                                      "numbered 0 to 1" },
+        { YOLO ANCHORED "mask=2", ":11: [yolo] mask = 2: mask has 2, but with num=2 the anchors are "
+                                    "numbered 0 to 1" },
         { YOLO ANCHORED "mask=-1",
           ":11: [yolo] mask = -1: below 0; allowed: a whole number from 0 up, or several, separated by "
           "commas" },
@@ -371,8 +374,7 @@ TEST(layers)
         { REGION ANCHORED "coords=5",
           ":7: [region]: 2 boxes of 2 classes need filters=16 in the layer before it, which has 14" },
         { REGION ANCHORED "tree=many.tree",
-          ":11: [region] tree = many.tree: the tree has 300 nodes, but the layer has only 2 numbers for "
-          "them" },
+          ":11: [region] tree = many.tree: the tree has 300 nodes, but the layer has room for only 2" },
         { DETECTION "classes=2\nside=2\nnum=2",
           ":7: [detection]: coords is missing, and defaults to 1; allowed: 4" },
         { DETECTION "coords=4\nclasses=2\nside=2\nnum=1",
@@ -401,11 +403,11 @@ TEST(whole_files)
         { "[net]\nwidth=8\nheight=8\n[connected]\n",
           ":1: [net]: channels is missing: give width, height and channels, or only inputs" },
         { "[net]\nwidth=8\nheight=8\nchannels=3\ninputs=100\n[connected]\n",
-          ":5: [net] inputs = 100: width, height and channels make 192; leave inputs out" },
+          ":5: [net] inputs = 100: differs from width*height*channels = 192; remove inputs" },
         { "[net]\ninputs=8\n[convolutional]\n", ":3: [convolutional]: needs an image with width, height and "
-                                                "channels, but the network's input has none" },
+                                                "channels, but the network's input is not an image" },
         { "[net]\ninputs=8\n[avgpool]\n", ":3: [avgpool]: needs an image with width, height and channels, "
-                                          "but the network's input has none" },
+                                          "but the network's input is not an image" },
         { "[net]\ninputs=2000000\nbatch=2000\n[connected]\n",
           ":1: [net]: 4000000000 numbers of input for a batch" TOO_MANY },
         { "[net]\n" SIZE "[sam]\n[amp]\nfilters=3\n" CONV, ":5: [sam]: unknown section" KNOWN },
@@ -429,39 +431,38 @@ TEST(what_it_is_trained_for)
     "[convolutional]\nfilters=" filters "\n" kind "\nclasses=" classes "\nnum=1\nanchors=1,2\n"
 #define SEVEN "[convolutional]\nfilters=7\n"
 #define NO_HEAD \
-    ": the last layer is neither [yolo] nor [region], so `detector train` knows no classes"
-#define UNLIKE " are loaded; give all heads the last one's type, and coords=4"
+    ": `detector train` takes the classes from the last layer, which must be [yolo] or [region]"
+#define UNLIKE " of the last layer; give all heads the type of the last one, and coords=4"
 #define FIXED                                                                                                \
     ": random=1 resizes the network while it trains, but this layer is made for one size; set random=0"
     static const struct {
         cfg_use use; const char *text, *line;
     } cases[] = {
         { CFG_TRAINS_DETECTOR, TRAINED("1") SEVEN BOXES,
-          ":4: [net] channels = 1: detector train makes images of 3 channels; allowed: 3" },
+          ":4: [net] channels = 1: detector train loads only images with 3 channels; allowed: 3" },
         { CFG_TRAINS_BOXES, TRAINED("4") SEVEN BOXES,
-          ":4: [net] channels = 4: detector train makes images of 3 channels; allowed: 3" },
+          ":4: [net] channels = 4: detector train loads only images with 3 channels; allowed: 3" },
         { CFG_TRAINS_DATA, TRAINED("1") "[avgpool]\n[softmax]\n",
-          ":4: [net] channels = 1: classifier train makes images of 3 channels; allowed: 3" },
+          ":4: [net] channels = 1: classifier train loads only images with 3 channels; allowed: 3" },
         { CFG_TRAINS_CLASSIFIER, TRAINED("1") "[avgpool]\n[softmax]\n",
-          ":4: [net] channels = 1: classifier train makes images of 3 channels; allowed: 3" },
+          ":4: [net] channels = 1: classifier train loads only images with 3 channels; allowed: 3" },
         { CFG_TRAINS_CLASSIFIER, "[net]\nwidth=32\nheight=16\nchannels=3\n[avgpool]\n[softmax]\n",
           ":3: [net] height = 16: classifier train makes square images, but the width is 32" },
         { CFG_TRAINS_CLASSIFIER, "[net]\ninputs=30\n[connected]\n[softmax]\n",
-          ":1: [net]: classifier train makes images of 3 channels; allowed: 3" },
+          ":1: [net]: classifier train loads only images with 3 channels; allowed: 3" },
         { CFG_TRAINS_DETECTOR, TRAINED("3") "[local]\nfilters=7\n" BOXES, ":5: [local]" FIXED },
         { CFG_TRAINS_DETECTOR, TRAINED("3") SEVEN "[l2norm]\n" BOXES, ":7: [l2norm]" FIXED },
         { CFG_TRAINS_DETECTOR, TRAINED("3") SEVEN "[crnn]\noutput_filters=7\n" BOXES, ":7: [crnn]" FIXED },
         { CFG_TRAINS_DETECTOR,
           TRAINED("3") SEVEN "[convolutional]\nfilters=7\nsize=2\nstride=2\n[shortcut]\nfrom=0\n" BOXES,
-          ":12: [shortcut] from = 0: resized to 320x320 (random=1): Darknet cannot resize a shortcut of "
-          "different sizes; set "
-          "random=0" },
+          ":12: [shortcut] from = 0: at the size 320x320, which random=1 may choose: Darknet cannot resize a "
+          "shortcut between layers of different sizes; set random=0" },
         { CFG_TRAINS_DETECTOR,
           "[net]\nwidth=64\nheight=64\nchannels=3\n" SEVEN "[maxpool]\nsize=64\nstride=64\npadding=0\n"
           "[upsample]\nstride=64\n[route]\nlayers=0,2\n" SEVEN BOXES,
-          ":15: [convolutional]: resized to 352x352 (random=1): needs an image with width, height and "
-          "channels, but layer 3 "
-          "[route] has none, since the layers that it joins differ in width or height" },
+          ":15: [convolutional]: at the size 352x352, which random=1 may choose: needs an image with width, "
+          "height and channels, but the output of layer 3 [route] is not an image, since the layers that it "
+          "joins differ in width or height" },
         { CFG_TRAINS_DETECTOR, TRAINED("3") SEVEN "[avgpool]\n[softmax]\n", ":8: [softmax]" NO_HEAD },
         { CFG_TRAINS_DATA,
           TRAINED("3") "[connected]\noutput=28\n[detection]\nclasses=2\ncoords=4\nside=2\n",
@@ -469,13 +470,13 @@ TEST(what_it_is_trained_for)
         { CFG_TRAINS_DETECTOR, TRAINED("3") HEAD("8", "[yolo]", "3") HEAD("7", "[yolo]", "2"),
           ":8: [yolo] classes = 3: the last layer has classes=2, but this one 3; all must have the same" },
         { CFG_TRAINS_DETECTOR, TRAINED("3") HEAD("7", "[region]", "2") HEAD("7", "[yolo]", "2"),
-          ":7: [region]: reads 150 numbers of truth per image, but for the last layer 450" UNLIKE },
+          ":7: [region]: reads 150 numbers of truth per image, but Darknet loads the 450" UNLIKE },
         { CFG_TRAINS_DATA, TRAINED("3") HEAD("8", "[region]", "2") "coords=5\n",
-          ":7: [region]: reads 180 numbers of truth per image, but for the last layer 150" UNLIKE },
+          ":7: [region]: reads 180 numbers of truth per image, but Darknet loads the 150" UNLIKE },
         { CFG_TRAINS_DETECTOR, TRAINED("3") HEAD("7", "[yolo]", "2") SEVEN BOXES,
-          ":11: [convolutional]: resized to 320x320 (random=1): needs an image with width, height and "
-          "channels, but layer 1 [yolo] has none, since Darknet does not resize the image that it outputs; "
-          "set random=0" },
+          ":11: [convolutional]: at the size 320x320, which random=1 may choose: needs an image with width, "
+          "height and channels, but the output of layer 1 [yolo] is not an image, since Darknet does not "
+          "resize it; set random=0" },
         { CFG_TRAINS_CLASSIFIER, TRAINED("3") SEVEN BOXES,
           ":7: [yolo]: the last layer finds boxes; train it with `detector train`" },
         { CFG_TRAINS_CLASSIFIER, TRAINED("3") SEVEN "[avgpool]\n",

@@ -321,8 +321,8 @@ TEST(bad_values_are_refused_where_they_stand)
         { "spike_factor=0.5", "spike_factor = 0.5: below 1; allowed: 0 (off), or a number of at least 1" },
         { "spike=drop", "spike = drop: neither log nor skip; allowed: log, skip" },
         { "checkpoint=0", "checkpoint = 0: below 1" A_CHECKPOINT },
-        { "memory=8", "memory = 8: without a unit, MB or GB" A_MEMORY },
-        { "memory=8 GB of RAM", "memory = 8GBofRAM: without a unit, MB or GB" A_MEMORY },
+        { "memory=8", "memory = 8: needs a unit, MB or GB" A_MEMORY },
+        { "memory=8 GB of RAM", "memory = 8GBofRAM: needs a unit, MB or GB" A_MEMORY },
         { "memory=-8GB", "memory = -8GB: below 1MB" A_MEMORY },
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -356,8 +356,8 @@ TEST(broken_files_are_refused_where_they_break)
           ":3: [net] init_scale = 2: below min_scale, which is 4" A_NUMBER_FROM_MIN },
         { NET "max_scale=8\n[amp]\ninit_scale=16\n" LAYER,
           ":5: [amp] init_scale = 16: above max_scale, which is 8" A_NUMBER_FROM_MIN },
-        { NET "[amp]\nspike=skip\nspike_factor=0\n" LAYER, ":4: [amp] spike = skip: with spike_factor=0 no "
-          "step is a spike; allowed: with spike_factor above 0" },
+        { NET "[amp]\nspike=skip\nspike_factor=0\n" LAYER, ":4: [amp] spike = skip: has no effect with "
+          "spike_factor=0, which turns spike detection off; allowed: with spike_factor above 0" },
         /* a layer's amp= */
         { NET LAYER "amp=2\n", ":5: [convolutional] amp = 2: neither 0 nor 1; allowed: 0, 1" },
         { NET LAYER "[yolo]\namp=fp16\n", ":6: [yolo] amp = fp16: neither 0 nor 1; allowed: 0, 1" },
@@ -368,7 +368,7 @@ TEST(broken_files_are_refused_where_they_break)
         { NET "[amp]\n" LAYER "[amp]\n",
           ":6: [amp]: a second [amp] section, the first is on line 3; allowed: one [amp] section" },
         { "[amp]\ndtype=fp16\n" NET LAYER,
-          ":1: [amp]: the first section; put it after [net]; allowed: [net] first, then [amp]" },
+          ":1: [amp]: cannot be the first section; put it after [net]; allowed: [net] first, then [amp]" },
         { LAYER NET, ":1: [convolutional]: the first section is not [net]" NET_FIRST },
         { NET "[AMP]\ndtype=fp16\n" LAYER, ":3: [AMP]: unknown section, did you mean [amp]?" A_SECTION },
         { NET "[amp\ndtype=fp16\n" LAYER,
@@ -451,9 +451,8 @@ TEST(files_that_cannot_be_read_are_refused_with_the_cause)
 
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_int_equal(config_of(path, CFG_PLAIN, NULL, AMP_BF16, &config, &error), AMP_BAD_CONFIG);
-    same_message(error.message, ": not a regular file, and a .cfg is read more than once; allowed: a .cfg "
-                                "file (write "
-                                "the pipe's output to one first)");
+    same_message(error.message, ": not a regular file: a .cfg is read more than once, so a pipe does not "
+                                "work; allowed: a .cfg file (write the pipe's output to a file first)");
     unlink(path);
 
     put_file(path, NET LAYER);

@@ -252,9 +252,9 @@ TEST(settings_of_the_cfg_win_over_saved_ones)
         { SCALED, "loss_scale=128\n", "was dynamic and is static now", 128, 0 },
         { "loss_scale=128\n", SCALED, "was static and is dynamic now", 1024, 0 },
         { SCALED, "max_scale=512\ninit_scale=64\nhysteresis=3\n",
-          "1024 is outside min_scale to max_scale: it is 512 now", 512, 3 },
+          "1024 is not between min_scale and max_scale: the scale is 512 now", 512, 3 },
         { SCALED, "min_scale=4096\ninit_scale=65536\n",
-          "1024 is outside min_scale to max_scale: it is 4096 now", 4096, 3 } };
+          "1024 is not between min_scale and max_scale: the scale is 4096 now", 4096, 3 } };
     for (size_t k = 0; k < COUNT(table); k++) {
         network *a = make(table[k].saved, "fp16"), *b = make(table[k].keys, "fp16");
         char note[256];

@@ -38,7 +38,7 @@ TEST(every_truncation_is_refused)
     size_t size;
     unsigned char *bytes = small_sidecar("", 1, &size);
     for (size_t length = 0; length < size; length++) {
-        refused(bytes, length, length == 0 ? "empty" : length < 8 ? "not a file" : "cut off");
+        refused(bytes, length, length == 0 ? "empty" : length < 8 ? "did not write this" : "cut off");
         unsigned char *cut = malloc(length ? length : 1); /* in a separate block, so that sanitizers see
                                                              its end */
         memcpy(cut, bytes, length);
@@ -73,9 +73,9 @@ TEST(a_later_version_is_refused_by_its_number)
     size_t size;
     unsigned char *bytes = small_sidecar("", 0, &size);
     amp_store_u32(bytes + 8, 6);
-    refused(bytes, size, "later version 6 of its format; this program reads up to 5: update the program, or "
-                         "remove it");
-    refused(bytes, 12, "later version 6");
+    refused(bytes, size, "version 6 of its format, but this program reads only versions up to 5; update the "
+                         "program, or remove it");
+    refused(bytes, 12, "version 6");
     amp_store_u32(bytes + 8, 3);
     refused(bytes, size, "it has version 3 of its format, which this program does not read; remove it");
     free(bytes);
@@ -214,14 +214,14 @@ TEST(files_that_are_no_sidecars_are_refused)
     network *net = make("", "fp32");
     save(net, 0);
     release(net);
-    refused_file(weights, AMP_BAD_SIDECAR, "not a file that Darknet AMP wrote");
+    refused_file(weights, AMP_BAD_SIDECAR, "Darknet AMP did not write this file");
     refused_file(test_folder, AMP_IO_FAILED, "Is a directory");
     refused_file("/dev/null", AMP_IO_FAILED, "not a regular file");
     refused_file(path, AMP_IO_FAILED, "No such file");
     put_file(path, "");
     refused_file(path, AMP_BAD_SIDECAR, "empty");
     put_file(path, "[net]\nbatch=1\n");
-    refused_file(path, AMP_BAD_SIDECAR, "not a file that Darknet AMP wrote");
+    refused_file(path, AMP_BAD_SIDECAR, "Darknet AMP did not write this file");
     if (geteuid() != 0) { /* root reads everything */
         assert_int_equal(chmod(path, 0), 0);
         refused_file(path, AMP_IO_FAILED, "Permission denied");

@@ -91,7 +91,7 @@ static inline made *make_comparison(int dtypes, int seeds, size_t steps)
     summarize(m);
     for (int d = 0; d < dtypes; d++)
         if (d != m->c.reference) m->summaries[d].speed = d % 2 ? AMP_SPEED_FASTER : AMP_SPEED_NOT_WORTH_IT;
-    m->advice[0] = "bf16: about 23 more seeds would tell its accuracy: give -seeds 26, or -until 1.";
+    m->advice[0] = "bf16: about 23 more seeds are needed to judge its accuracy: give -seeds 26, or -until 1.";
     m->advice[1] = "fp16: this machine stores it, and computes in fp32.";
     m->advice[2] = "Speeds: not all dtypes of a seed trained at the same time, so the machine may have been "
         "busier for one than for another.";

@@ -313,11 +313,12 @@ COMPARISON_TEST(the_table_holds_the_numbers)
         "bf16   cannot tell  -3.20 to +2.54  +0.00 to +0.00  cannot tell  1.00x to 1.00x\n"
         "fp16   cannot tell               \xe2\x80\x93               \xe2\x80\x93  cannot tell"
         "  1.00x to 1.00x\n"
-        "bf16: about 23 more seeds would tell its accuracy: give -seeds 26, or -until 1.\n"
-        "bf16: its speed needs 2 seeds and was measured with one: give more -seeds.\n"
+        "bf16: about 23 more seeds are needed to judge its accuracy: give -seeds 26, or -until 1.\n"
+        "bf16: judging its speed needs 2 seeds, but one was measured: give more -seeds.\n"
         "fp16: seed 2 failed: \n"
-        "fp16: one seed cannot tell precision from chance: give -seeds 3 or more, or -until 1.\n"
-        "fp16: its speed needs 2 seeds and was measured with one: give more -seeds.\n");
+        "fp16: with one seed, an effect of precision cannot be told from chance: give -seeds 3 or more, or "
+        "-until 1.\n"
+        "fp16: judging its speed needs 2 seeds, but one was measured: give more -seeds.\n");
 }
 
 /* n seeds tell where (t + 0.8416) deviation / sqrt(n) reaches the border: t of 25 degrees of freedom is
@@ -373,8 +374,9 @@ COMPARISON_TEST(one_seed_cannot_tell)
     judge(NULL);
     assert_accuracies(AMP_ACCURACY_UNDECIDED, AMP_ACCURACY_UNDECIDED);
     assert_speeds(AMP_SPEED_UNDECIDED, AMP_SPEED_UNDECIDED);
-    expect("bf16: one seed cannot tell precision from chance: give -seeds 3 or more, or -until 1.");
-    expect("bf16: its speed needs 2 seeds and was measured with one: give more -seeds.");
+    expect("bf16: with one seed, an effect of precision cannot be told from chance: give -seeds 3 or more, "
+           "or -until 1.");
+    expect("bf16: judging its speed needs 2 seeds, but one was measured: give more -seeds.");
 }
 
 COMPARISON_TEST(what_has_learnt_nothing_is_not_judged)
@@ -383,7 +385,7 @@ COMPARISON_TEST(what_has_learnt_nothing_is_not_judged)
     set_scores(1, .001, .001, .001);
     judge(NULL);
     assert_accuracies(AMP_ACCURACY_UNKNOWN, AMP_ACCURACY_AS_GOOD); /* one of the latter two has */
-    expect("bf16: neither it nor fp32 has learnt enough to compare: train longer.");
+    expect("bf16: it and fp32 have not learnt enough to be compared: train longer.");
 }
 
 static void set_seconds(int dtype, double load, double train)
@@ -411,17 +413,17 @@ static const struct {
       "bf16: its steps wait for images: try cache=disk, more cores or smaller photos.", NULL },
     { "nine steps of a seed of bf16's", { { .1, .4 }, { .1, .2 }, { .1, .5 } }, 1, 2, 10,
       AMP_SPEED_UNDECIDED, AMP_SPEED_SLOWER,
-      "bf16: its speed needs 10 steps and was measured over 9: give more -iters.", NULL },
+      "bf16: judging its speed needs 10 steps, but 9 were measured: give more -iters.", NULL },
     { "ten steps", { { .1, .4 }, { .1, .2 }, { .1, .5 } }, 1, 2, 11,
       AMP_SPEED_FASTER, AMP_SPEED_SLOWER, NULL, NULL },
     { "two steps of a seed of fp32's", { { .25, .25 }, { .25, .25 }, { .25, .25 } }, 0, 0, 2,
-      AMP_SPEED_UNDECIDED, AMP_SPEED_UNDECIDED, "bf16: its speed needs 10 steps and was measured over 2",
+      AMP_SPEED_UNDECIDED, AMP_SPEED_UNDECIDED, "bf16: judging its speed needs 10 steps, but 2 were",
       "only stored here" },
     { "32.4 s of each", { { .1, .1 }, { .1, .1 }, { .1, .1 } }, 0, 0, 0,
       AMP_SPEED_NOT_WORTH_IT, AMP_SPEED_NOT_WORTH_IT, NULL, NULL },
     { "24.3 s of bf16's", { { .1, .1 }, { .1, .05 }, { .1, .1 } }, 0, 0, 0,
       AMP_SPEED_UNDECIDED, AMP_SPEED_NOT_WORTH_IT,
-      "bf16: its speed needs 30 seconds and was measured over 24: give more -iters or -seeds.",
+      "bf16: judging its speed needs 30 seconds, but 24 were measured: give more -iters or -seeds.",
       "bf16 is only stored here" },
 };
 

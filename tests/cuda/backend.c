@@ -132,9 +132,9 @@ BACKEND_TEST(the_line_says_what_to_do_about_the_machine)
         { cudaErrorNoDevice, "cudaErrorNoDevice, no CUDA-capable device is detected: check that nvidia-smi" },
         { cudaErrorInsufficientDriver, "install a newer driver" },
         { cudaErrorUnsupportedPtxVersion, "add this GPU to CMAKE_CUDA_ARCHITECTURES" },
-        { cudaErrorNoKernelImageForDevice, "built for other GPUs; add this one" },
+        { cudaErrorNoKernelImageForDevice, "built for other GPUs; add this GPU" },
         { cudaErrorDevicesUnavailable, "another program has exclusive use of the GPU" },
-        { cudaErrorSystemNotReady, "start nvidia-fabricmanager" },
+        { cudaErrorSystemNotReady, "start the nvidia-fabricmanager" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         amp_cuda_fail_call("cudaGetDevice", 1, cases[i].error);
@@ -745,7 +745,8 @@ BACKEND_TEST(a_kernel_that_failed_before_is_blamed_for_it)
     assert_int_equal(b->conv_forward(b, conv, x, NULL, y, &error), AMP_BACKEND_FAILED);
     amp_cuda_fail_call("cudaStreamSynchronize", 0, cudaSuccess);
     if (!strstr(error.message, "cudaErrorIllegalAddress")) fail_msg("said %s", error.message);
-    assert_non_null(strstr(error.message, "queued earlier has failed; with CUDA_LAUNCH_BLOCKING=1"));
+    assert_non_null(strstr(error.message, "queued earlier has failed; run again with "
+                                          "CUDA_LAUNCH_BLOCKING=1"));
     b->release(b, x), b->release(b, y), b->release(b, w);
 }
 

@@ -51,13 +51,13 @@ printf '%s\n' '[net]' batch=8 width=32 height=32 channels=3 max_batches=2 '[conv
     activation=linear '[avgpool]' '[softmax]' > kinds.cfg
 
 # ---- what AMP does not train ----
-never='cannot be trained with under AMP: '
+never='not supported under AMP: '
 for line in adversarial_lr=.1 attention=1 contrastive=1 dynamic_minibatch=1 unsupervised=1 \
     equidistant_point=1 badlabels_rejection_percentage=.1 num_sigmas_reject_badlabels=1; do
     refused tiny.data '[net]' "${line%=*}" "$never" $line
 done
 refused kinds.data '[net]' contrastive \
-    "${never}it has not been tried yet; allowed: without this key, or with -amp off" contrastive=1
+    "${never}it has not been tested yet; allowed: without this key, or with -amp off" contrastive=1
 for line in antialiasing=1 coordconv=1 grad_centr=1 assisted_excitation=1 cbn=1 reverse=1 sway=1; do
     refused tiny.data '[convolutional]' "${line%=*}" "$never" $line
 done
@@ -67,8 +67,8 @@ for activation in gelu normalize_channels normalize_channels_softmax normalize_c
     refused gelu.data '[convolutional]' activation=$activation "$never" activation=$activation
 done
 refused tiny.data '[convolutional]' dilation \
-    'its windows make 34x34, but Darknet has room for 33x33; use an odd size with pad=1' size=4 dilation=2
-own="makes Darknet's own code run the layer, whose 1x1 windows ignore padding and stride; remove these, or"
+    'the output would be 34x34, but Darknet has room for 33x33; use an odd size with pad=1' size=4 dilation=2
+own="makes Darknet's own code run the layer, which ignores padding and stride if size=1; remove padding"
 refused tiny.data '[convolutional]' xnor "$own" size=1 pad=0 padding=8 xnor=1
 for line in antialiasing=1 maxpool_zero_nonmax=1; do
     refused tiny.data '[maxpool]' "${line%=*}" "$never" $line
@@ -99,7 +99,7 @@ passes tiny.data adversarial_lr=0 contrastive=0 mosaic=0 cutmix=0 letter_box=1 m
 for kind in rnn gru lstm conv_lstm; do
     printf '%s\n' '[net]' inputs=8 '[connected]' output=8 "[$kind]" output=8 > x.cfg
     ! "$ALEXEYAB" amp check x.cfg > found || fail "[$kind] is let through"
-    grep -qF "error: x.cfg:5: [$kind]: ${never}Darknet's CPU code lacks its backward pass" found ||
+    grep -qF "error: x.cfg:5: [$kind]: ${never}Darknet's CPU code has no correct backward pass" found ||
         fail "[$kind]: $(cat found)"
 done
 # Without AMP nothing of it is looked at.
@@ -127,8 +127,8 @@ while read -r key; do
 done < keys
 
 # ---- images ----
-needs_opencv='joins images with OpenCV, but this Darknet was built without it; allowed: 0, or a build'
-no_borders='detector train makes no mosaic of images with borders; allowed: 0, or no mosaic'
+needs_opencv='needs OpenCV to join images, but this Darknet was built without it; allowed: 0, or a build'
+no_borders='cannot be combined with mosaic in detector train; allowed: 0, or no mosaic'
 passes kinds.data mosaic=1 cutmix=1 letter_box=1 gaussian_noise=10
 if [ "$opencv" = 0 ]; then
     with tiny.cfg '[net]' letter_box=1 mosaic=1
@@ -140,10 +140,10 @@ if [ "$opencv" = 0 ]; then
     refused tiny.data '[net]' cutmix "is for classifier train only; it would end detector train; allowed: 0" \
         cutmix=1
     for key in blur gaussian_noise; do
-        refused tiny.data '[net]' $key 'is done with OpenCV, but this Darknet was built without it; allowed' \
+        refused tiny.data '[net]' $key 'needs OpenCV, but this Darknet was built without it; allowed' \
             $key=1
     done
-    refused kinds.data '[net]' blur 'is done with OpenCV' blur=1
+    refused kinds.data '[net]' blur 'needs OpenCV' blur=1
 else
     refused tiny.data '[net]' letter_box "$no_borders" letter_box=1 mosaic=1
     refused tiny.data '[net]' letter_box "$no_borders" letter_box=1 mixup=3

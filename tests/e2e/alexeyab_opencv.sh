@@ -47,7 +47,7 @@ promised() { # promised <kind> <name> <dtypes> <keys...>
         fi
         train cached "$name.cfg" -amp $dtype -cache ram
         same_files whole cached "${name}_final.weights"
-        holds cached.err 'cache=ram: [1-8] of 8 images were kept, .* [1-9][0-9]* were there already'
+        holds cached.err 'cache=ram: [1-8] of 8 images were kept, .* [1-9][0-9]* came from the cache'
     done
 }
 same_files() { # same_files <folder> <folder> <files...>

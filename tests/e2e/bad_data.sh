@@ -84,7 +84,7 @@ for kind in detector classifier; do
 done
 fresh detector 'a key given twice'
 echo 'train = other.txt' >> case/tiny.data
-goes_on 1 'amp: tiny.data:6: train is given again'
+goes_on 1 'amp: tiny.data:6: train is given twice'
 fresh classifier 'no labels key'
 sed -i /labels/d case/tiny.data
 refused 'data/labels.list: cannot read the list of labels'
@@ -93,7 +93,7 @@ cp case/images/2.round.jpg case/images/2.plain.jpg
 cp case/images/2.round.jpg case/images/2.round.square.jpg
 sed -i 's/2.round/2.plain/; s/4.round/2.round.square/' case/train.txt
 goes_on 1 'amp: images whose path does not hold exactly one label: 2'
-grep -aqF "amp: image 'images/2.plain.jpg': its path holds 0 of the labels, but must hold one" err ||
+grep -aqF "amp: image 'images/2.plain.jpg': the path contains 0 of the labels" err ||
     complain 'not named'
 
 # ---- images ----
@@ -235,8 +235,8 @@ for line in "labels/3.txt:1: $small" \
 done
 ( cd case && "$DARKNET" amp check tiny.cfg tiny.data ) > out 2> err || complain 'amp check'
 small="8 of 728 labels are smaller than Darknet's minimum, and are ignored"
-for line in "$small, the first is 'labels/1.txt:1'" \
-    "8 of 8 images have more boxes than a step uses, the first is 'labels/1.txt'"; do
+for line in "$small; the first is 'labels/1.txt:1'" \
+    "8 of 8 images have more boxes than a step uses; the first is 'labels/1.txt'"; do
     grep -aqF "amp: training images: $line" err || complain "amp check does not say: $line"
 done
 for i in 1 2 3 4 5 6 7 8; do echo '0 .5 .5 .0005 .2' > case/labels/$i.txt; done
@@ -270,7 +270,7 @@ done
 
 fresh detector 'network: other classes than the .data file'
 sed -i 's/classes=2/classes=80/' case/tiny.data
-goes_on 1 'amp: the .data file has classes = 80, but the network 2: it is trained with its own number'
+goes_on 1 'amp: the .data file has classes = 80, but the network has 2'
 
 # ---- weights ----
 
@@ -317,7 +317,7 @@ for kind in detector classifier; do
     status=0
     (cd case; exec timeout 600 "$DARKNET" $kind train tiny.data $long.cfg -amp bf16) > out 2> err || status=$?
     [ $status = 1 ] && [ "$(listing)" = "$before" ] || complain "status $status"
-    tail -n 1 err | grep -q 'amp: nnn.*: saved files are named after it with .* a name may have 255 bytes' ||
+    tail -n 1 err | grep -q 'amp: nnn.*: names of saved files are .* the limit of 255 bytes' ||
         complain 'no line about it'
 done
 

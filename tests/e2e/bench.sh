@@ -227,7 +227,7 @@ interrupted_it_ends_cleanly() {
 a_program_that_is_killed_is_named() {
     started bf16
     kill -KILL $(programs)
-    ends_with '^amp bench: bf16: its program was ended by signal 9 .*: try a smaller -batch' 'killed'
+    ends_with '^amp bench: bf16: its program was killed by signal 9 .*, try a smaller -batch' 'killed'
 }
 
 all_dtypes_are_measured_and_the_numbers_agree

@@ -44,17 +44,17 @@ ends() {
     done
 }
 tiny_training
-ends no-gpu 'cudaErrorNoDevice.*: check that nvidia-smi lists one and CUDA_VISIBLE_DEVICES'
+ends no-gpu 'cudaErrorNoDevice.*: check that nvidia-smi lists a GPU'
 ends old-driver 'cudaErrorInsufficientDriver.*: install a newer driver (.*), or build with an older CUDA'
 ends taken 'cudaErrorDevicesUnavailable.*: another program has exclusive use of the GPU; nvidia-smi shows it'
-ends other-gpus 'cudaErrorNoKernelImageForDevice.*: this program was built for other GPUs; add this one '
+ends other-gpus 'cudaErrorNoKernelImageForDevice.*: this program was built for other GPUs'
 # In run.sh, once.
 AMP_DOUBLE_GPU=taken rehearse 1
 grep -q '^the GPU  *failed .*cudaErrorDevicesUnavailable' $summary && [ "$(grep -c failed $summary)" = 2 ] &&
     ! grep -q '^selftest' $summary || fail "taken: $(cat $summary)"
 for gpus in '-i 3' '-gpus 0,3'; do
     status_of "$gpu_double" amp selftest $gpus
-    [ $status = 1 ] && grep -q 'cudaErrorInvalidDevice.*: -i and -gpus number the GPUs' err ||
+    [ $status = 1 ] && grep -q 'cudaErrorInvalidDevice.*: -i and -gpus count from 0' err ||
         fail "$gpus: status $status: $(cat err)"
 done
 AMP_DOUBLE_GPU=no-gpu succeeds "$gpu_double" amp check tiny.cfg -i -1
@@ -74,7 +74,7 @@ if ! command -v nvidia-smi > /dev/null; then
         fail "no nvidia-smi: status $status: $(cat said)"
 fi
 DRIVER_CUDA=9.2 rehearse 2
-holds said '^  a driver for CUDA [0-9.]*, which nvcc is of (this one, 0.0, is for 9.2), or an older'
+holds said "^  a driver for CUDA [0-9.]*, nvcc's version (driver 0.0 is for CUDA 9.2)"
 AMP_DOUBLE_GPU=1.3 rehearse 2
 holds said '^  an nvcc that knows compute capability 1.3'
 

@@ -38,9 +38,9 @@ while IFS='|' read -r change text; do
 done <<'END'
 s/^batch=8/&\n;batch=4/|unknown key
 s/^batch=8/&;4/|not a whole number
-s/^width=32/width=48/|no other size
-s/^policy=steps/policy=constant/|since this policy= does not use it
-s/^batch=8/&\nB1=.8/|since this adam= does not use it
+s/^width=32/width=48/|needs multiples of 32
+s/^policy=steps/policy=constant/|is not used with this policy=
+s/^batch=8/&\nB1=.8/|is not used with this adam=
 END
 
 # ---- what is measured is read as what is trained on ----

@@ -56,7 +56,7 @@ status_of trapped TRAP_KILL=$((per_save + before_flush)) "$DARKNET" "${train[@]}
 : > backup/tiny_200.weights.amp.new
 : > backup/tiny_mine.weights.new # nothing of a training's
 status_of "$DARKNET" "${train[@]}" backup/tiny.backup -seed 3
-says 'amp: backup/tiny_100.weights.new: it was being saved when a training was killed, and is incomplete: '
+says 'amp: backup/tiny_100.weights.new: removed, since a training was killed'
 rm backup/tiny_mine.weights.new || fail "$name: it removes files that are not its own"
 says 'amp: backup/tiny_100.weights, which belongs to the same step as backup/tiny.backup, is missing'
 diff -r whole backup || fail "$name: other files than those of a training left alone"

@@ -93,9 +93,9 @@ of="my.data constant.cfg"
 head -c 60 constant.weights > cut.weights
 for amp in off bf16; do
     refused 'cut.weights: ends in the middle' $of cut.weights -amp $amp
-    refused "numbers that are not finite; the weights belong to another network" $of nan.weights -amp $amp
+    refused "outputs inf or NaN; the weights belong to another network" $of nan.weights -amp $amp
 done
-refused 'numbers that are not finite.*too short for fp16' my.data constant.cfg nan.weights
+refused 'outputs inf or NaN.*too short for fp16' my.data constant.cfg nan.weights
 sed '/yolo/,$d' constant.cfg > classifier.cfg
 refused 'classifier.cfg: not a detector' my.data classifier.cfg constant.weights
 

@@ -187,7 +187,7 @@ bad_input() {
     name='bad input'
     refused '-map: expected nothing or a number of iterations from 1' detector tiny.data -map 0
     refused '-patience x: expected a number of measurements from 1' detector tiny.data -map 5 -patience x
-    refused '-patience: it counts what -map measures' detector tiny.data -patience 5
+    refused '-patience counts measurements of -map' detector tiny.data -patience 5
     refused 'mAP is for detectors' classifier tiny.data -map
     sed 's/^valid=.*/valid=nowhere.txt/' tiny.data > nowhere.data
     refused nowhere.txt detector nowhere.data -amp bf16 -map 5

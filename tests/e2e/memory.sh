@@ -58,13 +58,13 @@ least=$high
 # Nothing of that is for decoded images.
 train $high large.cfg -amp fp32 -cache ram || fail "does not train with a cache: $(tail -n 3 out)"
 holds out '^amp: cache=ram: room for 0 of the 8 images.*; 0 MiB'
-holds out '^amp: cache=ram: 0 of 8 images were kept, 0.0 MiB; of [0-9]* that were loaded, 0 were'
+holds out '^amp: cache=ram: 0 of 8 images were kept, 0.0 MiB; of [0-9]* loaded images, 0 came'
 
 # What is proposed under less than that trains.
 status=0
 train $((high - 40)) large.cfg -amp fp32 || status=$?
 [ $status = 1 ] && grep -q "$refusal" out || fail "status $status: $(tail -n 3 out)"
-proposed=$(sed -n 's/.*these fit: subdivisions=\([0-9]*\) .*/\1/p' out)
+proposed=$(sed -n 's/.* subdivisions=\([0-9]*\) fits .*/\1/p' out)
 [ -n "$proposed" ] || fail "no subdivisions are proposed: $(tail -n 1 out)"
 sed "s/^subdivisions=2/subdivisions=$proposed/" large.cfg > fewer.cfg
 train $((high - 40)) fewer.cfg -amp fp32 || fail "what was proposed, $proposed subdivisions: $(tail -n 3 out)"
@@ -164,7 +164,7 @@ the_largest_size_has_to_fit() {
 
 # What is no training under AMP is not planned.
 train=(detector train tiny.data large.cfg)
-ends_saying 'command line: -fit: it only plans trainings under AMP' "$DARKNET" "${train[@]}" -fit
+ends_saying 'command line: -fit works only for trainings under AMP' "$DARKNET" "${train[@]}" -fit
 ends_saying 'command line: -fit is given twice' "$DARKNET" "${train[@]}" -amp bf16 -fit -fit
 
 what_fits_is_left_as_it_is

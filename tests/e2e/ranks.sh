@@ -285,7 +285,7 @@ bench_refused() { # bench_refused <text> <arguments...>
     [ $status = 1 ] && [ "$(grep -c -- "$1" err)" = 1 ] && [ ! -s out ] ||
         fail "$name ${*:2}: status $status: $(cat err out)"
 }
-bench_refused '-dtypes: ranks are measured in training steps' of_ten.cfg -dtypes bf16
+bench_refused '-dtypes does not work with several ranks' of_ten.cfg -dtypes bf16
 bench_refused 'of_ten.cfg with this -batch and -size' of_ten.cfg -size 33
 [ -z "$(ls -d temporary/amp-bench* 2> /dev/null)" ] || fail "$name: left behind: $(ls temporary)"
 ranks 2 amp bench -h > out 2> err < /dev/null || fail "$name -h: $(cat err)"

@@ -239,7 +239,7 @@ for stopped in 0 1; do
     kill -STOP "$(cat process.$stopped)"
     : > stopped
     ends 1
-    says "rank $((1 - stopped)) got no answer from another within the time limit"
+    says "rank $((1 - stopped)) got no answer from another rank within the time limit"
 done
 unset AMP_COMM_TIMEOUT
 

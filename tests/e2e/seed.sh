@@ -20,10 +20,10 @@ same() { # same <name> <others...>: the weights
 # kept <stderr> <images>: that run kept images, and most came from there. pjreddie's program kept all eight
 # and loaded exactly <images>: after the last step no batch is loaded.
 kept() {
-    holds $1 '^amp: cache=ram: room for 8 of the 8 images of the training list, decoded about '
+    holds $1 '^amp: cache=ram: room for 8 of the 8 images of the training list, '
     local asked found all='[1-8]'
     [ $fork != pjreddie ] || all=8
-    local counts='of 8 images were kept, .*; of \([0-9]*\) that were loaded, \([0-9]*\) were there already'
+    local counts='of 8 images were kept, .*; of \([0-9]*\) loaded images, \([0-9]*\) came from the cache'
     read -r asked found <<< "$(sed -n "s/^amp: cache=ram: $all $counts/\1 \2/p" $1)"
     [ "$found" -gt 8 ] && [ "$found" -lt "$asked" ] || fail "$fork: $1: $(grep cache $1)"
     [ $fork != pjreddie ] || [ "$asked" = $2 ] || fail "$1: $(grep cache $1)"
@@ -66,7 +66,7 @@ photos_are_reduced() {
     grep -q "$held 0 images for this network; the other 8 of the training list take about" cold.err &&
         grep -q '^amp: cache=disk: 8 of 8 images were kept, [01].[48] MiB' cold.err &&
         grep -q "$held 8 images for this network; the other 0" warm.err &&
-        grep -q '^amp: cache=disk: 0 of 8 .*; of \([0-9]*\) that were loaded, \1 were there' warm.err ||
+        grep -q '^amp: cache=disk: 0 of 8 .*; of \([0-9]*\) loaded images, \1 came' warm.err ||
         fail "$fork: $(grep cache= cold.err warm.err)"
     kept memory.err $((12 * 4))
     mkdir half

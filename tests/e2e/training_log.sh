@@ -198,7 +198,7 @@ interrupted() { # interrupted <signal> <status>
     printf g >&7
     status_of_it
     [ $status = $2 ] || fail "$name: status $status: $(tail -n 3 err)"
-    says 'amp: stopping after this step, with a backup; once more stops at once' \
+    says 'amp: stopping after this step, with a backup' \
         'amp: stopped after step 5; to continue, give backup/tiny.backup to the same command'
     [ "$(wc -l < part.csv)" = 6 ] && [ ! -e backup/tiny_final.weights ] || fail "$name: $(cat part.csv)"
     status_of "${train[@]}" backup/tiny.backup -log part.csv

@@ -185,11 +185,11 @@ ln -s "$DARKNET_TREE/data" data # letters, without which detector test does not 
 printf '%s\n' 'valid = boxes.txt' 'names = kinds' 'results = results' > named.data
 for case in 'nan off' 'nan bf16' 'large fp16'; do
     weights=${case% *} amp=${case#* }
-    says='^amp: a prediction: the network gives numbers that are not finite; the weights'
+    says='^amp: a prediction: the network outputs inf or NaN; the weights'
     for command in 'classifier predict' 'classifier valid'; do
         ends_saying "$says" "$DARKNET" $command kind.data kind.cfg $weights.weights images/ant_1.jpg -amp $amp
     done
-    says='^amp: a prediction: layer 2 gives numbers that are not finite; the weights'
+    says='^amp: a prediction: layer 2 outputs inf or NaN; the weights'
     for command in 'detector test' 'detector valid'; do
         ends_saying "$says" "$DARKNET" $command named.data box.cfg ${weights}_box.weights images/a.jpg \
             -amp $amp
@@ -202,7 +202,7 @@ rm data
 with 'valid = kinds.txt' 'labels = kinds'
 refused '4 outputs, but the .data file has classes = 2' with.data $good
 with 'classes = 4' 'valid = kinds.txt' 'labels = kinds' 'leaves = kinds'
-refused "with.data: leaves = kinds: a tree's leaves cannot be told" with.data $good
+refused "with.data: leaves = kinds: amp valid cannot tell a tree's leaves" with.data $good
 printf '%s\n' eel fox gnu hen > others
 with 'classes = 4' 'valid = kinds.txt' 'labels = others'
 refused 'none of the 8 validation images has a label' with.data $good

@@ -157,7 +157,7 @@ TEST(a_data_file_is_read_as_stock_reads_it)
 {
     amp_data_file data = read_data("# comment\n classes = 3\r\ntrain= a.txt\nvalid =b.txt\nlabels=l\n"
                                    "names=n\nbackup=back\ntrain=second\ntop=5\n",
-                                   "my.data:8: train is given again; the first line is used");
+                                   "my.data:8: train is given twice; the first line is used");
     assert_int_equal(data.classes, 3);
     assert_string_equal(data.train, "a.txt");
     assert_string_equal(data.valid, "b.txt");
@@ -165,7 +165,7 @@ TEST(a_data_file_is_read_as_stock_reads_it)
     assert_string_equal(amp_data_file_names(&data), "n");
     amp_data_file_free(&data);
     data = read_data("classes = 3 \ntrain = a=b.txt\t\ntag=0\ntag=1\n",
-                     "my.data:4: tag is given again; the first line is used");
+                     "my.data:4: tag is given twice; the first line is used");
     assert_string_equal(data.train, "a=b.txt");
     assert_int_equal(data.tag, 0);
     amp_data_file_free(&data);
@@ -173,7 +173,7 @@ TEST(a_data_file_is_read_as_stock_reads_it)
     assert_true(data.cache == AMP_CACHE_OFF && data.cache_scale == 2);
     amp_data_file_free(&data);
     data = read_data("cache = disk\ncache=off\ncache_scale = 1.5\n",
-                     "my.data:2: cache is given again; the first line is used");
+                     "my.data:2: cache is given twice; the first line is used");
     assert_true(data.cache == AMP_CACHE_DISK && data.cache_scale == 1.5);
     amp_data_file_free(&data);
     data = read_data("eval=voc\nother=1\nvaild=a.txt\nclases=3\n",
@@ -208,13 +208,13 @@ TEST(a_broken_data_file_is_one_line)
 {
     const struct { const char *text, *expected; } files[] = { { "train\n", "bad.data:1: train: no value" },
                   { "\ntrain=\n", "bad.data:2: train: no value" },
-                  { "classes=many\n", "bad.data:1: classes = many: not such a number" },
-                  { "classes=0\n", "classes = 0: not such" },
+                  { "classes=many\n", "bad.data:1: classes = many: not a valid number" },
+                  { "classes=0\n", "classes = 0: not a valid" },
                   { "\ncache=disc\n", "bad.data:2: cache = disc: unknown; allowed: ram, disk, off" },
                   { "cache_scale=half\n", "cache_scale = half: not a decimal number; allowed: 0 for" },
                   { "cache_scale=.05\n", "cache_scale = .05: out of range" },
-                  { "classes=99999999999\n", "not such a number" },
-                  { "[net]\nbatch=1\n", "bad.data:1: [net]: a section" },
+                  { "classes=99999999999\n", "not a valid number" },
+                  { "[net]\nbatch=1\n", "bad.data:1: [net]: a .data file has no sections" },
                   { "classes=1\nbackup = my backups\n",
                     "bad.data:2: backup = mybackups: there are blanks in this path, and Darknet drops them; "
                     "allowed: paths without blanks" },
@@ -250,7 +250,7 @@ TEST(what_is_no_regular_file_is_not_opened)
         assert_int_equal(amp_data_file_read(name, &data, &error), AMP_BAD_CONFIG);
         amp_data_file_free(&data);
         assert_non_null(
-            strstr(error.message, ": not a regular file, and a .data file is read more than once"));
+            strstr(error.message, ": not a regular file: a .data file is read more than once"));
         assert_int_equal(amp_paths_read(name, "the list", &list, &error), AMP_BAD_CONFIG);
         assert_non_null(strstr(error.message, ": cannot read the list: not a regular file"));
         assert_int_equal(amp_labels_read(name, 2, NULL, NULL, &error), AMP_BAD_CONFIG);
@@ -415,7 +415,7 @@ TEST(a_path_longer_than_darknets_buffers_ends_the_program)
     char said[1000], expected[100];
     for (size_t u = 0; u < COUNT(users); u++) {
         int room = users[u].room;
-        snprintf(expected, sizeof expected, "bytes, but Darknet has room for %d here; shorten its parts",
+        snprintf(expected, sizeof expected, "bytes, but Darknet has room for %d; shorten the folder",
                  room - 1);
         for (int length = room - 11; length < room + 4; length++) {
             memset(long_path, 'x', sizeof long_path);
@@ -640,8 +640,8 @@ TEST(what_a_training_does_not_survive_is_an_error)
         { "my.data", "\xef\xbb\xbf" "classes=2\ntrain=train.txt\nbackup=.\n", 0, 0,
           "my.data:1: the file begins with a byte order mark; allowed: UTF-8 without one" },
         { "train.txt", "1.webp\n", 0, 0,
-          "1.webp: Darknet takes this file for a label file, but it is not one: Darknet finds labels of "
-          "images that are named .jpg, .png, .JPG or .JPEG only; rename the image" },
+          "1.webp: Darknet would read this file as labels, but it is not a label file: Darknet finds labels "
+          "of images that are named .jpg, .png, .JPG or .JPEG only; rename the image" },
         { "train.txt", "images/5.away.jpg\nimages/6.empty.jpg\n", 0, 0,
           "train.txt: none of the 2 images has a label that overlaps it: there is nothing to learn; the last "
           "labels are labels/6.empty.txt" },
@@ -653,12 +653,12 @@ TEST(what_a_training_does_not_survive_is_an_error)
           "labels/4.square.txt:1: label '0 .5 .5 inf .2' holds inf or NaN" },
         { "my.names", "round\n", 1, 0, "my.names: holds 1 labels, but my.data has classes = 2" },
         { "my.names", "round\n\n", 1, 0, "my.names:2: this line is blank" },
-        { "my.names", "cat\ndog\n", 1, 0, "train.txt: none of the 3 paths of this list holds exactly" },
+        { "my.names", "cat\ndog\n", 1, 0, "train.txt: none of the 3 paths of this list contains exactly" },
         { "train.txt", "images/7.round.square.jpg\n", 1, 0,
-          "train.txt: none of the 1 paths of this list holds exactly one of the 2 labels, which tell Darknet "
-          "an image's class; the last holds 2: 'images/7.round.square.jpg'" },
+          "train.txt: none of the 1 paths of this list contains exactly one of the 2 labels, from which "
+          "Darknet knows an image's class; the last contains 2: 'images/7.round.square.jpg'" },
         { "train.txt", unclear, 1, 0,
-          "train.txt: none of the 1000 paths checked (this list has 1500) holds exactly one of the" } };
+          "train.txt: none of the 1000 paths checked (this list has 1500) contains exactly one of the" } };
     amp_error error;
     put_file("1.webp", "RIFF");
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -750,7 +750,7 @@ TEST(weights_end_where_a_layer_does)
     /* `cutoff` layers are wanted of a file of `bytes`: it holds `held`, or is refused. */
     const struct { long bytes; int cutoff, held; const char *expected; } files[] = {
         { whole, all, all, NULL }, { two, all, 2, NULL }, { 20, all, 0, NULL }, { whole + 4, 2, all, NULL },
-        { two - 4, all, 0, "my.weights: ends in the middle of layer 1, 4 bytes short of its" },
+        { two - 4, all, 0, "my.weights: ends in the middle of layer 1, which lacks 4 of its" },
         { whole + 4, all, 0, "my.weights: 4 bytes longer than what this network's" },
         { 13, all, 0, "my.weights: 13 bytes are too few" },
         { 0, all, 0, "my.weights: 0 bytes are too few" } };

@@ -241,7 +241,7 @@ TEST_WITH(damage_is_noticed, set_up, leave_folder)
     amp_error error;
     amp_cache_file *file;
     assert_int_equal(amp_cache_file_open(name, &whole, 1, IMAGES, 1, &file, &error), AMP_IO_FAILED);
-    assert_non_null(strstr(error.message, "list.images is needed for images, but is another file; move it"));
+    assert_non_null(strstr(error.message, "list.images is not a cache of images; move it"));
     bytes = file_bytes(name, &other);
     assert_int_equal(other, strlen("somebody's notes"));
     free(bytes);

@@ -46,8 +46,8 @@ static int join_unfit(void)
 /* What this program does with the name as its argument, and the end of what it says. */
 static const struct { const char *name; int (*run)(void); const char *message; } refusals[] = {
     { "cut", cut_network, "amp: this command cuts the network to 3 of its 7 layers; run it with -amp off" },
-    { "grow", grow_batch, "as parsed: fine\nlayer 0: batch grew from 2 to 4" },
-    { "unfit", join_unfit, "from = 0: layer 0 outputs 6x4, to which the 2x2 of the layer before this one "
+    { "grow", grow_batch, "as parsed: fine\nlayer 0: the batch grew from 2 to 4" },
+    { "unfit", join_unfit, "from = 0: layer 0 outputs 6x4 and the layer before this one 2x2; these sizes "
                            "cannot be added" },
 };
 

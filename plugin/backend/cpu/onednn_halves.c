@@ -44,15 +44,15 @@ static const char *slower(amp_dtype half)
 #if DNNL_VERSION_MAJOR >= 3
         if (amp_onednn_has_isa(dnnl_cpu_isa_avx512_core_amx_fp16)) return NULL;
         return amp_onednn_has_isa(dnnl_cpu_isa_avx512_core_fp16)
-            ? "without AMX-FP16 its fp16 is slower than fp32"
+            ? "without AMX-FP16, fp16 is slower than fp32"
             : "there are no instructions for fp16";
 #else
-        return "from version 3 on it computes in fp16, with AMX-FP16";
+        return "only version 3 and later compute in fp16, with AMX-FP16";
 #endif
     }
     if (!amp_onednn_has_isa(dnnl_cpu_isa_avx512_core_bf16)) return "there are no instructions for bf16";
     return __builtin_cpu_is("intel") && !amp_onednn_has_isa(dnnl_cpu_isa_avx512_core_amx)
-        ? "without AMX Intel's bf16 is slower than fp32" : NULL;
+        ? "on Intel's CPUs without AMX, bf16 is slower than fp32" : NULL;
 }
 
 #else /* dnnl_cpu_isa_t has only x86's instruction sets */

@@ -87,7 +87,7 @@ typedef struct tensor_bytes { size_t x, w, y; } tensor_bytes;
 static amp_status begin_trial(trial *t, amp_backend *backend, const tensor_bytes *bytes, amp_error *error)
 {
     size_t w = (bytes->x + 255) / 256 * 256, y = w + (bytes->w + 255) / 256 * 256, all = y + bytes->y;
-    AMP_TRY(amp_cuda_malloc(backend, all, "tensors to time on", &t->buffers.x, error));
+    AMP_TRY(amp_cuda_malloc(backend, all, "buffers to time convolutions", &t->buffers.x, error));
     t->buffers.w = (char *)t->buffers.x + w;
     t->buffers.y = (char *)t->buffers.x + y;
     AMP_CUDA_TRY(cudaEventCreate(&t->begin));

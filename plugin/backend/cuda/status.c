@@ -3,30 +3,30 @@
 
 #include "state.h"
 
-/* Errors whose cause is outside the backend, and what the user can do about each. The first three may come
- * from any kernel that was queued earlier: CUDA reports them in the next call that waits. */
-static const char earlier[] = ": a kernel that was queued earlier has failed; with CUDA_LAUNCH_BLOCKING=1 in "
-                              "the environment this line names the call that failed";
+/* Errors with a cause outside the backend, and what to do about each. The first three may come from any
+ * kernel that was queued earlier: CUDA returns them from the next call that waits. */
+static const char earlier[] = ": a kernel that was queued earlier has failed; run again with "
+                              "CUDA_LAUNCH_BLOCKING=1 in the environment to see which";
 static const struct { cudaError_t error; amp_status status; const char *remedy; } known[] = {
     { cudaErrorIllegalAddress, AMP_BACKEND_FAILED, earlier },
     { cudaErrorMisalignedAddress, AMP_BACKEND_FAILED, earlier },
     { cudaErrorLaunchFailure, AMP_BACKEND_FAILED, earlier },
     { cudaErrorMemoryAllocation, AMP_NO_MEMORY, ": use a smaller batch or more subdivisions" },
     { cudaErrorNoKernelImageForDevice, AMP_UNSUPPORTED, ": this program was built for other GPUs; add this "
-                                                        "one to CMAKE_CUDA_ARCHITECTURES (ARCH in Darknet's "
+                                                        "GPU to CMAKE_CUDA_ARCHITECTURES (ARCH in Darknet's "
                                                         "Makefile) and rebuild" },
-    { cudaErrorUnsupportedPtxVersion, AMP_UNSUPPORTED, ": this program was built for older GPUs, and this "
-      "one's driver is older than the CUDA toolkit; add this GPU to CMAKE_CUDA_ARCHITECTURES (ARCH in "
-      "Darknet's Makefile) and rebuild, or install a newer driver" },
+    { cudaErrorUnsupportedPtxVersion, AMP_UNSUPPORTED, ": this program was built for older GPUs, and the "
+      "driver is older than the CUDA toolkit; add this GPU to CMAKE_CUDA_ARCHITECTURES (ARCH in Darknet's "
+      "Makefile) and rebuild, or install a newer driver" },
     { cudaErrorInsufficientDriver, AMP_UNSUPPORTED,
       ": install a newer driver (this machine may have none), or build with an older CUDA toolkit" },
     { cudaErrorDevicesUnavailable, AMP_UNSUPPORTED, ": another program has exclusive use of the GPU; "
                                                     "nvidia-smi shows it and the compute mode" },
     { cudaErrorSystemNotReady, AMP_UNSUPPORTED, ": GPUs connected by NVSwitch (HGX) need a service; start "
-                                                "nvidia-fabricmanager in the driver's version" },
-    { cudaErrorInvalidDevice, AMP_UNSUPPORTED, ": -i and -gpus number the GPUs that nvidia-smi lists and "
-                                               "CUDA_VISIBLE_DEVICES does not hide, from 0" },
-    { cudaErrorNoDevice, AMP_UNSUPPORTED, ": check that nvidia-smi lists one and CUDA_VISIBLE_DEVICES does "
+                                                "the nvidia-fabricmanager of the driver's version" },
+    { cudaErrorInvalidDevice, AMP_UNSUPPORTED, ": -i and -gpus count from 0, without the GPUs that "
+                                               "CUDA_VISIBLE_DEVICES hides; nvidia-smi lists all" },
+    { cudaErrorNoDevice, AMP_UNSUPPORTED, ": check that nvidia-smi lists a GPU and CUDA_VISIBLE_DEVICES does "
       "not hide it, or build without GPU=1" },
 };
 

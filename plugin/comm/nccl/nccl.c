@@ -67,10 +67,10 @@ static void report_timeout(void *context, const char *phase)
     amp_error error;
     char line[512];
     if (!nccl->ranks || check_sums(nccl, &error) == AMP_OK)
-        amp_fail(&error, AMP_COMM_FAILED, "NCCL has noticed nothing");
-    snprintf(line, sizeof line, "ranks: %s: rank %d's GPU got no answer from another within the time limit "
-             "(AMP_COMM_TIMEOUT=SECONDS): the other is stopped, hangs or cannot be reached; %.200s", phase,
-             nccl->comm.rank, error.message);
+        amp_fail(&error, AMP_COMM_FAILED, "NCCL reports no error");
+    snprintf(line, sizeof line, "ranks: %s: rank %d's GPU got no answer from another rank within the time "
+             "limit (AMP_COMM_TIMEOUT=SECONDS): that rank is stopped, hangs or cannot be reached; %.200s",
+             phase, nccl->comm.rank, error.message);
     nccl->comm.lost(line);
 }
 

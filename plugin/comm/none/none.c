@@ -8,5 +8,6 @@ amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_err
     *out = NULL;
     return amp_fail(error, AMP_UNSUPPORTED,
                     "command line: a launcher started several copies of this program, which was built "
-                    "without MPI; build it with -DDARKNET_AMP_MPI=ON (make AMP_MPI=1), or start it alone");
+                    "without MPI; build it with -DDARKNET_AMP_MPI=ON (make AMP_MPI=1), or start it without "
+                    "the launcher");
 }

@@ -15,7 +15,7 @@ enum {
     AMP_BENCH_WARMUP = 3, AMP_BENCH_MOST_SKIPPED = 60, AMP_BENCH_MOST_STEPS = 100000
 };
 #define AMP_BENCH_ALL_SKIPPED \
-    "no step without inf or NaN in %d; train with debug=1 to see where they come from"
+    "%d steps had inf or NaN; train with debug=1 to see where they come from"
 
 /* The options: of the user, or those that the parent program gives its child. A number of 0 stands for the
  * .cfg's value or the default. */

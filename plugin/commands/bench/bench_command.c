@@ -134,8 +134,8 @@ static amp_status explain_end(const run *r, int index, const amp_turns_end *end,
     if (end->exited)
         return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s", dtype,
                         words[0] ? words : "its program ended without a result");
-    return amp_fail(error, AMP_BACKEND_FAILED, "%s: its program was ended by signal %d (%s)%s%s; the system "
-                    "kills programs when memory runs out: try a smaller -batch, or fewer -dtypes at a time",
+    return amp_fail(error, AMP_BACKEND_FAILED, "%s: its program was killed by signal %d (%s)%s%s; if memory "
+                    "ran out, try a smaller -batch, or fewer -dtypes at a time",
                     dtype, end->status, strsignal(end->status), words[0] ? "; it said last: " : "", words);
 }
 

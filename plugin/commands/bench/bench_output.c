@@ -214,9 +214,10 @@ static void print_head(const amp_bench *b, FILE *out)
     print_cfg(b, out);
     fprintf(out, "images a pass: %d, passes a step: %d, then an update\n", b->batch, b->subdivisions);
     print_machine(b, out);
-    fprintf(out, "ms; forward and backward: of one pass on synthetic images; brackets hold the middle half\n"
-            "of the steps and the bounds of the ratio; MB: peak memory of this benchmark, which holds the\n"
-            "images of one pass, and of a training, which holds two batches (plus those it decodes)\n");
+    fprintf(out, "times in ms; forward, backward: one pass on synthetic images; brackets: the middle half\n"
+            "of the steps, and the bounds of the ratio; MB: peak memory, first of this benchmark, which\n"
+            "holds the images of one pass, then of a training, which holds two batches (plus the images\n"
+            "that it decodes)\n");
     if (b->cores) fprintf(out, "loading: images/s of steps whose images are loaded meanwhile\n");
     putc('\n', out);
 }

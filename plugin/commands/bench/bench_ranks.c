@@ -131,8 +131,8 @@ static amp_status prepare(scaling *s, amp_error *error)
         return amp_fail(error, AMP_BAD_CONFIG, "command line: %s: ranks are measured on synthetic images; "
                         "leave the .data file out", r->data);
     if (r->dtypes || r->detect || (amp_this_program()->dtype && !facts.under_amp))
-        return amp_fail(error, AMP_BAD_CONFIG, "command line: %s: ranks are measured in training steps, of "
-                        "the dtype of the .cfg or of -amp fp32 (bf16, fp16)",
+        return amp_fail(error, AMP_BAD_CONFIG, "command line: %s does not work with several ranks: they are "
+                        "measured in training steps, in the dtype of the .cfg or of -amp fp32 (bf16, fp16)",
                         r->dtypes ? "-dtypes" : r->detect ? "-detect" : "-amp off");
     if (!facts.under_amp) amp_host_request_dtype("fp32");
     s->b.batch = r->batch ? (int)r->batch : facts.batch;
@@ -159,8 +159,8 @@ static void show(const scaling *s, FILE *out)
     fprintf(out, "%s: %s, batch %d, %d x %d x %d, seed %u, on %s; %s\n", b->cfg, s->dtype, b->batch, b->width,
             b->height, b->channels, b->seed, b->on_gpu ? "GPUs" : "CPUs", s->library);
     fprintf(out, "ms of a step of all ranks on synthetic images; brackets: the middle half of the steps;\n"
-            "waited: ms of waiting for sums that backward did not hide; efficiency: the speed over\n"
-            "that of as many single ranks\n");
+            "waited: ms spent waiting for sums that backward did not hide; efficiency: the speed\n"
+            "relative to as many single ranks\n");
     amp_table_print(out, 0, row_fields, s->rows, sizeof *s->rows, s->count, NULL);
 }
 

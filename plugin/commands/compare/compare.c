@@ -143,8 +143,9 @@ static amp_status find_kind(amp_comparison *c, const char *section, amp_error *e
         c->kind = known[k].kind;
         if (!strcmp(section, known[k].section)) return AMP_OK;
     }
-    return amp_fail(error, AMP_BAD_CONFIG, "%s: it ends in %s; compare knows detectors that end in [yolo] or "
-                    "[region], and classifiers that end in [softmax], [cost] or [logistic]", c->cfg, section);
+    return amp_fail(error, AMP_BAD_CONFIG, "%s: the last section is %s, but compare knows only detectors "
+                    "that end in [yolo] or [region], and classifiers that end in [softmax], [cost] or "
+                    "[logistic]", c->cfg, section);
 }
 
 /* Makes the same checks of the .cfg as the trainings, but before a folder is made. Fills *c with the .cfg's
@@ -248,7 +249,8 @@ static amp_status train_all(amp_compare *compare, amp_error *error)
         before = c->seed_count;
         set_seed_count(c, next_look(before, compare->most_seeds));
         AMP_TRY(amp_runs_read(compare, before, error));
-        fprintf(stderr, "amp: %d seeds do not settle it (-until %g): continuing to %d of at most %d\n",
+        fprintf(stderr, "amp: the result is still open after %d seeds (-until %g): continuing to %d of at "
+                        "most %d\n",
                 before, c->points_allowed, c->seed_count, compare->most_seeds);
     }
 }
@@ -314,7 +316,7 @@ static void announce(const amp_compare *compare)
     for (int i = 0; i < all; i++) kept += amp_run_is_trained(&c->runs[i]);
     fprintf(stderr, "amp: %s: trainings: %d of %ld iterations (dtypes: %d, seeds: %d), in %s", c->title, all,
             c->iterations, c->dtype_count, c->seed_count, compare->folder);
-    if (kept) fprintf(stderr, "; there already: %d", kept);
+    if (kept) fprintf(stderr, "; already trained: %d", kept);
     fprintf(stderr, "\n");
 }
 

@@ -45,8 +45,9 @@ static amp_status check_name(const amp_compare *compare, amp_error *error)
         return amp_fail(error, AMP_BAD_CONFIG, "-report %s: Darknet cannot find a folder with a blank in its "
                         "name", compare->folder);
     if (length > DARKNETS_ROOM)
-        return amp_fail(error, AMP_BAD_CONFIG, "-report %.80s...: Darknet has room for a name of %d bytes, "
-                        "but this needs %zu; use a shorter one, or one relative to the current folder",
+        return amp_fail(error, AMP_BAD_CONFIG, "-report %.80s...: Darknet's paths have at most %d bytes, but "
+                        "those in this folder need %zu; use a shorter path, or a path relative to the "
+                        "current folder",
                         compare->folder, DARKNETS_ROOM, length);
     return AMP_OK;
 }
@@ -87,9 +88,9 @@ static amp_status compare_settings(const char *file, const amp_lines *now, const
         size_t i = 0;
         while (i < there.count && strcmp(there.line[i], now->line[k])) i++;
         if (i == there.count)
-            status = amp_fail(error, AMP_BAD_CONFIG, "%s: the comparison in this folder was made with other "
-                              "settings, not with %.400s; choose another folder with -report, or remove this "
-                              "one", compare->folder, now->line[k]);
+            status = amp_fail(error, AMP_BAD_CONFIG, "%s: the comparison in this folder was not made with "
+                              "%.400s; choose another folder with -report, or remove this one",
+                              compare->folder, now->line[k]);
     }
     amp_lines_free(&there);
     return status;
@@ -99,8 +100,8 @@ static amp_status write_settings(const char *file, const amp_lines *settings, am
 {
     amp_output out;
     AMP_TRY(amp_output_begin(file, &out, error));
-    fprintf(out.stream, "# darknet amp compare continues in this folder only with the same settings; of "
-            "files, their checksums.\n");
+    fprintf(out.stream, "# darknet amp compare continues in this folder only with the same settings; files "
+            "are compared by checksum.\n");
     for (size_t k = 0; k < settings->count; k++) fprintf(out.stream, "%s\n", settings->line[k]);
     return amp_output_end(&out, AMP_OK, error);
 }
@@ -136,8 +137,8 @@ static amp_status begin_folder(amp_compare *compare, const char *file, const amp
     name_in(compare, "runs", runs);
     AMP_TRY(make_folder(runs, &compare->made_runs, error));
     if (!compare->made_runs)
-        return amp_fail(error, AMP_BAD_CONFIG, "%s: it exists already, but %s, which would name its "
-                        "settings, is missing; choose another folder with -report, or remove it", runs, file);
+        return amp_fail(error, AMP_BAD_CONFIG, "%s: this folder exists, but %s, which records its settings, "
+                        "is missing; choose another folder with -report, or remove this one", runs, file);
     return write_settings(file, now, error);
 }
 

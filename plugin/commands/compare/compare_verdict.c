@@ -42,17 +42,18 @@ static void advise_on_accuracy(amp_comparison *c, const amp_dtype_summary *s)
 {
     int count = s->difference[0].count;
     if (s->both == AMP_ACCURACY_UNKNOWN && count)
-        advise(c, "%s: neither it nor %s has learnt enough to compare: train longer.", s->dtype,
+        advise(c, "%s: it and %s have not learnt enough to be compared: train longer.", s->dtype,
                c->dtypes[c->reference]);
     if (s->both != AMP_ACCURACY_UNDECIDED) return;
     if (count < 2)
-        advise(c, "%s: one seed cannot tell precision from chance: give -seeds 3 or more, or -until %g.",
+        advise(c, "%s: with one seed, an effect of precision cannot be told from chance: give -seeds 3 or "
+                  "more, or -until %g.",
                s->dtype, c->points_allowed);
     else if (s->more_seeds)
-        advise(c, "%s: about %d more seeds would tell its accuracy: give -seeds %d, or -until %g.", s->dtype,
-               s->more_seeds, count + s->more_seeds, c->points_allowed);
+        advise(c, "%s: about %d more seeds are needed to judge its accuracy: give -seeds %d, or -until %g.",
+               s->dtype, s->more_seeds, count + s->more_seeds, c->points_allowed);
     else
-        advise(c, "%s: more than %d seeds would be needed to tell its accuracy.", s->dtype,
+        advise(c, "%s: more than %d seeds would be needed to judge its accuracy.", s->dtype,
                AMP_COMPARE_MOST_SEEDS);
 }
 
@@ -93,13 +94,14 @@ static void judge_speed(amp_comparison *c, int d, const char *note)
     if (!isfinite(s->speedup.ratio)) return;
     s->speed = AMP_SPEED_UNDECIDED;
     if (steps < AMP_SPEED_STEPS)
-        advise(c, "%s: its speed needs %d steps and was measured over %zu: give more -iters.", s->dtype,
+        advise(c, "%s: judging its speed needs %d steps, but %zu were measured: give more -iters.", s->dtype,
                AMP_SPEED_STEPS, steps);
     else if (s->images_per_second.count < AMP_SPEED_SEEDS)
-        advise(c, "%s: its speed needs %d seeds and was measured with one: give more -seeds.", s->dtype,
+        advise(c, "%s: judging its speed needs %d seeds, but one was measured: give more -seeds.", s->dtype,
                AMP_SPEED_SEEDS);
     else if (seconds < AMP_SPEED_SECONDS)
-        advise(c, "%s: its speed needs %d seconds and was measured over %.0f: give more -iters or -seeds.",
+        advise(c, "%s: judging its speed needs %d seconds, but %.0f were measured: give more -iters or "
+                  "-seeds.",
                s->dtype, AMP_SPEED_SECONDS, seconds);
     else if ((s->speed = speed_of(&s->speedup)) == AMP_SPEED_UNDECIDED)
         advise(c, "%s: the seeds' speeds differ: use a quieter machine, or more -seeds.", s->dtype);
@@ -128,7 +130,8 @@ void amp_compare_verdict(amp_comparison *c, const char *const *notes)
     int done = 0, all = c->dtype_count * c->seed_count;
     for (int i = 0; i < all; i++) done += c->runs[i].state == AMP_RUN_DONE;
     if (c->interrupted)
-        advise(c, "Interrupted: %d of %d trainings are done; the same command continues.", done, all);
+        advise(c, "Interrupted: %d of %d trainings are done; run the same command again to continue.",
+               done, all);
     if (c->dtype_count == 1) advise(c, "No verdict: it needs two dtypes.");
     for (int d = 0; d < c->dtype_count; d++) {
         name_failure(c, d);

@@ -98,5 +98,6 @@ amp_status amp_evaluate(struct network *net, const amp_evaluation *e, amp_evalua
     out->seconds = amp_clock_seconds() - start;
     if (status != AMP_OK || out->images || e->is_a_share) return status;
     return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images can be read; the first: %s",
-                    out->unreadable.count, out->unreadable.count ? out->unreadable.line[0] : "there is none");
+                    out->unreadable.count,
+                    out->unreadable.count ? out->unreadable.line[0] : "the list is empty");
 }

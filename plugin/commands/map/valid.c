@@ -70,8 +70,8 @@ static amp_status read_data(const char *data_file, accuracy *r, amp_error *error
     if (status == AMP_OK) status = amp_validation_images_read(&file, &r->images, error);
     if (status == AMP_OK) status = amp_check_labels(&file, r->classes, &r->labels, error);
     if (status == AMP_OK && file.leaves)
-        status = amp_fail(error, AMP_BAD_CONFIG, "%s: leaves = %.300s: a tree's leaves cannot be told from "
-                          "its other classes here; remove the line", data_file, file.leaves);
+        status = amp_fail(error, AMP_BAD_CONFIG, "%s: leaves = %.300s: amp valid cannot tell a tree's leaves "
+                          "from its other classes; remove this line", data_file, file.leaves);
     amp_data_file_free(&file);
     return status;
 }
@@ -109,7 +109,7 @@ static amp_status measure_accuracy(struct network *net, const char *data_file, a
     AMP_TRY(read_data(data_file, r, error));
     if (outputs != r->classes)
         return amp_fail(error, AMP_BAD_CONFIG, "the network has %d outputs, but the .data file has classes = "
-                        "%d (2 if it does not say)", outputs, r->classes);
+                        "%d (the default is 2)", outputs, r->classes);
     r->best = amp_allocated(calloc((size_t)r->classes, sizeof *r->best));
     const amp_evaluation how = { .images = &r->images, .fit = AMP_FIT_CENTER_CROP,
                                  .measure = classify, .context = r };

@@ -77,7 +77,7 @@ static void advise_fp32(amp_plan_report *r, int i)
         advise(r, "fp32", i, "nothing: %s", row->why);
     else if (row->computes == AMP_FP32 && !row->winograd[0]
              && r->machine.support[r->dtype] == AMP_SUPPORT_NATIVE)
-        advise(r, "no kernel", i, "channels other than %d -> %d a group", row->in, row->out);
+        advise(r, "no kernel", i, "use other numbers of channels than %d -> %d a group", row->in, row->out);
 }
 
 /* Advises on fp32 layers that force later layers into fp32, although the later ones could run in half
@@ -98,7 +98,7 @@ static void advise_islands(amp_plan_report *r)
             followers += follows[k];
         }
         if (!followers) continue;
-        advise(r, "followed", i, "%s: layers that follow it into fp32: %d",
+        advise(r, "followed", i, "%s: layers that run in fp32 because of it: %d",
                r->rows[i].autocast.reason == AMP_WHY_KEPT ? "remove amp=0" : "replace it", followers);
     }
 }

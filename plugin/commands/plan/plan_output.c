@@ -87,8 +87,8 @@ static void print_rows(const amp_plan_report *r, FILE *stream)
                                  "multiple of 8. padded: in the backend's copies of the weights.");
     amp_print_wrapped(stream, 0, "stock, AMP: MiB of outputs, deltas and what backward reads again, in "
                       "stock's fp32 and under AMP.");
-    amp_print_wrapped(stream, 0, "cast: the layer whose output is cast for this layer, the first to read it "
-                      "in this form; \"and back\": its delta too.");
+    amp_print_wrapped(stream, 0, "cast: the output of the named layer is cast for this layer, which is the "
+                      "first to read it in this form; \"and back\": its delta is cast too.");
 }
 
 static void write_layer(amp_json *json, const amp_plan_row *row, const amp_layer_desc *d)
@@ -216,7 +216,7 @@ static const amp_field fit_fields[] = {
 
 static void print_memory(const amp_plan_report *r, FILE *stream)
 {
-    static const char beyond[] = " (and Darknet cannot count more)";
+    static const char beyond[] = " (the most that Darknet can count)";
     int loads = amp_plan_loaded_bytes(r, 1) > 0;
     fprintf(stream, "\nMemory of a training: weights, activations, loaded images\n");
     amp_table_print(stream, 2, batch_fields, r->batches, sizeof *r->batches, r->batch_count, r);
@@ -235,8 +235,8 @@ static void print_memory(const amp_plan_report *r, FILE *stream)
                 "RAM with cache=ram,\n  of disk space with cache=disk.\n", r->cache.images, r->cache.scale,
                 (double)r->cache.bytes / 0x1p20);
     if (r->view.largest_w != r->view.w || r->view.largest_h != r->view.h)
-        fprintf(stream, "  All at %d x %d, the largest that random=1 takes.\n", r->view.largest_w,
-                r->view.largest_h);
+        fprintf(stream, "  All for inputs of %d x %d, the largest that random=1 chooses.\n",
+                r->view.largest_w, r->view.largest_h);
 }
 
 static const char *const in_force_names[] = { "", "as in the .cfg" };

@@ -206,7 +206,7 @@ const char *amp_probe_fault_text(const amp_probe_comparison *c, const amp_probe_
     place_of(c, f, place);
     if (isinf(f->error)) snprintf(text, AMP_FAULT_TEXT, "%s: inf or NaN", place);
     else
-        snprintf(text, AMP_FAULT_TEXT, "%s: off by %.2g, where rounding explains %.2g", place, f->error,
+        snprintf(text, AMP_FAULT_TEXT, "%s: off by %.2g, but rounding explains only %.2g", place, f->error,
                  f->limit);
     return text;
 }
@@ -317,7 +317,7 @@ void amp_probe_advise(amp_probe_comparison *c)
                "the layers that read it in fp32 (amp=0), or use bf16.", i, c->network.layers[i].type,
                c->runs[AMP_FP16].whole[i][AMP_TRACE_OUTPUT].largest);
     if (c->runs[AMP_FP16].ran && c->runs[AMP_FP16].scale < AMP_LEAST_SCALE)
-        advise(c, "fp16: deltas overflow at every loss scale of a training (the least is %g): use bf16.",
+        advise(c, "fp16: deltas overflow even at the smallest loss scale of a training (%g): use bf16.",
                (double)AMP_LEAST_SCALE);
     advise_layers(c, AMP_BF16);
     advise_layers(c, AMP_FP16);

@@ -132,8 +132,8 @@ static amp_status test(const char *name, const char *cfg, long images, findings 
         printf("\n%s\n", name);
         (take_findings(&c, found) ? amp_probe_print_comparison : amp_probe_print_verdict)(stdout, &c);
         if (!c.stock_runs)
-            fprintf(stderr, "amp selftest: Darknet's own code cannot run this network: AMP's fp32 was "
-                    "compared with nothing\n");
+            fprintf(stderr, "amp selftest: Darknet's own code cannot run this network: AMP's fp32 was not "
+                    "compared\n");
     }
     amp_probe_comparison_free(&c);
     return status;

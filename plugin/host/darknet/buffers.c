@@ -181,9 +181,9 @@ static amp_status prepare_buffers(void *context, const char *needs_output, const
         if (amp_host_is_native(l)) {
             AMP_TRY(fit_native(net, i, needs_output[i], needs_delta[i], have, error));
         } else if (net->batch > amp->batch) {
-            return amp_fail(error, AMP_BAD_NETWORK, "layer %d: batch grew from %d to %d, but Darknet made "
-                            "this layer for %d; set batch in the .cfg", i, amp->batch, net->batch,
-                            amp->batch);
+            return amp_fail(error, AMP_BAD_NETWORK, "layer %d: the batch grew from %d to %d images, but "
+                            "Darknet made this layer for %d; set batch in the .cfg to the larger number",
+                            i, amp->batch, net->batch, amp->batch);
         } else if (needs_delta[i] && !*delta) {
             AMP_TRY(fit(delta, &have->delta_capacity, elements(net, l), 1, on_gpu, i, error));
         }

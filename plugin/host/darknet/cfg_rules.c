@@ -44,7 +44,7 @@ static void check_policy(cfg_walk *walk)
     int policy = (int)number(walk, "policy");
     int steps = cfg_walk_numbers(walk, "steps"), scales = cfg_walk_numbers(walk, "scales");
     if (policy == POLICY_STEPS && (!steps || !scales))
-        fail(walk, "policy", "needs steps and scales, but there is no %s", steps ? "scales" : "steps");
+        fail(walk, "policy", "needs steps and scales, but %s is missing", steps ? "scales" : "steps");
     else if (policy == POLICY_STEPS && steps != scales)
         fail(walk, "scales", "steps has %d numbers and scales %d; give one scale for each step", steps,
              scales);
@@ -76,7 +76,7 @@ void cfg_rule_net(cfg_walk *walk)
         fail(walk, NULL, "%s is missing: give width, height and channels, or only inputs",
              !w ? "width" : !h ? "height" : "channels");
     else if (image && walk->out->outputs != image)
-        fail(walk, "inputs", "width, height and channels make %.0f; leave inputs out", image);
+        fail(walk, "inputs", "differs from width*height*channels = %.0f; remove inputs", image);
     check_policy(walk);
 }
 
@@ -115,8 +115,8 @@ static void check_own(cfg_walk *walk, double pad, double stride_x, double stride
                     : number(walk, "dot") ? "dot" : has_activation(walk, "revleaky") ? "activation" : NULL;
     if (key && number(walk, "size") == 1 && (pad || stride_x > 1 || stride_y > 1)
         && !cfg_own_lays_out_1x1(stride_x, number(walk, "dilation")))
-        fail(walk, key, "makes Darknet's own code run the layer, whose 1x1 windows ignore padding and "
-                        "stride; remove these, or this key");
+        fail(walk, key, "makes Darknet's own code run the layer, which ignores padding and stride if size=1; "
+                        "remove padding and stride, or this key");
     if (key && has_activation(walk, "relu6"))
         fail(walk, key, "makes Darknet's own code run the layer, which does not train with activation=relu6");
 }
@@ -158,8 +158,8 @@ void cfg_rule_convolutional(cfg_walk *walk)
     double more = (dilation - 1) * (2 * pad + 1 - size);
     if (trunc((w + more - size) / stride_x) + 1 != walk->out->w
         || trunc((h + more - size) / stride_y) + 1 != walk->out->h)
-        fail(walk, "dilation", "its windows make %.0fx%.0f, but Darknet has room for %.0fx%.0f; use an odd "
-                               "size with pad=1", trunc((w + more - size) / stride_x) + 1,
+        fail(walk, "dilation", "the output would be %.0fx%.0f, but Darknet has room for %.0fx%.0f; use an "
+                               "odd size with pad=1", trunc((w + more - size) / stride_x) + 1,
              trunc((h + more - size) / stride_y) + 1, walk->out->w, walk->out->h);
     cfg_walk_count(walk, walk->out->w * walk->out->h * size * size * (c / groups),
                 "numbers in the matrix of im2col");
@@ -289,7 +289,8 @@ static void keep_group(cfg_walk *walk)
         if (fmod(walk->layers[(int)cfg_walk_at(walk, "layers", i)].c, groups) != 0)
             fail(walk, "groups", "does not divide the channels of layer %.0f",
                  cfg_walk_at(walk, "layers" , i));
-    if (id >= groups) fail(walk, "group_id", "groups=%.0f are numbered 0 to %.0f", groups, groups - 1);
+    if (id >= groups) fail(walk, "group_id", "with groups=%.0f, group_id must be from 0 to %.0f",
+                           groups, groups - 1);
     walk->out->outputs /= groups;
     walk->out->c /= groups;
 }
@@ -314,8 +315,8 @@ void cfg_rule_route(cfg_walk *walk)
         } else {
             out->w = out->h = out->c = 0;
             out->no_image = fmod(walk->net.w, 32) || fmod(walk->net.h, 32)
-                ? "the layers that it joins differ in width or height; most networks need a width and a "
-                  "height in [net] that are multiples of 32"
+                ? "the layers that it joins differ in width or height; for most networks, width and height "
+                  "in [net] must be multiples of 32"
                 : "the layers that it joins differ in width or height";
         }
     }
@@ -333,11 +334,12 @@ static void check_joined(cfg_walk *walk, int index)
         return;
     }
     if (trunc(from->w / in->w) != trunc(from->h / in->h) || trunc(in->w / from->w) != trunc(in->h / from->h))
-        fail(walk, "from", "layer %d outputs %.0fx%.0f, to which the %.0fx%.0f of the layer before this one "
+        fail(walk, "from", "layer %d outputs %.0fx%.0f and the layer before this one %.0fx%.0f; these sizes "
                            "cannot be added",
              index, from->w, from->h, in->w, in->h);
     if (walk->resized && (from->w != in->w || from->h != in->h))
-        fail(walk, "from", "Darknet cannot resize a shortcut of different sizes; set random=0");
+        fail(walk, "from", "Darknet cannot resize a shortcut between layers of different sizes; set "
+                           "random=0");
 }
 
 void cfg_rule_shortcut(cfg_walk *walk)
@@ -364,8 +366,8 @@ void cfg_rule_shortcut_of_one_size(cfg_walk *walk)
     /* With relu6, Darknet's own shortcut outputs 0. With hard_mish, it does not keep the input that the
      * gradient needs. */
     if (is_own && (has_activation(walk, "relu6") || has_activation(walk, "hard_mish")))
-        fail(walk, "activation", "cannot be trained in Darknet's own shortcut, which adds with weights or "
-                                 "adds layers of different shapes; use another one, or run with -amp off");
+        fail(walk, "activation", "cannot be trained in a shortcut that has weights or adds layers of "
+                                 "different shapes; use another activation, or run with -amp off");
 }
 
 /* A scale_channels multiplies each channel of layer `from` by one number (with scale_wh=1: each pixel). */
@@ -407,8 +409,8 @@ void cfg_rule_activation(cfg_walk *walk) { walk->out->one_size = !walk->in->w; }
 void cfg_rule_dropout(cfg_walk *walk)
 {
     if (walk->index == 0)
-        fail(walk, NULL, "it cannot be the first layer, since Darknet's dropout works on the layer before it "
-                         "in place");
+        fail(walk, NULL, "cannot be the first layer, since Darknet's dropout changes the output of the layer "
+                         "before it");
     cfg_rule_activation(walk);
 }
 
@@ -420,8 +422,8 @@ static void check_norm_of_step(cfg_walk *walk, double pixels)
 {
     if (walk->use != CFG_FOR_ANYTHING && walk->use != CFG_TRAINS_BOXES && number(walk, "batch_normalize")
         && walk->batch / walk->time_steps * pixels == 1)
-        cfg_walk_warn(walk, "batch_normalize", NULL, "with one image in a pass the batch norm of a time step "
-                      "divides 0 by 0: use a batch of at least twice subdivisions, or batch_normalize=0");
+        cfg_walk_warn(walk, "batch_normalize", NULL, "with one image in a pass, batch norm divides 0 by 0 in "
+                      "each time step: use a batch of at least twice subdivisions, or batch_normalize=0");
 }
 
 /* of_input: how many matrices multiply the input; of_state: how many multiply the state. */
@@ -478,7 +480,7 @@ void cfg_rule_crnn_of_any_size(cfg_walk *walk)
     double w = trunc((walk->in->w + 2 * pad - size) / stride) + 1;
     double h = trunc((walk->in->h + 2 * pad - size) / stride) + 1;
     if (w != walk->in->w || h != walk->in->h)
-        fail(walk, "size", "its state must be as large as the image; use size=3 with pad=1");
+        fail(walk, "size", "the layer's state must be as large as its input; use size=3 with pad=1");
     recurrent_image(walk, walk->in->w, walk->in->h, number(walk, "hidden"), number(walk, "output"),
                     size * size, fmax(number(walk, "groups"), 1));
 }
@@ -508,10 +510,12 @@ static void check_tree_line(cfg_walk *walk, const char *line, int index)
     int parent = -1;
     char name[1024] = "";
     if (sscanf(line, "%1023s %d", name, &parent) < 1 || strlen(name) > 255)
-        fail(walk, "tree", "line %d of the file is not a name of at most 255 bytes and its parent",
+        fail(walk, "tree", "line %d of the file must be a name of at most 255 bytes and the number of its "
+                           "parent",
              index + 1);
     else if (parent < -1 || parent >= index)
-        fail(walk, "tree", "line %d of the file: the parent %d is neither -1 nor a line before (from 0)",
+        fail(walk, "tree", "line %d of the file: the parent %d must be -1 or the number of an earlier line, "
+                           "counted from 0",
              index + 1, parent);
 }
 
@@ -520,7 +524,8 @@ static void check_map_line(cfg_walk *walk, const char *line, int index, double c
     char *end;
     long class_id = strtol(line, &end, 10);
     if (end == line || class_id < 0 || class_id >= classes)
-        fail(walk, "map", "line %d of the file is not one of the %.0f classes (from 0)", index + 1, classes);
+        fail(walk, "map", "line %d of the file must be the number of one of the %.0f classes, counted from 0",
+             index + 1, classes);
 }
 
 /* Checks the file named by `key`, which is "tree" or "map". */
@@ -540,7 +545,7 @@ static void check_lines(cfg_walk *walk, const char *key, double classes)
     fclose(file);
     if (!count) fail(walk, key, "the file is empty");
     if (is_tree && count > classes)
-        fail(walk, key, "the tree has %d nodes, but the layer has only %.0f numbers for them", count,
+        fail(walk, key, "the tree has %d nodes, but the layer has room for only %.0f", count,
                         classes);
 }
 
@@ -550,7 +555,7 @@ void cfg_rule_softmax(cfg_walk *walk)
 {
     double groups = number(walk, "groups");
     if (fmod(walk->in->outputs, groups) != 0)
-        fail(walk, "groups", "does not divide the %.0f input numbers", walk->in->outputs);
+        fail(walk, "groups", "does not divide the layer's %.0f inputs", walk->in->outputs);
     check_lines(walk, "tree", walk->in->outputs);
     if (number(walk, "noloss")) walk->out->reads = 0;
 }
@@ -576,7 +581,7 @@ static void set_boxes(cfg_walk *walk, double boxes, double anchors, double coord
     walk->out->random = number(walk, "random");
     if (walk->resized) { /* resize_yolo_layer and similar functions do not set out_w and out_h */
         walk->out->w = walk->out->h = walk->out->c = 0;
-        walk->out->no_image = "Darknet does not resize the image that it outputs; set random=0";
+        walk->out->no_image = "Darknet does not resize it; set random=0";
     }
     if (numbers != 2 * anchors) cfg_own_wrong_anchors(walk, numbers, anchors);
     if (filters != walk->in->c)
@@ -591,7 +596,7 @@ static void yolo(cfg_walk *walk, double coords)
     int mask = cfg_walk_numbers(walk, "mask");
     for (int i = 0; i < mask; i++)
         if (cfg_walk_at(walk, "mask", i) >= total)
-            fail(walk, "mask", "mask has %.0f, but num=%.0f anchors are numbered 0 to %.0f",
+            fail(walk, "mask", "mask has %.0f, but with num=%.0f the anchors are numbered 0 to %.0f",
                  cfg_walk_at(walk, "mask" , i), total, total - 1);
     double truths = cfg_own_truths(walk, 4, 0);
     int counters = cfg_walk_numbers(walk, "counters_per_class");
@@ -637,7 +642,7 @@ static void check_truth(cfg_walk *walk)
     for (int i = 0; i < walk->count; i++) {
         cfg_walk_enter(walk, i);
         if (walk->layers[i].reads > there) {
-            fail(walk, NULL, "reads %.0f numbers of truth per image, but layer %d sets that to %.0f",
+            fail(walk, NULL, "reads %.0f numbers of truth per image, but layer %d limits them to %.0f",
                  walk->layers[i].reads, from, there);
             return;
         }
@@ -653,8 +658,8 @@ static void check_heads(cfg_walk *walk)
     const cfg_shape *last = &walk->layers[walk->count - 1];
     cfg_walk_enter(walk, walk->count - 1);
     if (!last->classes)
-        fail(walk, NULL, "the last layer is neither [yolo] nor [region], so `detector train` knows no "
-                         "classes");
+        fail(walk, NULL, "`detector train` takes the classes from the last layer, which must be [yolo] or "
+                         "[region]");
     for (int i = 0; i < walk->count && last->classes; i++) {
         const cfg_shape *head = &walk->layers[i];
         cfg_walk_enter(walk, i);
@@ -687,7 +692,7 @@ static void check_loader(cfg_walk *walk, int classifier)
             length += snprintf(allowed + length, sizeof allowed - (size_t)length, "%s%d",
                                length ? ", " : "", c);
     if (!amp_fork_loads_channels((int)walk->net.c, classifier))
-        cfg_walk_fail(walk, "channels", allowed, "%s train makes images of %s channels",
+        cfg_walk_fail(walk, "channels", allowed, "%s train loads only images with %s channels",
                       classifier ? "classifier" : "detector", allowed);
     if (!classifier && !number(walk, "max_batches"))
         cfg_walk_warn(walk, cfg_walk_given(walk, "max_batches") ? "max_batches" : NULL, NULL,

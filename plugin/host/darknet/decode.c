@@ -32,7 +32,7 @@ static int holds(FILE *file, int w, int h)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (!memcmp(first, kinds[i].begins, kinds[i].length)) most = kinds[i].pixels;
     if (!read || (double)w * h <= most * (double)status.st_size) return 1;
-    darknet_amp_unreadable("its header says %d x %d pixels, which cannot be in its %lld bytes", w, h,
+    darknet_amp_unreadable("its header says %d x %d pixels, too many for its %lld bytes", w, h,
                            (long long)status.st_size);
     return 0;
 }
@@ -44,7 +44,7 @@ static int decode_by_stb(FILE *file, int channels, amp_pixels *p)
     else if (channels) p->c = channels;
     if (p->bytes && darknet_amp_image_fits(p->photo_w, p->photo_h, p->c)) {
         if (amp_pixels_reduce(p, amp_image_cache_reduction(p->photo_w, p->photo_h))) return 1;
-        darknet_amp_unreadable("there is no memory to reduce it");
+        darknet_amp_unreadable("not enough memory to scale it down");
     }
     free(p->bytes);
     return 0;

@@ -60,8 +60,9 @@ static void complete_softmax(struct darknet_amp *amp, int index, const float *in
     free(copy);
     if (!amp_is_finite(*l->cost) || amp->softmax_printed || !amp_ranks_prints_for(amp)) return;
     amp->softmax_printed = 1;
-    fprintf(stderr, "amp: layer %d [softmax]: the probability of an image's class is 0 in fp32, and "
-            "Darknet's loss inf: AMP's is computed from the layer's input; this line is printed once\n",
+    fprintf(stderr, "amp: layer %d [softmax]: the probability of an image's class is 0 in fp32, which makes "
+            "Darknet's loss inf; AMP computes the loss from the layer's input instead; this line is printed "
+            "once\n",
             index);
 }
 

@@ -34,8 +34,8 @@ network *amp_fork_make_network(const char *cfg, const char *name, int draws)
     static int registered;
     struct sigaction catch = { .sa_handler = end_with_message }, before[DEATHS];
     snprintf(message, sizeof message,
-             "\n%.400s: Darknet cannot make this network; the line above says why, or "
-             "which layer it was at: check that one's keys\n", name);
+             "\n%.400s: Darknet cannot make this network; the line above says why, or names the layer; check "
+             "that layer's keys\n", name);
     if (!registered) registered = !atexit(end_at_exit);
     for (int k = 0; k < DEATHS; k++) sigaction(deaths[k], &catch, &before[k]);
     if (!draws) setenv("AMP_CUDA_TUNE", "0", 0); /* no pass will run: do not time algorithms */

@@ -23,11 +23,11 @@ amp_status amp_host_check_predicted(const network *net, const float *output, con
     for (int i = 0; i < net->n; i++) {
         const layer *l = &net->layers[i];
         if (amp_host_gives_boxes(l) && l->output && !amp_all_finite(l->output, (size_t)l->outputs * batch))
-            return amp_fail(error, AMP_DIVERGED, "%s: layer %d gives numbers that are not finite; %s", of, i,
+            return amp_fail(error, AMP_DIVERGED, "%s: layer %d outputs inf or NaN; %s", of, i,
                             why_not_finite(net, text));
     }
     if (output && !amp_all_finite(output, (size_t)net->outputs * batch))
-        return amp_fail(error, AMP_DIVERGED, "%s: the network gives numbers that are not finite; %s", of,
+        return amp_fail(error, AMP_DIVERGED, "%s: the network outputs inf or NaN; %s", of,
                         why_not_finite(net, text));
     return AMP_OK;
 }

@@ -84,16 +84,17 @@ static int overwrites_delta(const network *net, const layer *l, int i, int on_gp
 }
 
 static const amp_own_fault of_all_forks[] = {
-    { reads_a_layer_without_delta, { AMP_CANNOT_RUN, "writes to the delta of a layer that has none" } },
-    { writes_to_no_delta, { AMP_CANNOT_RUN, "writes to the delta of the layer before it, which has none" } },
+    { reads_a_layer_without_delta, { AMP_CANNOT_RUN, "writes to the delta of a layer that has no delta" } },
+    { writes_to_no_delta, { AMP_CANNOT_RUN, "writes to the delta of the layer before it, which has no "
+                                            "delta" } },
     { is_dropped, { AMP_WRONG_BACKWARD, "computes the slope of its activation from its output "
                                         "after dropout" } },
     { norms_one_number, { AMP_WRONG_ALL | AMP_UNDEFINED, "has a batch norm of one number for each channel, "
                                                          "whose variance is 0 / 0: use more -images" } },
     { draws_on_gpu, { AMP_WRONG_OUTPUT | AMP_WRONG_DELTA, "draws its random numbers on the GPU, but under "
                                                           "AMP on the CPU" } },
-    { overwrites_delta, { AMP_LOSES_DELTA, "overwrites the delta of the layer before it, to which later "
-                                           "layers have added" } },
+    { overwrites_delta, { AMP_LOSES_DELTA, "overwrites the delta of the layer before it, and loses what "
+                                           "later layers have added to it" } },
 };
 enum { COUNT_OF_ALL = sizeof of_all_forks / sizeof *of_all_forks };
 

@@ -38,13 +38,13 @@ static amp_status check_names(const char *base, const char *folder, const char *
     if (longest < 0) longest = NAME_MAX;
     if (length > (size_t)longest)
         return amp_fail(error, AMP_IO_FAILED,
-                        "amp: %.300s: saved files are named after it with up to %zu more bytes, which is too "
-                        "long: a name may have %ld bytes; give the .cfg a shorter name",
+                        "amp: %.300s: names of saved files are up to %zu bytes longer than this name, and so "
+                        "exceed the limit of %ld bytes; give the .cfg a shorter name",
                         cfg, strlen(LONGEST_END), longest);
     if (strlen(folder) + 1 + length >= AMP_FORK_PATH)
         return amp_fail(error, AMP_IO_FAILED,
-                        "amp: backup = %.300s...: a path may have %d bytes with the file's name; use a "
-                        "folder with a shorter path", folder, AMP_FORK_PATH - 1);
+                        "amp: backup = %.300s...: a path may have at most %d bytes, including the file's "
+                        "name; use a folder with a shorter path", folder, AMP_FORK_PATH - 1);
     return AMP_OK;
 }
 
@@ -105,7 +105,8 @@ amp_status amp_backups_hold(const char *folder, const char *base, amp_error *err
         read_holder(name, holder);
         cfg_printable(shown, sizeof shown, holder);
         return amp_fail(error, AMP_IO_FAILED, "amp: %s is saving to %.300s/%.100s; give each training its "
-                                              "own backup folder, or wait until that one has ended", shown,
+                                              "own backup folder, or wait until that training has ended",
+                        shown,
                                               folder, base);
     }
     if (file < 0 && !b->has_warned++)

@@ -286,10 +286,10 @@ static amp_status check_space(const amp_cache_file *f, size_t images, size_t byt
                                                   : (double)disk.f_bavail * (double)disk.f_frsize / 0x1p20;
     if (mib > .9 * there)
         return amp_fail(error, AMP_IO_FAILED, "amp: cache=disk: %zu images would take about %.0f MiB in "
-                        "%.300s, and there are %.0f MiB of space; set a lower cache_scale, another backup "
-                        "folder, or cache=off", missing, mib, f->name, there);
+                        "%.300s, but only %.0f MiB are free; set a lower cache_scale, another backup folder, "
+                        "or cache=off", missing, mib, f->name, there);
     fprintf(stderr, "amp: cache=disk: %s holds %zu images for this network; the other %zu of the training "
-            "list take about %.1f of %.0f MiB that are free\n", f->name, usable, missing, mib, there);
+            "list take about %.1f MiB of the %.0f MiB that are free\n", f->name, usable, missing, mib, there);
     return AMP_OK;
 }
 
@@ -354,8 +354,8 @@ amp_status amp_cache_file_open(const char *name, const amp_photo_use *use, doubl
             fprintf(stderr, "amp: cache=disk: %s: no images are kept: %s\n", name, strerror(errno));
         if (descriptor >= 0) close(descriptor);
         return found != NO_CACHE ? AMP_OK
-             : amp_fail(error, AMP_IO_FAILED, "amp: cache=disk: %.500s is needed for images, but is another "
-                                              "file; move it", name);
+             : amp_fail(error, AMP_IO_FAILED, "amp: cache=disk: %.500s is not a cache of images; move it, "
+                                              "since cache=disk needs this name", name);
     }
     amp_cache_file *f = make(name, descriptor, room);
     f->use = *use;

@@ -164,13 +164,13 @@ amp_status amp_check_labels(const amp_data_file *data, int classes, amp_lines *l
         size_t length = strlen(labels->line[i]);
         if (length && labels->line[i][length - 1] == '\r')
             return amp_fail(error, AMP_BAD_CONFIG,
-                            "%.300s:%d: label '%.*s' ends in a carriage return, which no path does: write "
-                            "the list with Unix line ends", file, i + 1,
+                            "%.300s:%d: label '%.*s' ends in a carriage return, so no path contains it: "
+                            "write the list with Unix line ends", file, i + 1,
                             length <= 300 ? (int)length - 1 : 300, labels->line[i]);
         if (!length)
             return amp_fail(error, AMP_BAD_CONFIG,
-                            "%.300s:%d: this line is blank, and a blank label is found in every path; "
-                            "remove it", file, i + 1);
+                            "%.300s:%d: this line is blank, and a blank label matches every path; remove the "
+                            "line", file, i + 1);
     }
     return AMP_OK;
 }
@@ -187,8 +187,8 @@ amp_status amp_check_paths_name_labels(const amp_lines *list, const amp_lines *l
         if (found == 1 || classes == 1) return AMP_OK;
     }
     return amp_fail(error, AMP_BAD_CONFIG,
-                    "%.300s: none of the %s holds exactly one of the %d labels, which tell Darknet an "
-                    "image's class; the last holds %d: '%.300s'", file, looked_at(list, "paths", paths),
+                    "%.300s: none of the %s contains exactly one of the %d labels, from which Darknet knows "
+                    "an image's class; the last contains %d: '%.300s'", file, looked_at(list, "paths", paths),
                     classes, found, list->line[(tried - 1) * list->count / tried]);
 }
 
@@ -391,8 +391,8 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier)
     if (status == AMP_OK && amp_ranks_leads()) status = amp_backups_take(&data, cfg, &error);
     if (status == AMP_OK) note_data(&data, classifier);
     if (status == AMP_OK && !classifier && data.classes && data.classes != training.classes)
-        fprintf(stderr, "amp: the .data file has classes = %d, but the network %d: it is trained with its "
-                "own number\n", data.classes, training.classes);
+        fprintf(stderr, "amp: the .data file has classes = %d, but the network has %d, and is trained with "
+                "those\n", data.classes, training.classes);
     amp_program_to_set()->trains = 1;
     amp_program_to_set()->images.of_classifier = classifier;
     amp_training_data_free(&training);

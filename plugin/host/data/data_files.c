@@ -74,7 +74,7 @@ static amp_status note(amp_data_file *data, const cfg_item *item, const char *wh
 /* Notes a key that is given twice. Darknet uses the first line (option_find in option_list.c). */
 static amp_status note_second(amp_data_file *data, const cfg_item *item)
 {
-    return note(data, item, " is given again; the first line is used");
+    return note(data, item, " is given twice; the first line is used");
 }
 
 /* Notes an unknown key if it looks like a misspelling of a known one. */
@@ -116,7 +116,7 @@ static amp_status keep_number(amp_data_file *data, int *where, const cfg_item *i
     errno = 0;
     long value = strtol(item->value, &end, 10);
     if (!*item->value || *end || errno || value < least || value > INT_MAX)
-        return cfg_fail(error, place_of(data, item), "not such a number", allowed);
+        return cfg_fail(error, place_of(data, item), "not a valid number", allowed);
     if (*where >= 0) return note_second(data, item);
     *where = (int)value;
     return AMP_OK;
@@ -160,7 +160,7 @@ static amp_status take(amp_data_file *data, const cfg_item *item, amp_error *err
         return cfg_fail(error, place, "the file begins with a byte order mark", "UTF-8 without one");
     place.key = item->text;
     if (item->kind == CFG_SECTION)
-        return cfg_fail(error, place, "a section, but a .data file has none: is this a .cfg file?",
+        return cfg_fail(error, place, "a .data file has no sections: is this a .cfg file?",
                         "KEY = VALUE");
     if (!item->value || !*item->value) return cfg_fail(error, place, "no value", "KEY = VALUE");
     for (int i = 0; i < PATHS; i++)
@@ -183,7 +183,8 @@ amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *
                         strerror(errno));
     if (amp_is_device(name))
         return amp_fail(error, AMP_BAD_CONFIG,
-                        "%.700s: not a regular file, and a .data file is read more than once", name);
+                        "%.700s: not a regular file: a .data file is read more than once, so a pipe does not "
+                        "work", name);
     cfg_document *document;
     amp_status read = amp_data_document(name, &document, error);
     for (size_t i = 0; read == AMP_OK && i < document->count; i++)

@@ -69,7 +69,7 @@ static float *floats_of(const amp_pixels *p, int *w, int *h, int *c)
     *w = loaded.wanted ? p->photo_w : p->w;
     *h = loaded.wanted ? p->photo_h : p->h;
     *c = p->c;
-    if (!floats) darknet_amp_unreadable("there is no memory for its %d x %d pixels", p->w, p->h);
+    if (!floats) darknet_amp_unreadable("not enough memory for its %d x %d pixels", p->w, p->h);
     else if (loaded.wanted) loaded.image = *p;
     if (!floats || loaded.wanted) return floats;
     pthread_once(&cache.once, make_floats);
@@ -100,15 +100,16 @@ static void open_table(size_t bytes, size_t pixels)
     size_t fit = bytes / each < count ? bytes / each : count;
     cache.slots = calloc(count, sizeof *cache.slots);
     if (!cache.slots) {
-        fprintf(stderr, "amp: cache=ram: no memory for a table of %zu images: none is kept\n", count);
+        fprintf(stderr, "amp: cache=ram: not enough memory for a table of %zu images: no images are kept\n",
+                count);
         return;
     }
     for (size_t i = 0; i < count; i++) cache.slots[i].path = cache.list.line[i];
     qsort(cache.slots, count, sizeof *cache.slots, compare_paths);
     cache.left = (long long)bytes;
-    fprintf(stderr, "amp: cache=ram: room for %zu of the %zu images of the training list, decoded about %.1f "
-            "MiB; %.0f MiB of RAM are free for them\n", fit, count, (double)(fit * each) / 0x1p20,
-            (double)bytes / 0x1p20);
+    fprintf(stderr, "amp: cache=ram: room for %zu of the %zu images of the training list, which take about "
+            "%.1f MiB decoded; %.0f MiB of RAM are free for them\n",
+            fit, count, (double)(fit * each) / 0x1p20, (double)bytes / 0x1p20);
 }
 
 /* Adds an image to the table. Returns 1 if the table now keeps the image and owns its bytes. Returns 0 if
@@ -325,7 +326,7 @@ int darknet_amp_distort_image(float *planes, int count, int channels, float hue,
 void amp_image_cache_summary(void)
 {
     if (!cache.slots && !cache.file) return;
-    amp_host_print("amp: cache=%s: %lu of %zu images were kept, %.1f MiB; of %lu that were loaded, %lu were "
-                   "there already", cache.file ? "disk" : "ram", cache.images, cache.list.count,
+    amp_host_print("amp: cache=%s: %lu of %zu images were kept, %.1f MiB; of %lu loaded images, %lu came "
+                   "from the cache", cache.file ? "disk" : "ram", cache.images, cache.list.count,
                    (double)cache.bytes / 0x1p20, cache.asked, cache.found);
 }

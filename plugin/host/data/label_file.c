@@ -92,17 +92,17 @@ static amp_status refuse(const char *file, unsigned long line, const char *text,
         [AMP_LABEL_IN_PIXELS] = "is not relative to the image: x, y, width and height go from 0 to 1",
         [AMP_LABEL_NO_LABEL] = "is not `class x y width height`" };
     char shown[64], what[160];
-    if (kind == AMP_LABEL_NO_LABEL && !is_text(file)) /* the file may be the image itself */
-        return amp_fail(error, AMP_BAD_CONFIG, "%.700s: Darknet takes this file for a label file, but it is "
-                                               "not one: Darknet finds labels of images that are named %s; "
-                                               "rename the image", file,
+    if (kind == AMP_LABEL_NO_LABEL && !is_text(file)) /* for example the image itself */
+        return amp_fail(error, AMP_BAD_CONFIG, "%.700s: Darknet would read this file as labels, but it is "
+                                               "not a label file: Darknet finds labels of images that are "
+                                               "named %s; rename the image", file,
                         amp_fork_label_images);
     int odd = show(shown, sizeof shown, text, length);
     if (kind == AMP_LABEL_NO_LABEL && odd)
         snprintf(what, sizeof what, "%s, with bytes that are not plain text", wrong[kind]);
     else if (kind != AMP_LABEL_BAD_CLASS) snprintf(what, sizeof what, "%s", wrong[kind]);
     else
-        snprintf(what, sizeof what, "has a class that the network does not have: its classes are 0 to %d",
+        snprintf(what, sizeof what, "has a class that the network does not have (classes: 0 to %d)",
                  classes - 1);
     return amp_fail(error, AMP_BAD_CONFIG, "%.700s:%lu: label '%s' %s; fix the file", file, line, shown,
                     what);

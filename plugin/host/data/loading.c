@@ -30,7 +30,8 @@ static const struct { const char *before, *kind, *summary; } mistakes[MISTAKES] 
                   "labels ignored, outside the image or with their centre at 0 0" },
     [SMALL] = { "", "labels that are too small", "labels ignored, smaller than Darknet's minimum" },
     [CROWDED] = { "", "label files with too many boxes", "label files with more boxes than a step uses" },
-    [MISLABELLED] = { "image '", "such images", "images whose path does not hold exactly one label" } };
+    [MISLABELLED] = { "image '", "images without exactly one label in their path",
+                                 "images whose path does not hold exactly one label" } };
 enum { NAMED_MOST = 100 };
 
 /* What the calling thread loads, and which image it is replacing. */
@@ -153,9 +154,9 @@ int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job)
     pthread_attr_destroy(&attributes);
     if (!status) return 0;
     amp_error error;
-    amp_fail(&error, AMP_BAD_CONFIG, "darknet: no thread that loads images can be started: %s; what limits "
-             "the program's memory or its number of threads (ulimit -v, -u) is too low", strerror(status));
-    /* before the first batch there is nothing to save */
+    amp_fail(&error, AMP_BAD_CONFIG, "darknet: no thread that loads images can be started: %s; the limit on "
+             "the program's memory or threads (ulimit -v, -u) is too low", strerror(status));
+    /* Before the first batch there is nothing to save. */
     if (!watch.keeps_faults || watch.jobs < 2) darknet_amp_refuse("%s", error.message);
     *thread = pthread_self(); /* the caller's pthread_join then fails at once (EDEADLK) */
     keep(error);
@@ -167,7 +168,7 @@ int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job)
 FILE *darknet_amp_fopen(const char *file, const char *mode)
 {
     if (!amp_this_program()->watches_images || !amp_is_device(file)) return fopen(file, mode);
-    fail("%.700s: not a regular file, which lists and labels must be", file);
+    fail("%.700s: not a regular file; lists and labels must be regular files", file);
     return fopen("/dev/null", mode);
 }
 
@@ -180,8 +181,8 @@ int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
     int length = vsnprintf(shown, sizeof shown, format, args);
     va_end(args);
     if (length >= 0 && (size_t)length >= room) {
-        fail("darknet: '%.200s...': a path of %d bytes, but Darknet has room for %zu here; shorten its "
-             "parts: the folder's path, the file's name", shown, length, room - 1);
+        fail("darknet: '%.200s...': this path has %d bytes, but Darknet has room for %zu; shorten the "
+             "folder's path or the file's name", shown, length, room - 1);
         return *text = 0;
     }
     va_start(args, format); /* not vsnprintf, because find_replace prints a text onto itself */
@@ -267,7 +268,7 @@ void darknet_amp_another_image(char **paths, int i)
 int darknet_amp_not_augmented(int w, int h, const char *why)
 {
     if (amp_this_program()->watches_images)
-        fail("amp: OpenCV cannot make an image of %d x %d of a training image: %.*s", w, h,
+        fail("amp: OpenCV cannot make a %d x %d image from a training image: %.*s", w, h,
              (int)strcspn(why, "\n"), why);
     return amp_this_program()->watches_images;
 }
@@ -318,7 +319,8 @@ amp_label *amp_loading_labels(const char *file, int *count)
 int darknet_amp_mislabelled(const char *path, int count)
 {
     if (!amp_this_program()->watches_images || !loader.from.list) return 0;
-    warn_once(MISLABELLED, path, "': its path holds %d of the labels, but must hold one", count);
+    warn_once(MISLABELLED, path, "': the path contains %d of the labels, but must contain exactly one",
+              count);
     return 1;
 }
 

@@ -143,11 +143,11 @@ static const cfg_section_kind kinds[] = {
 
 #define IMAGES_DELTA "it needs the deltas of the images, which AMP does not compute"
 #define ROLLING "it uses statistics of deltas that Darknet's own yolo layer keeps from step to step"
-#define NO_BACKWARD "Darknet's CPU code lacks its backward pass, or has a wrong one"
-#define GPU_ALONE "Darknet has it on a GPU only"
-#define NOT_TRIED "it has not been tried yet"
-#define SQUARES_DELTA "Darknet multiplies its delta by a sum of deltas, which is not a gradient"
-#define LOCAL_LACKS "Darknet's own local layer, which AMP runs, gives 0 for it, or has no buffer for it"
+#define NO_BACKWARD "Darknet's CPU code has no correct backward pass for it"
+#define GPU_ALONE "Darknet implements it on a GPU only"
+#define NOT_TRIED "it has not been tested yet"
+#define SQUARES_DELTA "Darknet's backward pass for it does not compute the gradient"
+#define LOCAL_LACKS "AMP runs Darknet's own local layer, which outputs 0 with it or lacks a buffer for it"
 
 static const cfg_refusal refusals[] = {
 #ifdef DARKNET_AMP_HANK_AI
@@ -162,9 +162,9 @@ static const cfg_refusal refusals[] = {
     { "[net]", "adversarial_lr", 0, IMAGES_DELTA },
     { "[net]", "attention", 0, IMAGES_DELTA },
     { "[net]", "contrastive", 0, NOT_TRIED },
-    { "[net]", "dynamic_minibatch", 0, "AMP's steps all have the same number of images" },
-    { "[net]", "unsupervised", 0, "Darknet makes classes from memory addresses, so no training can be "
-                                  "repeated" },
+    { "[net]", "dynamic_minibatch", 0, "under AMP all steps have the same number of images" },
+    { "[net]", "unsupervised", 0, "Darknet derives the classes from memory addresses, so a training cannot "
+                                  "be repeated" },
     { "[net]", "badlabels_rejection_percentage", 0, ROLLING },
     { "[net]", "num_sigmas_reject_badlabels", 0, ROLLING },
     { "[net]", "equidistant_point", 0, ROLLING },
@@ -172,12 +172,12 @@ static const cfg_refusal refusals[] = {
     { "[conv_lstm]", 0, 0, NO_BACKWARD }, { "[history]", 0, 0, NO_BACKWARD },
     { "[crnn]", "activation", "swish", NO_BACKWARD }, { "[crnn]", "activation", "mish", NO_BACKWARD },
     { "[crnn]", "activation", "hard_mish", NO_BACKWARD },
-    { "[crnn]", "xnor", 0, "Darknet's own xnor, which AMP corrects only in convolutions" },
+    { "[crnn]", "xnor", 0, "Darknet's xnor has errors that AMP corrects only in convolutional layers" },
     { "[sam]", "activation", "revleaky", NOT_TRIED },
     { "[scale_channels]", "activation", "revleaky", NOT_TRIED },
     { "[contrastive]", 0, 0, NOT_TRIED },
     { "[yolo]", "embedding_layer", 0, NOT_TRIED },
-    { 0, "activation", "gelu", "Darknet takes its gradient at the output instead of the input" },
+    { 0, "activation", "gelu", "Darknet computes its gradient from the output instead of the input" },
     { 0, "activation", "normalize_channels", SQUARES_DELTA },
     { 0, "activation", "normalize_channels_softmax", SQUARES_DELTA },
     { 0, "activation", "normalize_channels_softmax_maxval", SQUARES_DELTA },
@@ -192,7 +192,7 @@ static const cfg_refusal refusals[] = {
     { "[convolutional]", "stretch", 0, GPU_ALONE }, { "[convolutional]", "stretch_sway", 0, GPU_ALONE },
     { "[convolutional]", "grad_centr", 0, GPU_ALONE },
     { "[convolutional]", "reverse", 0, GPU_ALONE },
-    { "[convolutional]", "assisted_excitation", 0, "it reads labels of 5 numbers, but they have 6" },
+    { "[convolutional]", "assisted_excitation", 0, "it reads 5 numbers per label, but a label has 6" },
     { "[dropout]", "dropblock", 0, GPU_ALONE },
     { "[cost]", "type", "smooth", NOT_TRIED },
 };

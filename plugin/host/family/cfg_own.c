@@ -43,9 +43,9 @@ static void check_averaging(cfg_walk *walk)
 {
     double steps = cfg_walk_number(walk, "max_batches"), from = trunc(steps / 2), to = steps - 1000;
     if (cfg_walk_number(walk, "ema_alpha") == 0 || walk->resized || from < to) return;
-    cfg_walk_warn(walk, "ema_alpha", NULL, "averages weights from step %.0f (max_batches / 2) to step %.0f "
-                                           "(max_batches - 1000), and so never; set max_batches above 2000, "
-                                           "or remove ema_alpha",
+    cfg_walk_warn(walk, "ema_alpha", NULL, "has no effect, since weights are averaged from step %.0f "
+                                           "(max_batches / 2) to step %.0f (max_batches - 1000); set "
+                                           "max_batches above 2000, or remove ema_alpha",
                   from, to);
 }
 
@@ -63,14 +63,14 @@ static void check_strictly(cfg_walk *walk, int finds_boxes)
     int policy = 1 << (int)cfg_walk_number(walk, "policy"), adam = cfg_walk_number(walk, "adam") != 0;
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
         if (cfg_walk_given(walk, asked[i].key) && !(asked[i].policies ? asked[i].policies & policy : adam))
-            cfg_walk_refuse(walk, asked[i].key, NULL, "makes Darknet's parser end the program, since this "
-                                                      "%s= does not use it; remove it",
+            cfg_walk_refuse(walk, asked[i].key, NULL, "is not used with this %s=, and Darknet's parser would "
+                                                      "end the program; remove it",
                                                       asked[i].policies ? "policy" : "adam");
     for (int i = 0; i < 2 && finds_boxes; i++) {
         const char *side = i ? "height" : "width";
         if (fmod(cfg_walk_number(walk, side), 32) != 0)
-            cfg_walk_refuse(walk, side, "multiples of 32", "this Darknet supports no other size with a yolo "
-                                                           "or region layer");
+            cfg_walk_refuse(walk, side, "multiples of 32", "a network with a yolo or region layer needs "
+                                                           "multiples of 32 in this Darknet");
     }
 }
 
@@ -123,10 +123,10 @@ static void check_mixing(cfg_walk *walk)
     if (mixup == MOSAIC || mixup == BOTH) {
         if (!HAS_OPENCV)
             cfg_walk_refuse(walk, mosaic ? "mosaic" : "mixup", BUILD_WITH_OPENCV,
-                            "joins images with OpenCV, but this Darknet was built without it");
+                            "needs OpenCV to join images, but this Darknet was built without it");
         if (cfg_walk_number(walk, "letter_box"))
             cfg_walk_refuse(walk, "letter_box", "0, or no mosaic",
-                            "detector train makes no mosaic of images with borders");
+                            "cannot be combined with mosaic in detector train");
     }
     if (mixup != CUTMIX && mixup != BOTH) return;
     const char *key = cutmix ? "cutmix" : "mixup", *why = "is for classifier train only";
@@ -140,7 +140,7 @@ static void check_effect(cfg_walk *walk, const char *key)
 {
     if (!HAS_OPENCV && cfg_walk_number(walk, key))
         cfg_walk_refuse(walk, key, BUILD_WITH_OPENCV,
-                        "is done with OpenCV, but this Darknet was built without it");
+                        "needs OpenCV, but this Darknet was built without it");
 }
 
 /* Rejects settings that Darknet's load_data_detection and load_data_augment do not support. Also rejects

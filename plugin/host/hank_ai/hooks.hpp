@@ -126,7 +126,7 @@ inline bool amp_wants_fp32()
     const char * math = std::getenv("DARKNET_MATH");
     const std::string asked = math ? math : "";
     if (not asked.empty() and asked != "fp32" and asked != "tf32")
-        darknet_amp_refuse("DARKNET_MATH=%.99s: it is fp32 or tf32", math);
+        darknet_amp_refuse("DARKNET_MATH=%.99s: expected fp32 or tf32", math);
     return asked == "fp32";
 }
 #define DARKNET_MATH_TYPE (amp_wants_fp32() ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH)

@@ -60,7 +60,7 @@ extern "C" pthread_t amp_shim_load_data(load_args args)
 {
     pthread_t thread;
     if (darknet_amp_start_loader(&thread, load, new load_args(amp_job(args))))
-        darknet_amp_refuse("amp: no thread can be started that loads images");
+        darknet_amp_refuse("amp: cannot start a thread that loads images");
     return thread;
 }
 
@@ -103,5 +103,5 @@ extern "C" void amp_note_command(int is_ours)
 }
 
 #ifdef DARKNET_USE_OPENBLAS
-#error "AMP does not know OpenBLAS's products yet: configure with -DDARKNET_TRY_OPENBLAS=OFF"
+#error "AMP does not support OpenBLAS yet: configure with -DDARKNET_TRY_OPENBLAS=OFF"
 #endif

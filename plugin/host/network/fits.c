@@ -102,15 +102,15 @@ static size_t arena_budget(const amp_needs *needs, size_t there)
 /* Returns an error that names the smallest number of subdivisions with which the training fits. */
 static amp_status fail_too_little(const asked *a, size_t takes, amp_error *error)
 {
-    char fits[160] = "no number of subdivisions is enough: use a smaller width and height or batch, "
-                     "random=0, or, if it is not set, checkpoint=auto in [amp]";
+    char fits[160] = "no number of subdivisions is enough: use a smaller width and height, a smaller batch, "
+                     "random=0, or checkpoint=auto in [amp] (if not set)";
     for (int s = a->view.subdivisions + 1; s <= a->images; s++) {
         amp_needs fewer;
         if (a->images % s) continue;
         AMP_TRY(amp_host_needs(&a->training, a->images / s, &fewer, error));
         size_t bytes = amp_needs_sum(&fewer);
         if (bytes > a->there) continue;
-        snprintf(fits, sizeof fits, "these fit: subdivisions=%d (%.0f MiB)", s, amp_mib(bytes));
+        snprintf(fits, sizeof fits, "subdivisions=%d fits (%.0f MiB)", s, amp_mib(bytes));
         break;
     }
     return amp_fail(error, AMP_NO_MEMORY, "amp: not enough memory: this training needs %.0f MiB, but there "

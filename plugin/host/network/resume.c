@@ -109,7 +109,8 @@ static amp_status restore_loop(struct network *net, const amp_run_state *run, co
         return AMP_OK;
     if (!is_size(run->width, view.size_step) || !is_size(run->height, view.size_step))
         return amp_fail(error, AMP_BAD_SIDECAR,
-                        "%s: random=1 does not choose an input of %dx%d; " ANEW, sidecar,
+                        "%s: it was saved with an input of %dx%d, which random=1 never "
+                        "chooses; " ANEW, sidecar,
                         (int)run->width, (int)run->height);
     amp_fork_resize(net, run->width, run->height);
     return AMP_OK;
@@ -252,9 +253,9 @@ static void note_one_sided(const struct network *net)
     int layer = amp_fork_one_sided_layer(net);
     char *sidecar = weights && layer >= 0 ? amp_sidecar_name(weights) : NULL;
     if (sidecar && amp_name_is_taken(sidecar))
-        print_note(net, "amp: %s is not read, and momentum and loss scale are reset: because of dontload, "
-                        "dontsave, dontloadscales, numload or flipped, layer %d reads weights from %s that "
-                        "differ from those it saved; to continue where it was saved, remove that key\n",
+        print_note(net, "amp: %s is not read, and momentum and loss scale are reset, because layer %d does "
+                        "not read from %s what it saved; to continue the saved training, remove its key "
+                        "dontload, dontsave, dontloadscales, numload or flipped\n",
                         sidecar, layer, weights);
     free(sidecar);
 }

@@ -78,7 +78,7 @@ static void print_bad_loss(struct darknet_amp *amp, const amp_step_report *repor
     if (!bad->found || amp->bad_loss_printed || !amp_ranks_prints_for(amp)) return;
     amp->bad_loss_printed = 1;
     fprintf(stderr, "amp: step %zu: the loss of layer %d [%s] is inf or NaN, but its gradients are finite: "
-                    "the step is made, but the average loss leaves it out\n", good_steps + 1, bad->layer,
+                    "the step is taken, and the average loss leaves it out\n", good_steps + 1, bad->layer,
             amp->engine->active->nodes[bad->layer].desc.type);
 }
 
@@ -206,8 +206,9 @@ static amp_status forward(struct darknet_amp *amp, struct network *net, const am
                         view->layers, amp->layer_count);
     if (view->on_gpu && view->batch > amp->batch)
         return amp_fail(error, AMP_BAD_NETWORK,
-                        "amp: batch grew from %d to %d, but Darknet made its input on the GPU for "
-                        "%d; set batch in the .cfg", amp->batch, view->batch, amp->batch);
+                        "amp: the batch grew from %d to %d images, but Darknet made its input on the GPU for "
+                        "%d; set batch in the .cfg to the larger number",
+                        amp->batch, view->batch, amp->batch);
     amp_plan_key key = key_of(amp, net, view);
     const amp_plan *plan;
     if (!key.keeps_state) notice_weights(amp, view);

@@ -30,7 +30,7 @@ size_t amp_weights_file_seen(const char *file)
     return seen;
 }
 
-#define HINT "weights of another network? `darknet partial` writes the first layers of a file alone"
+#define HINT "are these another network's weights? `darknet partial` writes only the first layers of a file"
 
 static amp_status compare(const struct network *net, const char *file, size_t header, size_t size, int cutoff,
                           int *held, amp_error *error)
@@ -48,7 +48,8 @@ static amp_status compare(const struct network *net, const char *file, size_t he
         }
         if (bytes > size - at)
             return amp_fail(error, AMP_BAD_CONFIG,
-                            "%.600s: ends in the middle of layer %d, %zu bytes short of its %zu: " HINT, file,
+                            "%.600s: ends in the middle of layer %d, which lacks %zu of its %zu "
+                            "bytes: " HINT, file,
                             i, bytes - (size - at), bytes);
         at += bytes;
     }

@@ -17,9 +17,9 @@ void cfg_own_wrong_anchors(cfg_walk *walk, int numbers, double num)
 
 void cfg_own_unlike_head(cfg_walk *walk, double reads, double loaded)
 {
-    cfg_walk_refuse(walk, NULL, NULL, "reads %.0f numbers of truth per image, but for the last layer %.0f "
-                                      "are loaded; give all heads the last one's type, and coords=4", reads,
-                                      loaded);
+    cfg_walk_refuse(walk, NULL, NULL, "reads %.0f numbers of truth per image, but Darknet loads the %.0f of "
+                                      "the last layer; give all heads the type of the last one, and coords=4",
+                    reads, loaded);
 }
 
 int cfg_own_lays_out_1x1(double stride_x, double dilation) { return 0; }

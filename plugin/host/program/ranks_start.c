@@ -67,8 +67,8 @@ static void check_processors(void)
         /* two processors may be two hardware threads of the same core */
         if (p->allowed >= p->threads && (p->allowed > 2 || p->allowed >= p->fair)) continue;
         fprintf(stderr, "ranks: processors that rank %d may use: %d; OpenMP threads: %d, plus those that "
-                        "load images and sum gradients; if the launcher bound it, use mpirun --bind-to none, "
-                        "or --map-by slot:PE=%d\n", i, p->allowed, p->threads, cores);
+                        "load images and sum gradients; if the launcher binds ranks to processors, use "
+                        "mpirun --bind-to none, or --map-by slot:PE=%d\n", i, p->allowed, p->threads, cores);
         break;
     }
     free(all);
@@ -175,15 +175,16 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
                                                                     wrong */
     if (!under_amp || (!is_shared(words[0]) && !is_bench(words)))
         amp_ranks_refuse("command line: a launcher started %d copies of this program, but only detector "
-                         "train and classifier train under AMP, and amp bench, share the work; give one of "
-                         "these -amp fp32 (or bf16, fp16), or start it alone", comm->size);
+                         "train and classifier train under AMP, and amp bench, share the work; use one of "
+                         "these with -amp fp32 (or bf16, fp16), or start the program without the launcher",
+                         comm->size);
     if (strchr(gpus, ','))
         amp_ranks_refuse("command line: -gpus %s: a launcher started %d copies of this program, and each "
                          "trains on one GPU; remove -gpus, and start as many ranks as GPUs", gpus,
                          comm->size);
     if (getenv(AMP_TURNS))
         amp_ranks_refuse("command line: a launcher started %d copies of this program, but amp compare starts "
-                         "its trainings itself; start amp compare alone", comm->size);
+                         "its trainings itself; start amp compare without the launcher", comm->size);
     share_seed();
     if (amp_ranks_leads())
         fprintf(stderr, "ranks: %d, %d of them on this machine; %s\n", comm->size, comm->local_size,

@@ -202,7 +202,7 @@ static void take_patience(amp_program *program, int *argc, char **argv, int unde
     if (!(program->map.patience = count_of(value)))
         darknet_amp_refuse("command line: -patience %s: expected a number of measurements from 1", value);
     if (!program->has_map)
-        darknet_amp_refuse("command line: -patience: it counts what -map measures; add -map [N]%s",
+        darknet_amp_refuse("command line: -patience counts measurements of -map; add -map [N]%s",
                            under_amp || !amp_fork_knows_map() ? "" : ", and -amp");
 }
 
@@ -210,7 +210,7 @@ static void take_fit(amp_program *program, int *argc, char **argv, int under_amp
 {
     if (!amp_host_take_flag(argc, argv, "-fit")) return;
     if (!under_amp)
-        darknet_amp_refuse("command line: -fit: it only plans trainings under AMP; add -amp, or [amp] to the "
+        darknet_amp_refuse("command line: -fit works only for trainings under AMP; add -amp, or [amp] to the "
                            ".cfg");
     program->fit = AMP_FIT_ASKED;
 }
@@ -252,13 +252,14 @@ void amp_host_take_options(int *argc, char **argv, int under_amp)
 
 /* Darknet's commands that use buffers that AMP does not keep, to show a layer's outputs or to train through
  * another network. */
+#define LSD "lsd trains one network through another's fp32 deltas, which AMP does not keep"
 static const struct { const char *command[2], *why; } refused[] = {
-    { { "visualize", NULL }, "visualize shows layers' fp32 outputs, which are not kept" },
-    { { "classifier", "try" }, "classifier try prints a layer's fp32 output, which is not kept" },
-    { { "rnn", "vec" }, "rnn vec prints a layer's fp32 output, which is not kept" },
-    { { "lsd", "traingan" }, "lsd trains one network through another's fp32 deltas, which are not kept" },
-    { { "lsd", "trainprog" }, "lsd trains one network through another's fp32 deltas, which are not kept" },
-    { { "lsd", "traincolor" }, "lsd trains one network through another's fp32 deltas, which are not kept" } };
+    { { "visualize", NULL }, "visualize shows layers' fp32 outputs, which AMP does not keep" },
+    { { "classifier", "try" }, "classifier try prints a layer's fp32 output, which AMP does not keep" },
+    { { "rnn", "vec" }, "rnn vec prints a layer's fp32 output, which AMP does not keep" },
+    { { "lsd", "traingan" }, LSD },
+    { { "lsd", "trainprog" }, LSD },
+    { { "lsd", "traincolor" }, LSD } };
 
 void amp_host_note_command(int argc, char **argv)
 {

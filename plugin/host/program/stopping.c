@@ -20,7 +20,8 @@ static struct {
     struct sigaction before[SIGNALS];
 } stopping;
 
-static const char note[] = "\namp: stopping after this step, with a backup; once more stops at once\n";
+static const char note[] = "\namp: stopping after this step, with a backup; press Ctrl-C again to stop at "
+                           "once\n";
 
 static void ask(int signal)
 {

@@ -22,7 +22,7 @@ amp_status amp_turns_take(amp_error *error)
     if (!last || *last || last == end + 1 || end == descriptors || in < 0 || out < 0 || in > 65535
         || out > 65535 || fcntl((int)in, F_GETFD) < 0 || fcntl((int)out, F_GETFD) < 0)
         return amp_fail(error, AMP_BAD_CONFIG, AMP_TURNS "=%s: expected two open file descriptors, IN,OUT; "
-                        "`darknet amp compare` and `bench` start programs with it; unset it", descriptors);
+                        "only `darknet amp compare` and `bench` set this variable; unset it", descriptors);
     unsetenv(AMP_TURNS); /* child processes must not see it */
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* kill this program too if the other side is killed */
     amp_program_to_set()->turns = (struct amp_turns){ .taken = 1, .in = (int)in, .out = (int)out };

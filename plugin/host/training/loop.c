@@ -248,7 +248,8 @@ static void tell_further_backup(const struct network *net)
     name_backup(name, training.folder, training.base);
     if (!amp_fork_state(net) || !amp_ranks_leads() || !is_further(name, net)) return;
     fprintf(stderr, "amp: %s is of a later step than step %ld, where this training begins; to continue from "
-            "it, stop this one (Ctrl-C leaves that file as it is) and give it to the same command\n", name,
+            "that file, stop this training (Ctrl-C does not change the file) and give the file to the same "
+            "command\n", name,
             amp_fork_view(net).batch_number);
 }
 

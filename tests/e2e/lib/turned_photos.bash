@@ -76,6 +76,6 @@ finds_turned() {
     for i in 1 2 3 4 5 6 7 8; do echo "$PWD/images/turned.tiff"; done > turneds.txt
     "$program" detector train tiffs.data turned.cfg -dont_show -amp fp32 -seed 1 -cache ram > out 2> err \
         < /dev/null || fail "TIFF alone: $(tail -1 err)"
-    holds err 'room for 8 of the 8 images of the training list, decoded about 0.1 MiB'
+    holds err 'room for 8 of the 8 images of the training list, which take about 0.1 MiB decoded'
     holds err 'cache=ram: 1 of 8 images were kept'
 }
