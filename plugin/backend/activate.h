@@ -6,7 +6,7 @@
  * Darknet computes some formulas in double, and some of its formulas overflow (tanh of 355 is inf/inf, elu of
  * 710 is 0·inf). The functions here compute in fp32 and stay finite. Wherever Darknet's result is finite,
  * they agree with it within a few fp32 ulp. Every activation of NaN is NaN. All backends share these
- * functions; only for the activations of hot layers, the CPU has vector forms in cpu/rows_impl.h. */
+ * functions. For the activations of hot layers, the CPU has vector forms instead (cpu/rows_impl.h). */
 #pragma once
 
 #include <math.h>

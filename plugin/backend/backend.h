@@ -42,9 +42,10 @@ typedef enum amp_activation {
 
 /* How well a machine runs a dtype. */
 typedef enum amp_support {
-    AMP_SUPPORT_NONE,    /* cannot use it (some GPUs): *note says why, and what to set */
-    AMP_SUPPORT_STORAGE, /* tensors are stored in it, but computed in fp32: saves memory, not time; *note
-                            says so */
+    AMP_SUPPORT_NONE,    /* the machine cannot use the dtype (some GPUs); the note that `supports` writes says
+                            why, and what to set */
+    AMP_SUPPORT_STORAGE, /* tensors are stored in the dtype, but arithmetic is in fp32: this saves memory, but
+                            no time, as the note says */
     AMP_SUPPORT_NATIVE
 } amp_support;
 
@@ -65,9 +66,9 @@ typedef struct amp_conv_desc {
     int leaky;            /* forward applies AMP_LEAKY; never with training or transposed */
     int direct;           /* do not use Winograd's minimal filtering, even where the backend's rule would
                              choose it */
-    int masters_stay;     /* the backend may read the masters in place: the array passed to conv_load_weights
-                             keeps its address until the convolution is destroyed, and does not change between
-                             a load and the passes after it */
+    int masters_stay;     /* 1: the caller promises that the array passed to conv_load_weights keeps its
+                             address until the convolution is destroyed, and does not change between a load
+                             and the passes after it. So the backend may read the masters in place */
 } amp_conv_desc;
 
 static inline int amp_conv_stride_x(const amp_conv_desc *d) { return d->stride_x ? d->stride_x : d->stride; }
@@ -110,8 +111,8 @@ typedef struct amp_batchnorm_rule {
     int epsilon_inside_root;  /* xhat = (x-mean)/sqrt(v + epsilon); else (x-mean)/(sqrt(v) + epsilon) */
     float epsilon;
     float backward_epsilon;   /* inv in batchnorm_backward is 1/sqrt(v + backward_epsilon) */
-    int direct_outside_root;  /* 1: in batchnorm_backward's dx, g itself is multiplied by 1/(sqrt(v) +
-                                 backward_epsilon) instead of inv */
+    int direct_outside_root;  /* 1: the first term of batchnorm_backward's dx is g/(sqrt(v) +
+                                 backward_epsilon) instead of inv·g; the other terms stay the same */
     float rolling_factor;     /* rolling ← (1 - rolling_factor)·rolling + rolling_factor·batch */
 } amp_batchnorm_rule;
 
@@ -119,8 +120,8 @@ typedef struct amp_batchnorm_rule {
  * number of images. */
 typedef struct amp_batchnorm_ranks {
     int rank, count; /* this rank, counted from 0; number of ranks */
-    /* Replaces the values by their sums over all ranks, in the backend's memory; operations called later see
-     * the sums. */
+    /* Replaces each value by its sum over all ranks. `values` is an array in the backend's memory. Operations
+     * that are called later see the sums. */
     amp_status (*sum)(void *context, float *values, size_t count, amp_error *);
     void *context;
 } amp_batchnorm_ranks;
@@ -136,8 +137,8 @@ typedef struct amp_batchnorm {
                                                them */
     float *dscale, *dbias;
     const amp_batchnorm_ranks *ranks;       /* NULL: the batch is x alone */
-    const void *add; /* forward adds this data to the rounded y; it has x's shape and dtype. NULL: nothing is
-                        added. Allowed only if the backend has adds_to_batchnorm */
+    const void *add; /* forward adds this data, with x's shape and dtype, to the rounded y. NULL: nothing is
+                        added. It must be NULL unless the backend has adds_to_batchnorm */
 } amp_batchnorm;
 
 /* Which pixels of a shortcut's two inputs correspond, as in Darknet's shortcut_cpu: x[i·x_step, j·x_step]
@@ -179,15 +180,15 @@ typedef struct amp_conv_facts {
                                empty */
 } amp_conv_facts;
 
-/* A factor of a matrix product: an fp32 array, row-major, with rows ld elements apart. transposed: the factor
- * is the transpose of this array. version 0: the contents may differ from call to call. With any other
+/* A factor of a matrix product: an fp32 array, row-major. Its rows are `ld` elements apart. transposed: the
+ * factor is the transpose of this array. version 0: the contents may differ from call to call. With any other
  * version, the backend may copy the array and reuse the copy in later calls with the same `data` and version.
  * So the caller changes the version whenever the contents may have changed, or when the memory holds another
  * array. */
 typedef struct amp_factor { const float *data; int ld, transposed; unsigned long version; } amp_factor;
 
-/* The product c = alpha·a·b + beta·c. The shapes are a (m, k), b (k, n) and c (m, n). c is fp32, has rows ldc
- * elements apart, and does not overlap a or b. */
+/* The product c = alpha·a·b + beta·c. The shapes are a (m, k), b (k, n) and c (m, n). c is fp32 and does not
+ * overlap a or b. Its rows are `ldc` elements apart. */
 typedef struct amp_gemm_desc {
     int m, n, k;
     float alpha, beta;
@@ -206,8 +207,8 @@ typedef struct amp_param {
                           amp_update_args.momentum */
     float *m, *v;      /* Adam moments, NULL under SGD */
     size_t count;
-    float decay;       /* weight decay: the network's value for weights, and under Adam for biases and scales
-                          too; else 0. It is also 0 while the layer is held */
+    float decay;       /* weight decay: the network's value if this array is weights, or if the update is
+                          Adam (not AdamW); else 0. It is also 0 while the layer is held (see rate_scale) */
     float layer_rate;  /* the layer's learning_rate multiplier */
     float rate_scale;  /* the multiplier of this update: layer_rate, or 0 while the layer is held (its updates
                           are off) */
@@ -233,9 +234,9 @@ typedef struct amp_statistics {
 typedef struct amp_update_args {
     float learning_rate, momentum;
     int batch;                 /* images in the whole step: batch × subdivisions */
-    double inverse_scale;      /* (float)(1.0 / (double)loss scale), stored as a double because its product
-                                  with clip_norm's factor can be too small for a float. Gradients can be
-                                  correspondingly large, so that product must not become 0 */
+    double inverse_scale;      /* 1/(loss scale), computed in double and rounded to float. It is stored as a
+                                  double, because clip_norm multiplies it by another factor. If gradients are
+                                  very large, this product is too small for a float, but must not become 0 */
     double clip_norm;          /* if the norm of the gradient (averaged over the batch) is larger, the
                                   gradient is scaled down to this norm; 0 is off */
     double norm_limit;         /* a step with a larger norm is skipped; 0 is off */
@@ -260,8 +261,8 @@ typedef struct amp_step_outcome {
                              are finite */
 } amp_step_outcome;
 
-/* Yolo layers (detection heads). In each cell, the input of a yolo layer has n boxes of 5 + classes numbers:
- * x, y, w, h, objectness, classes. */
+/* Yolo layers (detection heads). In each cell, the input of a yolo layer has n boxes. A box consists of five
+ * numbers (x, y, w, h, objectness) and one number per class. */
 enum { AMP_YOLO_MAX_ANCHORS = 32 };
 
 /* Which fork's yolo layer to compute. yolo_rules.h has the formulas of both. */
@@ -273,8 +274,8 @@ typedef enum amp_yolo_kind {
     AMP_YOLO_MSE, AMP_YOLO_IOU, AMP_YOLO_GIOU, AMP_YOLO_DIOU, AMP_YOLO_CIOU
 } amp_yolo_kind;
 
-/* For one class of the labels: the class that is learnt instead (map=), and the factor of its deltas (from
- * counters_per_class). */
+/* The rule for labels of one class. learnt: the class that boxes with such a label learn (map=). multiplier:
+ * the factor of the deltas that such a label causes (from counters_per_class). */
 typedef struct amp_yolo_class_rule { int learnt; float multiplier; } amp_yolo_class_rule;
 
 typedef struct amp_yolo_desc {
@@ -300,9 +301,9 @@ typedef struct amp_yolo_desc {
     float cls_normalizer;                    /* 1 unless counters_per_class is set, because only that key uses
                                                 it */
     int new_coords, objectness_smooth, focal_loss;
-    int before_logistic;                     /* only with new_coords. 1: the preceding convolution has the
-                                                logistic activation, which the yolo layer computes instead: x
-                                                is the activation's input, and dx is that input's delta */
+    int before_logistic;                     /* only with new_coords. 1: the yolo layer computes the logistic
+                                                activation of the preceding convolution. So x is the input of
+                                                this activation, and dx is the delta of this input */
     const amp_yolo_class_rule *class_table;  /* one entry per class, in memory from allocate; NULL: no map=,
                                                 and all multipliers are 1 */
 } amp_yolo_desc;
@@ -317,9 +318,9 @@ typedef struct amp_yolo_result {
     double box_cost;  /* the part of the cost from x, y, w and h */
     double labels;    /* number of pairs of a label and one of its own boxes in this head (yolo_rules.h); the
                          next six fields are sums over these pairs */
-    double iou, object, category, above_50, above_75; /* IoU; objectness; the box's number for the label's
-                                                         class; number of pairs with IoU > .5; with IoU >
-                                                         .75 */
+    double iou, object, category, above_50, above_75; /* in this order: IoU; objectness; the box's number for
+                                                         the label's class; number of pairs with IoU > .5;
+                                                         number of pairs with IoU > .75 */
     double giou;
     double any_object; /* sum of the objectness of all boxes */
 } amp_yolo_result;
@@ -361,8 +362,9 @@ struct amp_backend {
     /* Like upload, but does not wait: `from` must not change until the next uploads_done has returned. */
     amp_status (*upload_later)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
     /* Like upload_later, but a device copies while it still computes earlier work. Work queued after this
-     * call waits for the copy. No work queued since the last upload_ahead may use `memory`, so the caller
-     * needs two buffers. */
+     * call waits for the copy. But the copy does not wait for work that was queued since the previous
+     * upload_ahead, so this work must not use `memory`. The caller therefore alternates between two
+     * buffers. */
     amp_status (*upload_ahead)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
     /* Gives the program a buffer *source. The program writes data there, and then upload_later copies it to
      * `memory`. *source is page-locked memory of the backend, reserved until the next uploads_done, or
@@ -504,10 +506,10 @@ struct amp_backend {
      * because Darknet's functions read this layout. */
     amp_status (*yolo_activate)(amp_backend *, const amp_tensor *y, const amp_yolo_desc *, amp_error *);
 
-    /* Makes one pass over all gradients. *found_inf is 1 if any gradient is inf or NaN (even if the scale is
-     * 1), else 0. *sum_squares = Σ (grad·inverse_scale)², in double. Finite gradients cannot overflow it,
-     * because the squares of a float and of inverse_scale are below 2^256. Changes no array. Reads only grad
-     * and count of the amp_params. */
+    /* Makes one pass over all gradients. *found_inf is 1 if any gradient is inf or NaN, else 0; gradients are
+     * checked even if inverse_scale is 1. *sum_squares = Σ (grad·inverse_scale)², in double. With finite
+     * gradients, *sum_squares cannot overflow, because the squares of a float and of inverse_scale are below
+     * 2^256. Changes no array. Reads only grad and count of the amp_params. */
     amp_status (*check_gradients)(amp_backend *, const amp_param *, int count, float inverse_scale,
                                   int *found_inf, double *sum_squares, amp_error *);
 
@@ -544,15 +546,15 @@ struct amp_backend {
     void (*range_pop)(amp_backend *);
 
     /* If a pass always calls the same operations, on the same memory and with the same numbers, it can be
-     * recorded once and then replayed as a whole (CUDA graphs). All three are NULL in a backend that cannot
-     * do this. *pass is the recording; it is NULL before the first call.
+     * recorded once and then replayed as a whole (CUDA graphs). pass_begin, pass_end and pass_free are NULL
+     * in a backend that cannot do this. *pass is the recording; it is NULL before the first call.
      *
      * pass_begin: if *pass is still valid, it is queued, *repeated is set to 1, and the caller must not call
      * the pass's operations. Otherwise *repeated is set to 0, and operations are recorded, not run, until
      * pass_end. A recorded pass must not copy from or to CPU memory, and must not wait. */
     amp_status (*pass_begin)(amp_backend *, amp_recorded_pass **pass, int *repeated, amp_error *);
     /* Ends recording: *pass becomes the recording, and is queued. whole = 0: the pass was aborted, and its
-     * recording is dropped. After an error, also in pass_begin, nothing was queued; the caller frees
+     * recording is dropped. If pass_begin or pass_end fails, nothing was queued, and the caller frees
      * *pass. */
     amp_status (*pass_end)(amp_backend *, amp_recorded_pass **pass, int whole, amp_error *);
     void (*pass_free)(amp_backend *, amp_recorded_pass *); /* NULL is fine */

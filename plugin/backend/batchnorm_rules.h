@@ -33,7 +33,7 @@ AMP_ANYWHERE amp_moments amp_moments_of(double sum, double squares, double origi
  * Σ(x - mean)² to its own place in an array that is otherwise zero. The sum of these arrays over the ranks
  * contains the numbers of all ranks. */
 
-/* The array that ranks sum has the shape (ranks, 3, channels). */
+/* The array that is summed over the ranks has the shape (ranks, AMP_MOMENTS_SHARED, channels). */
 enum { AMP_MOMENTS_SHARED = 3 };
 
 AMP_ANYWHERE void amp_moments_put(float *all, int rank, size_t channels, size_t channel, amp_moments m)
@@ -66,8 +66,8 @@ AMP_ANYWHERE amp_moments amp_moments_join(const float *all, int ranks, size_t ch
 
 /* ---- one channel ---- */
 
-/* Sets norm->mean and norm->variance: Σ(x - mean)²/(N-1) if the rule is unbiased, else Σ(x - mean)²/N.
- * Updates the rolling statistics too. `count` is N. */
+/* Sets norm->mean to the mean, and norm->variance to Σ(x - mean)²/(N-1) if the rule is unbiased, else to
+ * Σ(x - mean)²/N. Updates the rolling statistics too. `count` is N. */
 AMP_ANYWHERE void amp_batchnorm_keep(const amp_batchnorm *norm, size_t c, amp_moments m, double count)
 {
     float mean = (float)m.mean, unbiased = count > 1 ? (float)(m.squares / (count - 1)) : 0;

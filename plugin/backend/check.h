@@ -114,8 +114,8 @@ static inline amp_status amp_check_channels(const amp_tensor *src, int src_first
     return AMP_OK;
 }
 
-/* What each number of the second factor s multiplies: one element, one channel of an image, or all channels
- * of a pixel. */
+/* What one number of s, the second factor of `multiply`, multiplies: one element, one channel of an image, or
+ * all channels of a pixel. */
 typedef enum amp_factor_of {
     AMP_FACTOR_OF_ELEMENT, AMP_FACTOR_OF_CHANNEL, AMP_FACTOR_OF_PIXEL
 } amp_factor_of;
@@ -143,8 +143,8 @@ static inline amp_status amp_check_shortcut(const amp_tensor *x, const amp_tenso
                     x->shape.h, x->shape.w, from->shape.h, from->shape.w);
 }
 
-/* The number of elements from a factor's first to its last, including the gaps between its rows. rows,
- * columns: the size of the stored array. Returns 0 if the number does not fit in an int. */
+/* Returns the number of elements from a factor's first element to its last element, including the gaps
+ * between its rows; 0 if this number does not fit in an int. rows, columns: the size of the stored array. */
 static inline size_t amp_factor_extent(const amp_factor *f, int rows, int columns)
 {
     size_t extent = (size_t)(rows - 1) * (size_t)f->ld + (size_t)columns;

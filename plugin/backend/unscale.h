@@ -14,8 +14,8 @@ typedef struct amp_unscale {
 } amp_unscale;
 
 /* sum_squares: Σ grad². Every operation here is correctly rounded, so all machines get the same result. A
- * program built with -Ofast would flush a factor below float's normal range to 0, so this factor is split
- * into two. */
+ * program built with -Ofast flushes subnormal floats to 0. So a factor that would be subnormal is split into
+ * two factors. */
 AMP_ANYWHERE amp_unscale amp_unscale_of(double sum_squares, const amp_update_args *args)
 {
     const double small = 0x1p-100;

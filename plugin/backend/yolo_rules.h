@@ -1,15 +1,15 @@
-/* The rules of Darknet's yolo layer for one box, in fp32. All backends share them. They are those of
- * yolo_layer.c and box.c, either pjreddie's or AlexeyAB's: amp_yolo_desc.rules selects the fork.
- * amp_yolo_desc also has AlexeyAB's additional keys.
+/* The rules of Darknet's yolo layer for one box, in fp32. All backends share them. The formulas come from
+ * Darknet's yolo_layer.c and box.c, in pjreddie's version or in AlexeyAB's version: amp_yolo_desc.rules
+ * selects one of the two. amp_yolo_desc also has AlexeyAB's additional keys.
  *
  * A box is number k of the n boxes in the cell at column i of row j of a w × h grid. Its numbers are
  * adjacent: x, y, w, h, objectness, classes. "Squashed" numbers are the layer's output: most of them are the
  * logistic of the input. A label begins with five floats: the center (x, y), width and height of its box,
- * relative to the image, and the class. A box is a label's own if its cell contains the label's center, and
- * its anchor either is more similar to the label than any other anchor, or has a similarity above iou_thresh.
- * Darknet writes outside its arrays if a label's center is outside the image, or if its class is out of
- * range. Here, a label with its center outside the image has no own box. A class out of range is ignored with
- * pjreddie's rules; with AlexeyAB's rules, the whole label is ignored.
+ * relative to the image, and the class. A label's own boxes are in the cell that contains the label's center.
+ * The anchor of an own box either is more similar to the label than any other anchor, or has a similarity to
+ * the label above iou_thresh. Darknet writes outside its arrays if a label's center is outside the image, or
+ * if its class is out of range. Here, a label with its center outside the image has no own box. A class out
+ * of range is ignored with pjreddie's rules; with AlexeyAB's rules, the whole label is ignored.
  *
  * Two labels may have the same own box. With pjreddie's rules, the second label overwrites the deltas of x,
  * y, w, h and objectness. With AlexeyAB's rules, it adds to the deltas of x, y, w and h. The first label sets
@@ -133,9 +133,11 @@ AMP_ANYWHERE float amp_yolo_likeness(amp_yolo_kind kind, amp_yolo_box a, amp_yol
 }
 
 /* AlexeyAB's gradient of the similarity along one axis, with respect to the box's center (*middle) and its
- * size (*size). It differs from the true gradient: *size is doubled, except for the penalties of diou and
- * ciou; if the boxes do not overlap, only the penalty's gradient counts; the weight of ciou's shape term is
- * treated as a constant, and the derivative of that term lacks a divisor. shape: ciou's addition to *size. */
+ * size (*size). shape: ciou's addition to *size. This gradient differs from the true one:
+ *  - *size is doubled, but not the part of it that comes from the penalty of diou or ciou.
+ *  - With a penalty (giou, diou, ciou), if the boxes do not overlap, only the penalty's gradient counts.
+ *  - The weight of ciou's shape term is treated as a constant, and the derivative of the shape term lacks a
+ *    divisor. */
 AMP_ANYWHERE void amp_yolo_pull(amp_yolo_kind kind, const amp_yolo_axis *axis, const amp_yolo_axis *other,
                                 float shape, float *middle, float *size)
 {
@@ -225,8 +227,8 @@ AMP_ANYWHERE int amp_yolo_owns(amp_yolo_labels l, int i, amp_yolo_place p)
     return l.own[i].cell == p.j * p.w + p.i && (l.own[i].boxes >> p.k & 1);
 }
 
-/* The row or column of the cell that contains position `at`, measured in cells and truncated towards 0; -1:
- * outside the grid. */
+/* Returns the row or column of the cell that contains the position `at`, which is measured in cells; -1 if it
+ * is outside the grid. A position between -1 and 0 is truncated to cell 0. */
 AMP_ANYWHERE int amp_yolo_cell(float at, int cells) { return at > -1 && at < (float)cells ? (int)at : -1; }
 
 AMP_ANYWHERE amp_yolo_box amp_yolo_anchor(const amp_yolo_desc *d, int anchor)
@@ -285,7 +287,8 @@ AMP_ANYWHERE amp_yolo_box amp_yolo_predicted(const amp_yolo_desc *d, amp_yolo_pl
  * box. */
 typedef struct amp_yolo_search { float best; int label, has_own; } amp_yolo_search;
 
-/* Compares the box with the labels first, first + step, ... So several threads can divide the labels. */
+/* Compares the box with every `step`-th label, beginning at index `first`. So several threads can
+ * divide the labels. */
 AMP_ANYWHERE amp_yolo_search amp_yolo_look_at_labels(const amp_yolo_desc *d, amp_yolo_labels l,
                                                      amp_yolo_place place, amp_yolo_box predicted, int first,
                                                      int step)
@@ -300,9 +303,9 @@ AMP_ANYWHERE amp_yolo_search amp_yolo_look_at_labels(const amp_yolo_desc *d, amp
     return s;
 }
 
-/* A box whose largest IoU is above ignore_thresh need not learn "no object here". With AlexeyAB's rules, this
- * also requires a squashed class number above AMP_YOLO_SURE. Returns whether the caller must check the box's
- * class numbers for this. */
+/* Returns whether the caller must check if one of the box's squashed class numbers is above AMP_YOLO_SURE.
+ * The reason: a box whose largest IoU is above ignore_thresh need not learn "no object here", but AlexeyAB's
+ * rules also require such a class number. */
 AMP_ANYWHERE int amp_yolo_asks_classes(const amp_yolo_desc *d, float best)
 {
     return d->rules == AMP_YOLO_ALEXEYAB && best > d->ignore_thresh;

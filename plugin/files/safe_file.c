@@ -63,8 +63,8 @@ static char *resolve(const char *name)
     return NULL;
 }
 
-/* Whether `path` names the file that *info describes. A path that was read from a link in /proc may not: that
- * link may lead to something without a path, for example a pipe. */
+/* Whether `path` names the file that *info describes. The path that is read from a link may fail this check:
+ * a link in /proc may lead to something without a path, for example a pipe. */
 static int is_same_file(const char *path, const struct stat *info)
 {
     struct stat other;

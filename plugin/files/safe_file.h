@@ -26,8 +26,8 @@ typedef struct amp_safe_file {
 amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error *);
 
 /* Fills in the names and creates an empty temporary file. Replaces the temporary file of an interrupted save.
- * AMP_IO_FAILED: a reason of amp_safe_file_locate, the target is write-protected, another program is saving
- * it now, the temporary file cannot be created, or one of the program's descriptors 0 to 2 is closed. After a
+ * AMP_IO_FAILED: amp_safe_file_locate fails, the target is write-protected, another program is saving it
+ * now, the temporary file cannot be created, or one of the program's descriptors 0 to 2 is closed. After a
  * failure, amp_safe_file_end need not be called. */
 amp_status amp_safe_file_begin(const char *name, amp_safe_file *out, amp_error *);
 

@@ -55,8 +55,8 @@ void amp_samples_crop(amp_samples *samples, int begin, int cropped, int length)
 }
 
 /* Pixel j of the reduced axis lies in the middle of a run of `reduction` pixels of the photo, which begins at
- * pixel reduction·j. The sum of a sample's two weights stays the same. (It is below 1 if amp_samples_place
- * gave a pixel outside the axis weight 0.) */
+ * pixel reduction·j. The sum of a sample's two weights stays the same. (The sum is below 1 if
+ * amp_samples_place set the weight of a pixel outside the axis to 0.) */
 void amp_samples_reduce(amp_samples *samples, int reduction, int length)
 {
     for (int i = 0; reduction > 1 && i < samples->count; i++) {
@@ -82,8 +82,8 @@ static const amp_pixel_rows *best_rows(void)
     return amp_pixel_rows_at(index);
 }
 
-/* Gathers from one row of pixels those that the samples need. gathered: (c,2,count) bytes: for each channel,
- * the left pixels of all samples, then the right ones. */
+/* Copies the pixels that the samples need from one row of pixels to `gathered`, as (c,2,count) bytes: for
+ * each channel, the left pixels of all samples, then the right ones. */
 static inline void gather_channels(const unsigned char *row, const amp_samples *columns, int c,
                                    unsigned char *gathered)
 {

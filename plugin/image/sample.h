@@ -24,11 +24,11 @@ void amp_samples_place(amp_samples *samples, int first, int placed, int length);
 /* Like AlexeyAB's crop_image followed by resize_image: spreads all samples over a crop of `cropped` pixels
  * that begins at pixel `begin` of an axis of `length` pixels. A pixel outside the axis is replaced by the
  * nearest one on the axis. The last sample is exactly the crop's last pixel. (In resize_image, rounding may
- * put it behind that pixel; the last row is then black.) */
+ * put the last sample past this pixel; the last row is then black.) */
 void amp_samples_crop(amp_samples *samples, int begin, int cropped, int length);
 
-/* Converts samples on an axis of a photo to the same positions on that axis of the reduced photo, which has
- * `length` pixels. */
+/* Converts samples along an axis of a photo to the same positions along this axis of the reduced photo. Along
+ * this axis, the reduced photo has `length` pixels. */
 void amp_samples_reduce(amp_samples *samples, int reduction, int length);
 
 /* Samples an image into c planes, one for each channel. Each plane gets rows->count rows of columns->count

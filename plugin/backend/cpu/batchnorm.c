@@ -1,4 +1,5 @@
-/* Batch norm with a fused activation. Also adds a bias, and computes its gradient with batch norm's sums.
+/* Batch norm with a fused activation. This file also has add_bias, and bias_gradient, which uses the same
+ * code for sums.
  *
  * Forward and backward each make two passes over memory: the first sums, the second writes. backend.h has the
  * formulas. Sums are kept in fp32 over short chunks and in double over the whole tensor (rows_norm.h), so

@@ -33,9 +33,9 @@ static inline size_t amp_cpu_block_count(const amp_cpu_plan *p, size_t b)
 void amp_cpu_replicate(const amp_cpu_plan *, const float *per_channel, float *per_lane);
 
 /* amp_cpu_sums_make allocates sums and scratch for all blocks: sums [blocks][2][period], which are 0, and
- * scratch [blocks][3][period]. In a block, `second` directly follows `first`. It returns the addresses for
- * block 0; amp_cpu_sums_free takes these and frees all blocks. amp_cpu_sums_of returns the addresses for
- * another block. */
+ * scratch [blocks][3][period]. In a block, `second` directly follows `first`. amp_cpu_sums_make returns the
+ * addresses for block 0, and amp_cpu_sums_of those for another block. amp_cpu_sums_free takes the addresses
+ * for block 0 and frees all blocks. */
 amp_cpu_sums amp_cpu_sums_make(const amp_cpu_plan *);
 void amp_cpu_sums_free(amp_cpu_sums *);
 amp_cpu_sums amp_cpu_sums_of(const amp_cpu_plan *, const amp_cpu_sums *, size_t block);

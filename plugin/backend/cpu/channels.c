@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-/* Pixels that a thread takes at a time: their elements are about one stretch. */
+/* The number of pixels that a thread takes at a time. Together they have about AMP_CPU_STRETCH elements, but
+ * there is at least one pixel. */
 static size_t pixels_per_stretch(size_t channels)
 {
     size_t pixels = AMP_CPU_STRETCH / (channels ? channels : 1);
@@ -39,9 +40,9 @@ amp_status amp_cpu_channels(amp_backend *backend, const amp_tensor *src, int src
     return AMP_OK;
 }
 
-/* How this tensor's pixels correspond to another tensor's: in each image, pixel (i·step, j·step) of this
- * tensor corresponds to pixel (i·other_step, j·other_step) of the other, for i < common_h and
- * j < common_w. */
+/* Maps pixels of this tensor, whose width is w, to pixels of another tensor: in each image, pixel (i·step,
+ * j·step) of this tensor corresponds to pixel (i·other_step, j·other_step) of the other tensor, for
+ * i < common_h and j < common_w. */
 typedef struct size_map { int w, step, common_h, common_w, other_h, other_w, other_step; } size_map;
 
 /* Returns the other tensor's line that corresponds to `line`, or -1 if no line does. Lines are numbered

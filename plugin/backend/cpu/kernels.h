@@ -24,5 +24,5 @@ AMP_BACKEND_OPERATIONS(AMP_CPU_DECLARE)
 void amp_cpu_cast_flat(amp_dtype src_dtype, const void *src, amp_dtype dst_dtype, void *dst, size_t count,
                        int accumulate);
 
-/* Rounds count floats to a 16-bit dtype and stores them as floats. */
+/* Rounds `count` floats to a 16-bit dtype and stores the results as floats. */
 void amp_cpu_round_flat(amp_dtype dtype, const float *src, float *dst, size_t count);

@@ -67,7 +67,7 @@ AMP_INLINE amp_half_bits vnarrow_fp16(float v)
 
 /* The conversions of tensor/half.h in a form that the compiler can vectorise: without branches and without
  * shifts by a variable. Subnormals of fp16 are converted by adding or subtracting a float instead of
- * shifting. No fp32 subnormal occurs on the way. */
+ * shifting. No intermediate result is an fp32 subnormal, so flush-to-zero changes nothing. */
 AMP_INLINE float vwiden_fp16(amp_half_bits h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, magnitude = (uint32_t)(h & 0x7fffu) << 13;

@@ -32,7 +32,8 @@ amp_status amp_cpu_upload(amp_backend *backend, void *memory, const void *from, 
     return AMP_OK;
 }
 
-/* After stage, the data is already in `memory`: from and memory are equal. Other data is copied at once. */
+/* If `from` is the buffer from stage, it is `memory` itself, and there is nothing to copy. Other data is
+ * copied at once. */
 amp_status amp_cpu_upload_later(amp_backend *backend, void *memory, const void *from, size_t bytes,
                                 amp_error *error)
 {

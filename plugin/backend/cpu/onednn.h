@@ -5,17 +5,19 @@
 #include "../backend.h"
 #include "rows.h"
 
-/* The library may read this many bytes past the end of a tensor, without effect on results: if a tensor that
- * it adds to has fewer channels than a vector has lanes, it loads a whole vector (2.6.3, backward by data in
- * fp32 with AVX-512). So the backend allocates this much more for each tensor. */
+/* The library may read this many bytes past the end of a tensor, without effect on results. So the backend
+ * allocates this much more for each tensor. Seen in 2.6.3, in backward by data in fp32 with AVX-512: when the
+ * library adds to a tensor with few channels, it loads a whole vector, which has more lanes than a pixel has
+ * channels. */
 enum { AMP_ONEDNN_READS_BEHIND = 64 };
 
 /* The library's engine and stream, and one scratch area that all convolutions share, since only one runs at a
  * time. */
 typedef struct amp_onednn amp_onednn;
 
-/* A new library object uses every dtype for arithmetic. amp_onednn_choose_halves makes a 16-bit dtype a
- * storage format if it would be slower than fp32. */
+/* After amp_onednn_create, every dtype is used for arithmetic. amp_onednn_choose_halves makes a 16-bit dtype
+ * a storage format if arithmetic in this dtype is slower than in fp32, or if the library lacks kernels for
+ * it. */
 amp_status amp_onednn_create(amp_onednn **out, amp_error *error);
 void amp_onednn_choose_halves(amp_onednn *library);
 void amp_onednn_destroy(amp_onednn *library);

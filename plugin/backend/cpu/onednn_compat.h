@@ -19,9 +19,9 @@ typedef dnnl_memory_desc_t *amp_md;
 typedef const dnnl_memory_desc_t *amp_const_md;
 #endif
 
-/* A convolution or inner product in the form that the library wants. In a backward pass, src, weights or dst
- * describes the gradient of the tensor if the pass reads or computes the gradient instead of the tensor. bias
- * may be NULL. */
+/* A convolution or inner product in the form that the library wants. In a backward pass, some of src, weights
+ * and dst describe gradients: for example, if the pass computes the gradient of the weights, `weights`
+ * describes this gradient. bias may be NULL. */
 typedef struct amp_problem {
     int inner_product;         /* 0: a convolution. An inner product ignores strides, dilates and pads */
     amp_const_md src, weights, bias, dst;

@@ -13,10 +13,10 @@ struct amp_conv {
                                         cannot apply it */
     amp_dtype compute;               /* dtype of the primitives: desc.dtype, or fp32 if desc.dtype is
                                         only a storage format */
-    int slice, adding_slice;         /* images per run of a pass, and of backward_data_adding; both divide the
-                                        batch */
-    dnnl_primitive_desc_t forward_pd, backward_data_pd; /* kept as hints for passes that are built later, and
-                                                           for their layouts */
+    int slice, adding_slice;         /* images per run of a pass; adding_slice: per run of
+                                        backward_data_adding. Both are divisors of the batch size */
+    dnnl_primitive_desc_t forward_pd, backward_data_pd; /* kept, because other passes are built with them (as
+                                                           hints), and layouts are looked up in them */
     amp_pass forward, backward_data, backward_weights; /* the passes that desc needs, except those that
                                                           Winograd computes */
     amp_winograd winograd[AMP_WINOGRAD_PASSES]; /* rows is NULL if the library computes the pass */
@@ -50,7 +50,7 @@ int amp_onednn_convolves(amp_onednn *, amp_dtype);
 /* Builds the pass for "dx += ...", which most convolutions never need. */
 dnnl_status_t amp_onednn_conv_build_adding(amp_onednn *, amp_conv *);
 
-/* Scratch bytes for adding the gradient of the weights to its sum. */
+/* Scratch bytes for adding one slice's gradient of the weights to dw. */
 static inline size_t amp_conv_adding_bytes(const amp_conv *conv)
 {
     size_t places = (size_t)conv->desc.size_h * conv->desc.size_w;

@@ -135,7 +135,8 @@ static void round_to(amp_dtype dtype, amp_dtype computes, const float *src, void
     else amp_cpu_round_flat(dtype, src, dst, count);
 }
 
-/* *out: the factor, rounded to dtype. A factor with a version is in its cached copy, any other in scratch. */
+/* Sets *out to the factor, rounded to dtype: to the cached copy if the factor has a version, else to
+ * `scratch`. */
 static amp_status prepare(amp_backend *backend, amp_cpu_products *products, const amp_factor *f, size_t count,
                           amp_dtype dtype, amp_dtype computes, void *scratch, const void **out,
                           amp_error *error)

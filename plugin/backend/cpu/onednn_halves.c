@@ -32,12 +32,12 @@ static const char *isa_name(void)
 }
 
 /* Returns why products in this half are slower than in fp32, even if the library supports them; NULL if they
- * are faster. Measured on a Xeon with AMX hidden (docs/results/steps.md): vdpbf16ps does half as many
- * multiplications per second as the instruction for fp32, and a convolution in bf16 takes 1.7 times as long
- * as in fp32.
- * In oneDNN 3.7.2 and 3.13, fp16 without AMX takes 1.8 times as long as fp32. A half that is only a
- * storage format, converted outside the library, takes 1.1 times as long. On AMD's CPUs bf16 is 1.5 to 2.2
- * times as fast as fp32. */
+ * are faster. The measurements behind this rule, all relative to fp32:
+ *  - bf16 on a Xeon with AMX hidden (docs/results/steps.md): a convolution takes 1.7 times as long;
+ *    vdpbf16ps does half as many multiplications per second as the instruction for fp32.
+ *  - fp16 without AMX, in oneDNN 3.7.2 and 3.13: 1.8 times as long.
+ *  - A half that is only a storage format, converted outside the library: 1.1 times as long.
+ *  - bf16 on AMD's CPUs: 1.5 to 2.2 times as fast. */
 static const char *slower(amp_dtype half)
 {
     if (half == AMP_FP16) {

@@ -186,20 +186,21 @@ typedef struct amp_cpu_rows {
     void (*winograd_direct)(amp_dtype, const void *const *pixels, size_t in, const amp_cpu_filters *,
                             size_t first, size_t channels, void *const *to, const amp_cpu_tile_end *);
     /* Computes U of the panel that begins at filter `first`, for the channels [channel, channel + channels).
-     * All these numbers are multiples of 16. Returns 1 if the filters contain an inf, a NaN or too large
-     * numbers, like winograd_transform. */
+     * first, width, channel and channels are multiples of 16. Like winograd_transform, returns 1 if the
+     * filters contain an inf, a NaN, or numbers that are too large. */
     int (*winograd_filters)(const amp_cpu_filters *, size_t first, size_t width, size_t channel,
                             size_t channels, float *to, size_t plane);
-    /* Both work on one plane, and add to the result if `add` is set. winograd_products: m (+)= v·u for a
-     * panel of U, summed over `blocks` blocks of 16 channels. winograd_sums: out[16][width] (+)= the sum over
-     * tiles of the products of 16 channels of v and a panel of d. */
+    /* winograd_products and winograd_sums work on one plane, and add to the old output if `add` is set.
+     * winograd_products: m (+)= v·u for a panel of U, summed over `blocks` blocks of 16 channels.
+     * winograd_sums: out[16][width] (+)= the sum over tiles of the products of 16 channels of v and a panel
+     * of d. */
     void (*winograd_products)(const float *v, size_t v_line, size_t blocks, const float *u, size_t width,
                               float *m, size_t m_line, size_t tiles, int add);
     void (*winograd_sums)(const float *v, const float *d, size_t d_line, size_t tiles, size_t width,
                           float *out, int add);
     /* dw += the gradient of a panel of filters for 16 channels. It is computed from the sum of `parts` arrays
-     * [plane][16][width]; these arrays are `part` floats apart, and their planes `plane` floats. In dw,
-     * filters are filter_stride floats apart. */
+     * [plane][16][width]. The arrays are `part` floats apart, and the planes of an array are `plane` floats
+     * apart. In dw, filters are filter_stride floats apart. */
     void (*winograd_gradient)(const float *from, size_t plane, size_t parts, size_t part, size_t width,
                               float *dw, size_t filter_stride);
     /* dw += one tile's contribution to the gradient of one filter, computed by the direct sum from 36 pixels

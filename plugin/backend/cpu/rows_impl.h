@@ -18,9 +18,12 @@
 #include "winograd.h"
 
 /* exp(x) for x ≤ 20, within two units in the last place; 0 below -87, just before results become subnormal.
- * With k = x/ln 2 rounded and r = x - k·ln 2, exp(x) = 2^k·exp(r) and |r| ≤ ln 2/2. The series of exp(r) up
- * to r^7 has an error of 5e-9. The lowest bits of t are k + 127, which are the exponent bits of 2^k. ln 2 is
- * the sum of two constants; the first, 355/512, has so few digits that its product with k is exact. */
+ * Let k be x/ln 2 rounded to an integer, and r = x - k·ln 2. Then exp(x) = 2^k·exp(r), and |r| ≤ ln 2/2.
+ *  - exp(r) is its series up to r^7, which has an error of 5e-9.
+ *  - Adding `bias` rounds x/ln 2 to an integer. The lowest bits of t are then k + 127, the exponent bits of
+ *    2^k.
+ *  - ln 2 is written as a sum of two constants. The first, 355/512, has so few digits that its product with k
+ *    is exact. */
 AMP_INLINE vf vexp(vf x)
 {
     const vf bias = vset(0x1.8p23f + 127);

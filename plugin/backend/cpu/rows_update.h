@@ -30,11 +30,11 @@ static void sgd(float *master, float *grad, float *momentum, size_t count, const
     });
 }
 
-/* Adam and AdamW. Adam adds decay to the gradient d, and shrink is 0. AdamW does not, but has shrink =
- * rate·decay: w ← w - shrink·w + rate·unbiased/spread_of. ("Decoupled Weight Decay Regularization",
- * Loshchilov and Hutter, 2019, algorithm 2, in the form of torch.optim.AdamW, where the rate multiplies the
- * decay too.) The two terms are added to each other first, and then to w: in fp32, (1 - shrink)·w would keep
- * few digits of a small shrink. */
+/* Adam and AdamW. Adam adds decay to the gradient d, and its shrink is 0. AdamW adds no decay to d; its
+ * shrink is rate·decay, and w ← w - shrink·w + rate·unbiased/spread_of. ("Decoupled Weight Decay
+ * Regularization", Loshchilov and Hutter, 2019, algorithm 2, in the form of torch.optim.AdamW, where the rate
+ * multiplies the decay too.) The terms -shrink·w and rate·unbiased/spread_of are first added to each other
+ * and then to w, because in fp32, (1 - shrink)·w would keep few digits of a small shrink. */
 static void adam(float *master, float *grad, float *m, float *v, size_t count, const amp_cpu_rule *rule)
 {
     const amp_cpu_rule r = *rule;

@@ -116,8 +116,8 @@ static const float narrow_a[TILE - 1][SIDE][TILE] = {
     { { 1 }, { 1, PA, PA2 }, { 1, -PA, PA2 }, { 1, PB, PB2 }, [SIDE - 1] = { 0, 0, 1 } },
 };
 
-/* pixels_of: the number of pixels that are read per row, for n pixels of output. plane_of: the index, from 0
- * to 5, of number p of the n + 2 planes in a row. */
+/* pixels_of: the number of pixels that are read per row, for n pixels of output. plane_of: a row has n + 2 of
+ * the six planes; this returns the index (0 to 5) of the p-th of them, counted from 0. */
 AMP_INLINE int pixels_of(int side, int n) { return side == TILE ? n : n == TILE ? SIDE : n + 1; }
 AMP_INLINE int plane_of(int p, int n) { return p <= n ? p : SIDE - 1; }
 
@@ -168,8 +168,8 @@ AMP_INLINE int vlarge(vf squares) /* returns 1 for NaN too */
     return !(sum <= AMP_WINOGRAD_LARGE * AMP_WINOGRAD_LARGE);
 }
 
-/* Prefetches a cache line for the next tile: it begins `further` elements after channel c of this pixel. The
- * hardware's prefetcher does not predict these reads of short pieces from many rows. */
+/* Prefetches, for the next tile, the cache line that begins `further` elements after channel c of this pixel.
+ * The hardware's prefetcher does not predict these reads of short pieces from many rows. */
 AMP_INLINE void read_ahead(const void *pixel, size_t c, size_t further, amp_dtype dtype)
 {
     size_t size = amp_dtype_size(dtype);

@@ -9,7 +9,8 @@ struct amp_cpu_products;
 typedef struct amp_cpu_backend {
     amp_backend base; /* must be first, so that a pointer to it can be cast to amp_cpu_backend * */
     struct amp_onednn *library;
-    struct amp_cpu_products *products; /* NULL until the first product in half; owned by onednn_gemm.c */
+    struct amp_cpu_products *products; /* NULL until the first product in fp16 or bf16; owned by
+                                          onednn_gemm.c */
 } amp_cpu_backend;
 
 static inline struct amp_onednn *amp_cpu_library(amp_backend *backend)

@@ -1,5 +1,5 @@
-/* The end of a step: checks that every gradient is finite, and updates every parameter. Each of the two makes
- * one pass over each array.
+/* The end of a step: checks that every gradient is finite, and updates every parameter. The check and the
+ * update each make one pass over each array.
  *
  * All arrays are cut into stretches. Stretches are numbered across all parameters and divided among threads,
  * so that one large layer keeps all threads busy. Squares are summed per stretch, and these sums are added in

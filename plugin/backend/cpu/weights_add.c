@@ -1,15 +1,17 @@
-/* Adds gradients of weights in oneDNN's layout to sums in Darknet's layout; see weights_layout.h. A few
- * blocks at a time are transposed twice while they are in the cache. In the first transpose, a block is a
- * matrix with a column per filter; the result has a row per filter. In the second, the part of such a row
- * that belongs to one block is a matrix with a column per channel; the result is in the order of the sum. So
- * each addition writes a piece of the sum that is long enough for the hardware to prefetch it. */
+/* Adds gradients of weights in oneDNN's layout to sums in Darknet's layout; see weights_layout.h. A block of
+ * the gradient is [place][channel][filter], and the sum is [filter][channel][place]. So a block is transposed
+ * twice:
+ *  1. from [place][channel][filter] to [filter][place][channel];
+ *  2. for each filter, from [place][channel] to [channel][place].
+ * A few blocks are transposed while they are in the cache, and then added to the sum at once. So each
+ * addition writes a piece of the sum that is long enough for the hardware to prefetch it. */
 #include "weights_layout.h"
 
 #include <omp.h>
 
 #include "blocks.h"
 
-enum { TILE = 16384 }; /* about as many floats in the blocks that are transposed together */
+enum { TILE = 16384 }; /* the blocks that are transposed together have about this many floats */
 
 static size_t tile_blocks(size_t block, size_t places)
 {

@@ -85,7 +85,7 @@ amp_weights_layout amp_weights_layout_of(amp_const_md md)
     const dnnl_dim_t *dims;
     blocking b;
     if (!read_blocking(md, &dims, &b)) return layout;
-    /* the places of a window must be evenly spaced, like one dimension */
+    /* the places of a window must be evenly spaced, because the layout has only one place_stride */
     if (dims[2] > 1 && dims[3] > 1 && b.strides[2] != b.strides[3] * dims[3]) return layout;
     find_order(&b, &layout);
     layout.padded_filters = (size_t)b.padded[0];

@@ -1,6 +1,6 @@
-/* The blocked layouts in which oneDNN keeps the weights of convolutions. The functions here copy weights to
- * some of these layouts, and add gradients in one other layout to a sum. For all other layouts, onednn_conv.c
- * uses the library's reorders.
+/* The blocked layouts in which oneDNN keeps the weights of convolutions. amp_weights_copy copies weights to
+ * some of these layouts. amp_weights_add adds gradients to a sum, if the gradients have one particular layout
+ * (amp_weights_squares). For all other layouts, onednn_conv.c uses the library's reorders.
  *
  * In Darknet's order (OIHW), weights are floats [O filters][I input channels][K places], with K =
  * size_h·size_w places in the window. */
@@ -40,8 +40,8 @@ size_t amp_weights_squares(amp_const_md md);
 /* ---- copies, in bf16 or fp32: weights_copy.c ----
  *
  * One pass over the fp32 masters makes both copies, for forward and for backward by data. The library's
- * reorders would make three passes, and take twice as long: one to round to bf16, and one for each copy. Each
- * pass is limited by memory. */
+ * reorders would make three passes: one to round to bf16, and one for each copy. They would take twice as
+ * long, because each pass is limited by memory. */
 
 typedef struct amp_weights_target {
     const amp_weights_layout *layout; /* if copy is not NULL, its order must not be AMP_WEIGHTS_UNKNOWN */

@@ -136,7 +136,7 @@ typedef struct job {
     const amp_winograd *w;
     const amp_winograd_task *task;
     amp_cpu_filters filters;
-    const float *zeros;  /* in + out zeros, which replace pixels outside the image and a missing bias */
+    const float *zeros;  /* w->in + w->out zeros; they replace pixels outside the image, and a missing bias */
 } job;
 
 /* Computes V of the tiles [first, end), and whether they are large. Stores both in *v and `large` from

@@ -35,17 +35,18 @@
  *
  * The products in brackets are summed over channels (in backward by weights, over tiles) before the outer
  * matrices are applied. So each of the 36 planes is a matrix product, tiles x channels by channels x filters.
- * Lavin and Gray use a = 1 and b = 2. Here a = 5/8 and b = 3/2. They take as many operations, and their error
- * in fp32 is half as large, the smallest among 36 pairs of small fractions. All elements of Bt and At are
- * exact in fp32.
+ * Lavin and Gray use a = 1 and b = 2. Here a = 5/8 and b = 3/2. These points take as many operations, but the
+ * error in fp32 is half as large. It is the smallest error among 36 pairs of small fractions. All elements of
+ * Bt and At are exact in fp32.
  *
  * If a side of the image is not a multiple of 4, the last tiles are narrow: they have n = 1, 2 or 3 rows or
  * columns of output. For them, the product of polynomials has a lower degree, and its values at the first
  * n + 1 points and at infinity are enough. So a row has n + 2 planes instead of 6 (for an image of 13 x 13,
  * three quarters of all products remain). The Bt of narrow tiles is derived for these points in the same way.
- * G divides a point's row by the differences between this point and all others. So, in the Bt of narrow
- * tiles, each row is also multiplied by the differences between its point and the omitted points. With this,
- * U is the same for all tiles. Tiles are numbered so that all tiles that have a given plane are consecutive:
+ * It has additional factors, so that narrow tiles can use the same U (the transformed filters) as all other
+ * tiles: G divides the row of a point by the differences between this point and all other points. In a narrow
+ * tile some points are omitted, so each row of its Bt is multiplied by the differences between the row's
+ * point and the omitted points. Tiles are numbered so that all tiles that have a given plane are consecutive:
  *
  *       1 1 1 2     kind 0: the bottom tiles of all images, if they are narrow; kind 1: all other tiles;
  *       1 1 1 2     kind 2: the rightmost tiles, if they are narrow; kind 3: the corners. If the bottom tiles
@@ -72,15 +73,16 @@
  * Groups are computed one after the other. Each is a separate convolution of some consecutive channels of
  * each pixel.
  *
- * Results overflow only where the direct sum overflows too. Numbers between the transforms can be 2^12 times
- * as large as the direct sum's largest terms. So one of them could be inf although the direct sum is finite,
- * and an inf or NaN spreads over its whole tile. Therefore each transform also sums the squares of the
- * numbers that it reads. A tile or a panel of filters is large if the root of this sum exceeds
- * AMP_WINOGRAD_LARGE. Results are computed by the direct sum for a large tile, and for all filters that are
- * transformed together with a large panel. This is slow, but rare. The exception is a tile with an inf or NaN
- * in a backward pass: it is not treated as large, and the inf or NaN may spread over the tile. The gradient
- * would contain it with the direct sum too, so the step is skipped in any case, and without the direct sum it
- * is skipped sooner. */
+ * Results overflow only where the direct sum overflows too. The difficulty: numbers between the transforms
+ * can be 2^12 times as large as the direct sum's largest terms. So such a number could be inf although the
+ * direct sum is finite, and an inf or NaN spreads over its whole tile. Therefore each transform also sums the
+ * squares of the numbers that it reads. A tile or a panel of filters is "large" if the root of this sum
+ * exceeds AMP_WINOGRAD_LARGE. Results are computed by the direct sum for a large tile, and for all filters
+ * that are transformed together with a large panel. This is slow, but rare.
+ *
+ * The exception is a tile with an inf or NaN in a backward pass. Such a tile is not treated as large, and its
+ * inf or NaN may spread over the tile. With the direct sum too, the gradient would contain an inf or NaN. So
+ * the step is skipped in any case, and the slow direct sum would only delay this. */
 #pragma once
 
 #include "rows.h"

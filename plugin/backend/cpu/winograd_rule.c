@@ -2,8 +2,8 @@
  * depends only on shapes, dtype and instruction set. Nothing is timed at run time, so the same .cfg gives the
  * same bytes on the same kind of processor.
  *
- * The rule is based on the speed-ups over oneDNN's direct convolution in docs/results/winograd.md, measured
- * for each pass on a Zen 4. A tile is 4 x 4 pixels. In fp32 all passes use Winograd from 16 tiles on.
+ * The rule is based on measurements on a Zen 4: docs/results/winograd.md has the speed-up of each pass over
+ * oneDNN's direct convolution. A tile is 4 x 4 pixels. In fp32 all passes use Winograd from 16 tiles on.
  * AVX512_BF16 computes direct convolutions in bf16 twice as fast as in fp32. So in bf16, backward by weights
  * uses Winograd from 16 tiles on, but forward and backward by data only from 48 tiles on, and not with few
  * channels per group.
@@ -58,8 +58,8 @@ static size_t largest_block(size_t channels)
     return tiles < 28 ? 28 : least(tiles, 196);
 }
 
-/* Tiles per block, at most 28. Blocks have nearly equal size. The number of blocks is even, so that two
- * threads have equal work even with few blocks. */
+/* Tiles per block, at most 28. Blocks have nearly equal size. The number of blocks is a multiple of two, so
+ * that two threads have equal work if there are few blocks. */
 static size_t even_blocks(size_t tiles)
 {
     size_t blocks = 2 * ((tiles + 55) / 56);
