@@ -98,8 +98,8 @@ amp_status amp_fork_begin_forward(struct darknet_amp *, struct network *, amp_er
  * gradient; NULL if that gradient is not needed. */
 float *amp_fork_image(const struct network *);
 float *amp_fork_image_delta(const struct network *);
-/* Call after the engine's forward. Makes the outputs that Darknet's own functions read available to them (on
- * a GPU: downloads them), and lets Darknet sum up the network's loss. */
+/* Call after the engine's forward. On a GPU, downloads those outputs that Darknet's own functions read. Then
+ * lets Darknet sum up the network's loss. */
 amp_status amp_fork_end_forward(struct darknet_amp *, struct network *, amp_error *);
 
 /* Fills `averages` with the running averages of the weights, which Darknet keeps if ema_alpha is set: at most
@@ -138,9 +138,10 @@ int amp_fork_knows_map(void);
 /* The option that keeps Darknet's commands from opening windows. NULL: this Darknet has no option for it. */
 extern const char *const amp_fork_dont_show;
 
-/* Call it for a network without AMP if its last forward gave inf or NaN. Looks for a layer whose code in
- * Darknet is known to turn finite numbers into inf or NaN. Returns part of a message that names this layer
- * and the reason. This part may be stored in `text`. NULL: the network has no layer of this kind. */
+/* Call it for a network without AMP if its last forward gave inf or NaN. If the cause is a layer whose code
+ * in Darknet is known to turn finite numbers into inf or NaN, returns a text that names this layer and the
+ * reason, for use inside a message. The returned text may be stored in `text`. NULL: no such layer was
+ * found. */
 const char *amp_fork_fault(const struct network *, char text[256]);
 /* Whether `detector train` saves two files at this step: first NAME.backup, then a snapshot
  * NAME_STEP.weights. If it is killed between the two, a training that resumes from NAME.backup would never
@@ -190,16 +191,16 @@ double amp_fork_gpu_memory_in_use_mb(const struct network *);
  * adds the other parts. `batch` is the number of images in one forward pass; with time_steps, images times
  * time steps. */
 
-/* Darknet has fp32 buffers for each layer. Returns the bytes of those that a training with this plan keeps
- * for this layer. A layer that Darknet's own code computes keeps all its buffers. A layer that AMP computes
- * keeps only the outputs and deltas that Darknet's own layers read and write. */
+/* Returns the bytes of Darknet's fp32 buffers that this layer keeps in a training with this plan. A layer
+ * that Darknet's own code computes keeps all its buffers. A layer that AMP computes keeps only the outputs
+ * and deltas that Darknet's own layers read and write. */
 size_t amp_fork_buffer_bytes(const struct network *, int layer, int batch, const amp_plan *);
 /* Bytes of the workspace that Darknet's own layers share: the most that any of them needs. stock=1, for a
  * training without AMP: the bytes of the largest im2col matrix. */
 size_t amp_fork_workspace(const struct network *, int stock);
 
-/* Bytes of the picture that Darknet keeps, during a detector's training, for its chart and for each class's
- * own chart; 0: none worth counting. */
+/* During a detector's training, Darknet keeps a picture of its chart, and another picture for each class's
+ * own chart. This is the number of bytes of one such picture; 0: there are none worth counting. */
 extern const size_t amp_fork_chart_bytes;
 
 /* ---- files ---- */
@@ -211,11 +212,12 @@ void amp_fork_resize(struct network *, int w, int h);
 
 /* The number of bytes that Darknet reads from a .weights file for this layer. */
 size_t amp_fork_weights_bytes(const struct network *, int layer);
-/* The first layer whose keys (dontload, dontsave, ...) make it read something else from a .weights file than
- * it writes there; -1: no layer does. */
+/* The first layer that does not load back exactly what it saved in a .weights file, because of its keys
+ * (dontload, dontsave, ...); -1: there is no such layer. */
 int amp_fork_one_sided_layer(const struct network *);
-/* Returns the first layer with a negative rolling variance, and sets *value to it. It shows that the weights
- * belong to another network. -1: no layer has one, or the arrays are on a GPU. */
+/* Returns the first layer with a negative rolling variance, and sets *value to this variance. A negative
+ * variance shows that the weights belong to another network. -1: no layer has one, or the arrays are on a
+ * GPU. */
 int amp_fork_negative_variance(const struct network *, float *value);
 
 /* The size in bytes of the buffer in which Darknet's commands build the path of a file that they save. */
@@ -227,11 +229,11 @@ int amp_fork_drops_returns(void);
 /* Sets path to the label file that Darknet reads for this image. This path is at most strlen("images") bytes
  * longer than the image's path. */
 void amp_fork_label_path(const char *image, char *path);
-/* Texts for messages about a missing label file: the place where Darknet looks for it, and the image names
- * for which it looks. */
+/* Texts for messages about a missing label file. place: where Darknet looks for label files. images: which
+ * image names Darknet can turn into the name of a label file. */
 extern const char amp_fork_label_place[], amp_fork_label_images[];
-/* The smallest width of a box in a network of `pixels` pixels width, as a fraction of the image's width; the
- * same for heights. Training ignores smaller boxes. */
+/* Returns the smallest width of a box, as a fraction of the image's width, for an input of the network that
+ * is `pixels` wide. Training ignores narrower boxes. For heights, pass the input's height. */
 float amp_fork_least_box(int pixels);
 /* 1: a detector's image is kept as bytes, and only the pixels that are sampled become floats. 0: the whole
  * image is converted to floats. */

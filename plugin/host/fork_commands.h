@@ -45,9 +45,10 @@ typedef enum amp_image_fit {
 amp_image_fit amp_fork_detector_fit(const struct network *);
 
 /* Reads an image file as `channels` planes of w x h floats, from 0 to 1, which the caller owns. Any thread
- * may call it. Sets size, which amp_fork_detect needs, to the image's own width and height, or to w and h if
- * the boxes do not depend on the image's size. Returns NULL if the file is not an image or there is no
- * memory. *why then gives the reason; it is valid until the thread reads another image. */
+ * may call it. Sets size, which amp_fork_detect needs, to the image's own width and height. With
+ * AMP_FIT_STRETCH, size may be w and h instead, because the boxes then do not depend on the image's own size.
+ * Returns NULL if the file is not an image or there is no memory. *why then gives the reason; it is valid
+ * until the thread reads another image. */
 float *amp_fork_read_image(const char *path, int w, int h, int channels, amp_image_fit, int size[2],
                            const char **why);
 
@@ -56,9 +57,9 @@ typedef struct amp_found_box { int class_id; float score, x, y, w, h; } amp_foun
 typedef amp_status amp_box_sink(void *context, const amp_found_box *, amp_error *);
 
 /* Both functions run a network with a batch of 1 on an image from amp_fork_read_image. path: the image's
- * file, for messages. detect passes to the sink the boxes of `detector test` that have a score above .005,
- * after non-maximum suppression at an IoU of .45. classify returns the k best classes, in the order of top_k.
- * AMP_DIVERGED: the network's outputs are not finite. */
+ * file, for messages. detect finds boxes as `detector test` does, with non-maximum suppression at an IoU of
+ * .45, and passes each box with a score above .005 to the sink. classify returns the k best classes, in the
+ * order of top_k. AMP_DIVERGED: the network's outputs are not finite. */
 amp_status amp_fork_detect(struct network *, float *image, const int size[2], const char *path,
                            amp_box_sink *, void *context, amp_error *);
 amp_status amp_fork_classify(struct network *, float *image, const char *path, int k, int *best, amp_error *);
@@ -89,8 +90,8 @@ void amp_batches_close(amp_batches *); /* NULL is fine */
  * which outputs grow to 10^6 and then to inf. */
 void amp_fork_fill_random_batch(struct network *net, unsigned seed);
 
-/* The parts of a training step on the batch in the network's input. begin_pass adds the batch's images to
- * `seen`. Each function waits until the network's device has finished. */
+/* Each function runs one part of a training step, on the batch in the network's input, and waits until the
+ * network's device has finished. begin_pass adds the batch's images to `seen`. */
 void amp_fork_begin_pass(struct network *);
 void amp_fork_forward(struct network *);
 void amp_fork_backward(struct network *);
@@ -102,9 +103,10 @@ float amp_fork_cost(const struct network *);
 void amp_fork_predict(struct network *);
 
 /* For a network without AMP. Calls watcher before (begins = 1) and after (begins = 0) each layer's forward
- * and backward, in each case when the network's device has finished all earlier work. Only one network of a
- * program can be watched at a time. fills_gaps=1: runs AMP's replacement for a layer whose own CPU code in
- * Darknet is empty, crashes or loses deltas (gaps.h of the fork). It changes nothing on a GPU. */
+ * and backward. Before each of these calls, waits until the network's device has finished all earlier work.
+ * Only one network of a program can be watched at a time. fills_gaps=1: runs AMP's replacement for a layer
+ * whose own CPU code in Darknet is empty, crashes or loses deltas (gaps.h of the fork). It changes nothing on
+ * a GPU. */
 typedef void amp_layer_watcher(void *context, int layer, int begins);
 void amp_fork_watch_layers(struct network *, amp_layer_watcher *watcher, void *context, int fills_gaps);
 void amp_fork_unwatch_layers(struct network *);
@@ -112,8 +114,9 @@ void amp_fork_unwatch_layers(struct network *);
  * device where the layer runs. NULL: the layer does not have this array. */
 typedef struct amp_layer_arrays { float *output, *delta; size_t count; } amp_layer_arrays;
 amp_layer_arrays amp_fork_layer_arrays(struct network *, int layer);
-/* Effects of known faults in Darknet's own layers. The faults are the rows of a table, which docs/guide.md
- * lists too. On the CPU the table gives the effects that remain when fills_gaps is set. */
+/* A table has one row for each known fault in Darknet's own layers; docs/guide.md lists these faults too.
+ * The flags below are the effects of a fault. For the CPU, the table gives only the effects that remain when
+ * AMP replaces Darknet's faulty code (fills_gaps in amp_fork_watch_layers). */
 enum {
     AMP_WRONG_OUTPUT = 1,
     AMP_WRONG_STATISTICS = 2,
@@ -135,8 +138,9 @@ int amp_fork_has_stock_fault(const struct network *, int layer, int row);
 
 /* ---- a network's memory and arithmetic; AMP's memory is in fork.h ----
  *
- * Computes the buffers that stock Darknet's make_*_layer functions would allocate. Nothing runs and nothing
- * is allocated. batch: the number of images in one forward pass; with time_steps, images times time steps. */
+ * These functions calculate their results from the layers' sizes; they run nothing and allocate nothing.
+ * Stock Darknet's buffers are those that its make_*_layer functions would allocate. batch: the number of
+ * images in one forward pass; with time_steps, images times time steps. */
 
 /* The bytes of stock Darknet's buffers of layer i that grow with the batch: outputs, deltas, and what
  * backward reads again. */

@@ -128,8 +128,9 @@ void amp_backups_let_go(void)
 /* ---- files that killed saves have left ---- */
 
 /* A killed save of this training leaves a file whose name is the .cfg's name followed by text that matches
- * this pattern. The first group matches up to the end of the name of the file that was being saved. Other
- * files are not touched, because several trainings may use one folder. */
+ * this pattern. The first group is the end of the name of the .weights or .backup file that was being saved;
+ * only .amp (for a sidecar) and .new follow it. Other files are not touched, because several trainings may
+ * use one folder. */
 static const char LEFT_BEHIND[] = "^(\\.backup|(_([0-9]+|final|best))?\\.weights)(\\.amp)?\\.new$";
 
 void amp_backups_settle(void)

@@ -115,8 +115,8 @@ static void remember(amp_cache_file *f, const entry *e)
     f->bucket[at] = (uint32_t)f->count;
 }
 
-/* Reads the entries that were added since the last call. Stops at an incomplete entry unless this process has
- * locked the file, because another program may still be writing that entry. */
+/* Reads the entries that were added since the last call. is_locked=0: this process has not locked the file,
+ * so another program may still be writing. The function then stops at an incomplete entry. */
 static void read_entries(amp_cache_file *f, int is_locked)
 {
     entry e[64];

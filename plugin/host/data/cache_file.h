@@ -18,10 +18,11 @@ typedef struct amp_cache_file amp_cache_file;
 /* The mapped memory that contains an image's pixels; all zeros: nothing is mapped. */
 typedef struct amp_cache_mapping { void *address; size_t length; } amp_cache_mapping;
 
-/* Opens or creates the cache file and prints how many images it holds. It is for a list of `images` images of
- * about `bytes` bytes each, reduced by `scale` for this use. The file stays open until the program ends. If
- * the file cannot be used to keep images, prints the reason and sets *out to NULL. AMP_IO_FAILED: the file
- * exists but is not a cache, or the disk has too little space for the missing images. */
+/* Opens or creates the cache file and prints how many images it holds. images: the number of images in the
+ * training list. bytes: about how many bytes a reduced image takes. use, scale: the arguments of
+ * amp_reduction, which says how far a photo is reduced. The file stays open until the program ends. If the
+ * file cannot be used to keep images, prints the reason and sets *out to NULL. AMP_IO_FAILED: the file exists
+ * but is not a cache, or the disk has too little space for the missing images. */
 amp_status amp_cache_file_open(const char *name, const amp_photo_use *use, double scale, size_t images,
                                size_t bytes, amp_cache_file **out, amp_error *error);
 

@@ -102,8 +102,9 @@ amp_status amp_check_image_paths(const amp_lines *list, const char *file, amp_er
     return AMP_OK;
 }
 
-/* At most this many images of a list, evenly spread, are looked for on disk or have their paths searched for
- * labels. To check all images would take minutes on a slow disk, or with a thousand classes. */
+/* The maximum number of images of a list that are checked, evenly spread over the list. One check looks for
+ * the files on disk, another one looks for labels in the paths. To check all images would take minutes on a
+ * slow disk, or with a thousand classes. */
 enum { TRIED_MOST = 1000 };
 
 static size_t tried_of(const amp_lines *list) { return list->count < TRIED_MOST ? list->count : TRIED_MOST; }
@@ -144,7 +145,7 @@ amp_status amp_check_images_there(const amp_lines *list, const char *file, amp_e
                     "'%.300s'%s", file, missing, images, first, hint);
 }
 
-/* Reads the lines of `file`, which `key` of the .data file names, or which is the key's default. */
+/* Reads the lines of `file`. The .data file names this file with `key`, or it is the default for this key. */
 static amp_status read_lines(const char *file, const char *key, const char *what, const amp_data_file *data,
                              amp_lines *lines, amp_error *error)
 {
@@ -227,8 +228,8 @@ static amp_status check_labels(amp_training_data *t, amp_error *error)
     return amp_check_paths_name_labels(&t->list, &t->labels, t->classes, t->file, error);
 }
 
-/* Checks the number of class names, but only in a fork that ends the program if it differs from the network's
- * number of classes. */
+/* Checks that there is one class name for each class of the network. Only for a fork whose `detector train`
+ * ends the program otherwise (amp_fork_names). */
 static amp_status check_names(amp_training_data *t, amp_error *error)
 {
     const char *file = t->data->names ? t->data->names : amp_fork_names;
@@ -327,14 +328,16 @@ size_t amp_checked_picture_bytes(int images, size_t inputs)
     size_t pixels = typical_pixels(NULL);
     int is_sampled = !amp_this_program()->images.of_classifier && amp_fork_samples_bytes();
     int at_once = is_sampled ? amp_loaders_processors() : amp_loaders_at_once();
-    /* Each image takes 3 bytes per pixel; the return statement adds them. If images are sampled from these
-     * bytes, decoding a progressive JPEG takes about 3 more bytes per pixel. Otherwise an image also takes
-     * its floats, those of the cropped part, and those of that part after it is resized. */
+    /* What an image takes in addition to its 3 bytes per pixel, which the return statement adds. If images
+     * are sampled from these bytes: about 3 more bytes per pixel while a progressive JPEG is decoded.
+     * Otherwise: floats for the whole image, for its cropped part, and for the cropped part after it is
+     * resized. */
     size_t bytes = is_sampled ? 3 * pixels : (6 * pixels + 2 * inputs) * sizeof(float);
     return (size_t)(images < at_once ? images : at_once) * (3 * pixels + bytes);
 }
 
-/* Notes the data that a training takes from the .data file, which must be the same on all ranks. */
+/* Notes what a training takes from the .data file, so that amp_ranks_agree checks that all ranks have the
+ * same data. */
 static void note_data(const amp_data_file *data, int classifier)
 {
     const struct { const char *key, *name; } lists[] = {

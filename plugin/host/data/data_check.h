@@ -23,8 +23,9 @@ int amp_is_image_file(const char *image);
 /* Looks for images of the list on disk: at most a thousand, evenly spread over the list. AMP_BAD_CONFIG: more
  * than half of them are missing or empty. */
 amp_status amp_check_images_there(const amp_lines *list, const char *file, amp_error *error);
-/* Checks the paths of these images (at most a thousand) for labels, because Darknet derives a class from a
- * path. AMP_BAD_CONFIG: no path contains exactly one of the first `classes` labels. */
+/* Looks for labels in the paths of at most a thousand images, evenly spread over the list, because Darknet
+ * derives an image's class from its path. AMP_BAD_CONFIG: no path contains exactly one of the first `classes`
+ * labels. */
 amp_status amp_check_paths_name_labels(const amp_lines *list, const amp_lines *labels, int classes,
                                        const char *file, amp_error *error);
 

@@ -29,7 +29,7 @@ typedef struct amp_data_file {
     char *train, *valid, *names, *labels, *backup; /* NULL: the key is not given */
     char *difficult, *leaves, *tree;
     int classes;                                   /* 0: not given */
-    /* 1: a classifier reads labels from files of their own (tag=1) */
+    /* 1: a classifier reads each image's labels from a label file, not from the image's path (tag=1) */
     int tag;
     int cache;                                     /* an amp_cache_kind: where decoded images are kept */
     double cache_scale;                            /* how far decoded images are reduced: `scale` of

@@ -32,8 +32,8 @@ static struct {
     slot *slots;        /* cache=ram: one slot per path of the list, sorted by path; NULL: nothing is kept */
     amp_cache_file *file; /* cache=disk: the open file; NULL: nothing is kept */
     atomic_llong left;  /* cache=ram: bytes that are still free */
-    /* images, bytes: added in this run; asked: images that a training requested; found: those of them that
-     * the cache had */
+    /* Numbers for this run. images, bytes: what was added to the cache; asked: images that a training
+     * requested; found: requested images that the cache had */
     atomic_ulong images, bytes, asked, found;
     unsigned char black[BLACK_SIDE * BLACK_SIDE * BLACK_CHANNELS];
 } cache = { .once = PTHREAD_ONCE_INIT };
@@ -59,9 +59,9 @@ static void make_floats(void)
     for (int i = 0; i < 256; i++) cache.floats[i] = (float)(i / 255.);
 }
 
-/* Converts (h,w,c) bytes to (c,h,w) floats, which the caller frees. If loaded.wanted is set, keeps the bytes
- * in `loaded` instead. Then *w and *h are the photo's size, and the returned block, which the caller frees
- * too, has no content. NULL: no memory. */
+/* Converts (h,w,c) bytes to (c,h,w) floats, which the caller frees. NULL: no memory. But if loaded.wanted is
+ * set, keeps the bytes in `loaded`, to be sampled later, and sets *w and *h to the size of the photo before
+ * its reduction. The returned block then has no content; the caller frees it too. */
 static float *floats_of(const amp_pixels *p, int *w, int *h, int *c)
 {
     size_t count = (size_t)p->w * (size_t)p->h, channels = (size_t)p->c;
@@ -233,8 +233,8 @@ float *amp_image_cache_add(const char *file, int channels, const amp_pixels *p, 
 unsigned char *darknet_amp_kept_bytes(const char *file, int how, int *w, int *h, int *c)
 {
     end_loaded();
-    if (!find(file, how, how == 0 || how == 1 ? 1 : 3, &loaded.image)) return NULL; /* `how` is OpenCV's flag:
-                                                                                       0 and 1 mean grey */
+    /* how: 2 * OpenCV's flag + is_rgb (darknet_amp_opencv.hpp); flag 0 means grey */
+    if (!find(file, how, how == 0 || how == 1 ? 1 : 3, &loaded.image)) return NULL;
     *w = loaded.image.w;
     *h = loaded.image.h;
     *c = loaded.image.c;
@@ -287,8 +287,8 @@ static int most(int a, int b) { return a > b ? a : b; }
 
 int darknet_amp_place_image(int w, int h, int dx, int dy, float *canvas, int canvas_w, int canvas_h)
 {
-    int left = most(dx, 0), top = most(dy, 0); /* the corner of the part of the image that lies in the
-                                                  canvas */
+    int left = most(dx, 0), top = most(dy, 0); /* the first pixel of the canvas that the
+                                                  image covers */
     int columns = least(dx + w, canvas_w) - left, rows = least(dy + h, canvas_h) - top;
     if (!loaded.wanted || !loaded.image.bytes) return 0;
     if (columns > 0 && rows > 0) {

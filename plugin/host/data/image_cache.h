@@ -38,8 +38,8 @@ int amp_image_cache_reduction(int w, int h);
 /* Call find before a file is read. It returns the image's floats if the cache has the image, otherwise NULL.
  * Call add after the file was decoded: it takes ownership of the pixels and returns the image's floats, or
  * NULL if there is no memory. The caller owns the w x h x c floats. After darknet_amp_want_pixels the
- * returned block has no content, and w x h is the size of the whole photo. channels: the requested number; 0:
- * as many as the file has. */
+ * image stays bytes until it is sampled: the returned block then has no content, and w x h is the size of the
+ * whole photo. channels: the requested number; 0: as many as the file has. */
 float *amp_image_cache_find(const char *file, int channels, int *w, int *h, int *c);
 float *amp_image_cache_add(const char *file, int channels, const amp_pixels *pixels, int *w, int *h, int *c);
 

@@ -43,10 +43,11 @@ void amp_loaders_watch(int is_training)
     if (loaders.on) return;
 #ifdef M_ARENA_MAX
     /* Only for a training, because these settings apply to the whole program, and other programs may use this
-     * library. By default, the first time that a large block is freed, the C library raises its threshold,
-     * and then keeps blocks of that size in its arenas. Setting a threshold explicitly prevents this. Our
-     * thresholds are larger than an image. Otherwise each image's memory would be returned to the system and
-     * requested again, which costs up to a third of the decoding time. */
+     * library. By default, the C library adjusts its thresholds: the first time that a large block is freed,
+     * it raises them, and from then on keeps blocks of that size in its arenas. Setting a threshold
+     * explicitly turns this off. Our thresholds are larger than an image, so that the next image reuses the
+     * memory. Otherwise each image's memory would be returned to the system and requested again, which costs
+     * up to a third of the decoding time. */
     if (is_training) {
         mallopt(M_ARENA_MAX, 1);
         mallopt(M_MMAP_THRESHOLD, 32 << 20);
@@ -99,8 +100,8 @@ void amp_loaders_end_part(void)
 /* ---- how many threads ---- */
 
 /* If a step waits longer than the fraction LONG_WAIT of its time, the number of allowed threads is doubled.
- * It is reduced by one if that many threads would still have loaded the batch in less than the fraction
- * SHORT_LOAD of the step's time. */
+ * If one thread fewer would still have loaded the batch within the fraction SHORT_LOAD of the step's time,
+ * the number is reduced by one. */
 #define LONG_WAIT .02
 #define SHORT_LOAD .7
 
@@ -132,8 +133,9 @@ void darknet_amp_no_memory(size_t bytes)
 void *darknet_amp_calloc(size_t count, size_t size, const char *text)
 {
     void *memory = calloc(count, size);
-    /* Allocating a layer's output, or another array of that size, may fail: most of these arrays are freed as
-     * soon as the layer is made, and amp_own_check finds any missing array that is needed. */
+    /* It is no error if a layer's output, or another array of that size, cannot be allocated: most of these
+     * arrays are freed as soon as the layer is made, and amp_own_check finds any missing array that is
+     * needed. */
     if (!memory && !(amp_host_parser_uses_amp() && (strstr(text, "batch") || strstr(text, "output_size"))))
         darknet_amp_no_memory(size && count > SIZE_MAX / size ? SIZE_MAX : count * size);
     return memory;

@@ -195,7 +195,8 @@ int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
 
 static int compare_names(const void *a, const void *b) { return strcmp(a, b); }
 
-/* Counts a file that has mistake m. The first time that its name comes, prints the name and what is wrong. */
+/* Call it for each file that has mistake m. Only the first call for this name counts the file. That
+ * call also prints the name and what is wrong, for at most NAMED_MOST files. */
 __attribute__((format(printf, 3, 4)))
 static void warn_once(mistake m, const char *name, const char *wrong, ...)
 {
@@ -277,8 +278,9 @@ int darknet_amp_not_augmented(int w, int h, const char *why)
 
 typedef struct boxes { amp_label *box; size_t count, room; } boxes;
 
-/* Adds a box of a label file. About a small box it only warns: the box may become larger when the image is
- * cropped, and Darknet itself drops it later if it is still too small. */
+/* Adds a box of a label file, unless it is outside the image. A box that is too small is added too, with a
+ * warning: it may become larger when the image is cropped, and Darknet itself drops it later if it is still
+ * too small. */
 static amp_status add_box(void *context, const char *file, unsigned long line, const amp_label *l,
                           int outside, amp_error *error)
 {

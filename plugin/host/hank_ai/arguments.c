@@ -46,9 +46,9 @@ static int place_of(const char *word)
 }
 
 /* Darknet takes the weights from a file whose name ends in .weights. It ignores other words and missing
- * files, and then trains from random weights. Under AMP, a word that is neither a command nor a .data, .cfg
- * or .names file names the weights, as in other forks (yolov4-tiny.conv.29). A second word of this kind is
- * rejected. */
+ * files, and then trains from random weights. Under AMP, the weights may have any name, as in other forks
+ * (yolov4-tiny.conv.29): every word is taken for the weights unless it is a command or ends in .data, .cfg or
+ * .names. A second word of this kind is rejected. */
 static void note_weights(const char *word)
 {
     const char *ending = strrchr(word, '.');

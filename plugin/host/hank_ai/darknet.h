@@ -1,6 +1,6 @@
 /* Declares hank-ai's Darknet, which is C++, for C11. Files of ../darknet and ../family include this instead
- * of AlexeyAB's darknet.h. structs.awk prints the structs from hank-ai's headers, and layout.cpp compares
- * them with these headers. Functions are called through shims.cpp, under the names that they have in
+ * of AlexeyAB's darknet.h. structs.awk copies the structs from hank-ai's headers, and layout.cpp checks that
+ * the copies match the originals. Functions are called through shims.cpp, under the names that they have in
  * AlexeyAB's C. */
 #pragma once
 

@@ -1,6 +1,6 @@
-/* What the patches add to hank-ai's headers. darknet_internal.hpp includes it, and so does darknet.h of this
- * folder, for the fields that the patches add to structs. In a build without -DDARKNET_AMP=ON the hooks are
- * empty, and generators are std::mt19937. */
+/* What the patches add to hank-ai's headers. darknet_internal.hpp includes this file. darknet.h of this
+ * folder includes it too, because the structs contain fields that the patches add, as DARKNET_AMP(...). In a
+ * build without -DDARKNET_AMP=ON the hooks are empty, and generators are std::mt19937. */
 #ifndef DARKNET_AMP_HOOKS_HPP
 #define DARKNET_AMP_HOOKS_HPP
 
@@ -19,7 +19,8 @@ extern "C" {
  * commands, and normalizes the spelling of options. Moves argv's pointers. */
 void darknet_amp_order(int argc, char **argv);
 /* Whether a training of this .cfg runs under AMP, or was started by `amp compare`. If so, Darknet does not
- * ask whether to train on a CPU, and several GPUs begin together. */
+ * ask whether to train on a CPU. With several GPUs, all of them train from the first step; stock Darknet
+ * begins with one GPU if there is no weights file. */
 int darknet_amp_means_it(const char *cfg);
 /* Whether this word of the command line names a file of weights, whatever its extension. */
 int darknet_amp_names_weights(const char *word);
@@ -53,8 +54,9 @@ void darknet_amp_use_gpu(int number);
 #define DARKNET_AMP_PASS(pass) if (net.amp) { Darknet::Network amp_net = net; amp_net.input = state.input; \
     amp_net.truth = state.truth; amp_net.delta = state.delta; amp_net.train = state.train; \
     pass(AMP_C(amp_net)); return; }
-/* Rejects, under AMP, a call of those functions of Darknet that run the layers on a GPU themselves. Their
- * arguments are the images and labels in CPU memory. */
+/* For Darknet's functions on a GPU. Under AMP, DARKNET_AMP_ON_GPU rejects a call of a function that runs the
+ * layers itself. DARKNET_AMP_TRAIN and DARKNET_AMP_PREDICT call AMP's hooks and return; the images and labels
+ * that they get are in CPU memory. */
 #define DARKNET_AMP_ON_GPU if (net.amp) darknet_amp_refuse("amp: this command runs the layers on a GPU " \
     "itself; run it with -amp off");
 #define DARKNET_AMP_TRAIN(x, y) if (net.amp and not net.adversarial) { Darknet::Network amp_net = net; \
@@ -119,8 +121,8 @@ template <typename Args> Args amp_job(Args args)
 #define DARKNET_LINE amp_line
 
 #define DARKNET_SEED darknet_amp_seed()
-/* Whether cuDNN must use fp32 instead of TF32 in Darknet's own convolutions. The default, also with
- * DARKNET_MATH=tf32, is TF32 on a GPU that has it. DARKNET_MATH=fp32 avoids TF32. */
+/* Whether cuDNN must use fp32 instead of TF32 in Darknet's own convolutions: 1 with DARKNET_MATH=fp32.
+ * Without this variable, or with DARKNET_MATH=tf32, cuDNN uses TF32 on a GPU that has it. */
 inline bool amp_wants_fp32()
 {
     const char * math = std::getenv("DARKNET_MATH");

@@ -135,8 +135,8 @@ int amp_cfg_line_is_ours(const cfg_item *line, amp_cfg_part *part, int enabled)
     return amp_config_is_key(line->text) && (enabled || !is_darknets(line->text));
 }
 
-/* Writes the .cfg, with AMP's own lines blank. subdivisions: the number to write instead of the .cfg's; 0:
- * keep the .cfg's. */
+/* Writes the .cfg, with AMP's own lines blank. subdivisions: replaces the number of subdivisions in the .cfg;
+ * 0: does not replace it. */
 static void write_lines(const cfg_document *cfg, int enabled, int subdivisions, FILE *out)
 {
     amp_cfg_part part = AMP_PART_LAYER;

@@ -1,9 +1,9 @@
 /* Reads and checks the .cfg and .data files of this program, and gives Darknet's parser the .cfg without
  * AMP's lines.
  *
- * `darknet` keeps the first .cfg and the first .data file that it reads in amp_program, for the checks, the
- * settings, Darknet's parser and the loaders. Other programs that use libdarknet keep none, because they may
- * load another network from a file of the same name. */
+ * The program `darknet` reads its first .cfg and its first .data file only once. It keeps them in
+ * amp_program, where the checks, the settings, Darknet's parser and the loaders find them. Other programs
+ * that use libdarknet keep none, because they may load another network from a file of the same name. */
 #pragma once
 
 #include "../../amp/cfg_check.h"
@@ -52,6 +52,6 @@ void amp_cfg_refuse(const char *reason);
 typedef enum amp_cfg_part { AMP_PART_LAYER, AMP_PART_NET, AMP_PART_AMP } amp_cfg_part;
 
 /* Whether a line is only for AMP: every line of [amp], and AMP's keys in [net] and in layers. If AMP is off,
- * a key of [net] that Darknet reads too is Darknet's. *part: on entry, the section of the previous line; on
- * return, the section of this line. */
+ * returns 0 for those of AMP's keys in [net] that Darknet reads too. *part: on entry, the section of the
+ * previous line; on return, the section of this line. */
 int amp_cfg_line_is_ours(const cfg_item *line, amp_cfg_part *part, int enabled);

@@ -100,8 +100,8 @@ typedef struct amp_thread_state {
     struct amp_config *reading; /* settings of the .cfg that this thread's parser reads; NULL: no settings */
     enum {
         AMP_RESIZES_NOTHING,
-        AMP_RESIZES_DARKNETS,   /* a layer that Darknet's own code runs, or what is resized after the last
-                                   layer */
+        AMP_RESIZES_DARKNETS,   /* a layer that Darknet's own code runs, or the network's own arrays, which
+                                   Darknet resizes after the last layer */
         AMP_RESIZES_OURS        /* a layer that AMP computes */
     } resizing;                 /* what this thread is resizing, in a network under AMP */
     const struct amp_node *layer; /* the layer that this thread runs in Darknet's code while AMP computes the

@@ -53,7 +53,7 @@ static struct {
 
 int amp_random_save(unsigned char state[AMP_HOST_RANDOM_BYTES])
 {
-    /* setstate also stores the current position in the first word of the state that was in use */
+    /* setstate is called only because it stores the current position in the state's first word */
     if (!generator.ours || !setstate((char *)generator.words)) return 0;
     memcpy(state, generator.words, AMP_HOST_RANDOM_BYTES);
     return 1;

@@ -54,8 +54,8 @@ void amp_ranks_agree(void);
 #define amp_ranks_refuse(...) \
     do { if (!amp_ranks_leads()) amp_ranks_await_end(); darknet_amp_refuse(__VA_ARGS__); } while (0)
 
-/* Waits until the other ranks are ending too, then leaves the communicator. Also for a program that ends with
- * _exit, which runs no handlers. */
+/* Waits until the other ranks are ending too, then leaves the communicator. A handler calls it at exit(). A
+ * program that ends with _exit, which runs no handlers, must call it itself. */
 void amp_ranks_leave(void);
 /* Sleeps until another rank has ended this one: at most 10 seconds, or 3 if this one has not joined. */
 void amp_ranks_await_end(void);

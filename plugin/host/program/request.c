@@ -103,8 +103,8 @@ static int may_be_meant_as_option(const char *word)
     return word[0] == '-' && word[1] && !strchr(".0123456789", word[1]) && !amp_file_exists(word);
 }
 
-/* Writes to text that this option is unknown. Returns whether it resembles a known option. If it does not, it
- * may be an option of a modified Darknet. */
+/* Sets text to a message that this option is unknown. Returns whether the option resembles a known one. An
+ * option that resembles none may belong to a modified Darknet. */
 static int name_unknown(const char *word, int classifier, char *text, size_t size)
 {
     enum { MOST = 64 };
@@ -158,8 +158,8 @@ static void take_map(amp_program *program, int *argc, char **argv)
     amp_host_remove_arguments(argc, argv, i, 1);
 }
 
-/* The value of an option of Darknet's own -map, in a fork that has -map; NULL: the option is not given.
- * Leaves the option in argv. */
+/* Returns the value of an option that modifies -map; NULL: the option is not given, or this Darknet's
+ * `detector` does not have it. Leaves the option in argv, because Darknet reads it too. */
 static const char *map_option(int argc, char **argv, const char *name)
 {
     const amp_fork_option *option = amp_fork_options;
@@ -250,8 +250,8 @@ void amp_host_take_options(int *argc, char **argv, int under_amp)
 
 /* ---- the command, and whether it works with AMP ---- */
 
-/* Darknet's commands that use buffers that AMP does not keep, to show a layer's outputs or to train through
- * another network. */
+/* Darknet's commands that cannot run under AMP. They show a layer's outputs, or train one network through
+ * another, and for this they need buffers that AMP does not keep. */
 #define LSD "lsd trains one network through another's fp32 deltas, which AMP does not keep"
 static const struct { const char *command[2], *why; } refused[] = {
     { { "visualize", NULL }, "visualize shows layers' fp32 outputs, which AMP does not keep" },

@@ -16,9 +16,9 @@
 /* The number of subdivisions that `ranks` ranks use: the least common multiple of `ranks` and the .cfg's
  * number. */
 long amp_sharing_cut(int ranks, int subdivisions);
-/* Returns the number of subdivisions that the parser must use; 0: the .cfg's own. Prints a line if batch norm
- * then sees fewer images at a time than the .cfg says. Ends the program if the batch cannot be divided evenly
- * among the ranks. */
+/* Returns the number of subdivisions that the parser must use; 0: it must use the number in the .cfg. Prints
+ * a line if batch norm then sees fewer images at a time than the .cfg says. Ends the program if the batch
+ * cannot be divided evenly among the ranks. */
 int amp_sharing_subdivisions(const cfg_document *cfg, int sync_batchnorm);
 
 /* ---- images ---- */

@@ -23,7 +23,8 @@ int amp_turns_taken(void);  /* whether the variable was set */
 int amp_turns_ready(void);
 __attribute__((format(printf, 1, 2))) int amp_turns_yield(const char *format, ...);
 
-/* Sends a line, for example a result, without waiting. A leading blank marks it for the other side. */
+/* Sends a line, for example a result, without waiting. The sent line begins with a blank, which tells the
+ * other side to send no answer. */
 __attribute__((format(printf, 1, 2))) void amp_turns_send(const char *format, ...);
 
 /* Seconds spent waiting so far. */

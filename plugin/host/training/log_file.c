@@ -117,7 +117,7 @@ amp_status amp_log_file_open(amp_log_file *f, const char *name, const char *what
     *dropped = 0;
     *f = (amp_log_file){ .name = amp_allocated(strdup(name)), .descriptor = -1 };
     f->descriptor = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    /* a device, for example, may be open for writing only */
+    /* some files can only be written, for example a device */
     if (f->descriptor < 0 && errno == EACCES) f->descriptor = open(name, O_WRONLY | O_CLOEXEC);
     amp_status status = f->descriptor < 0 ? cannot("write", name, error)
         : take(f, what, header, reader, dropped, error);

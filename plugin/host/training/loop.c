@@ -34,7 +34,7 @@ enum { ENDING = 128, LINE = 1024, PATH_BYTES = 4096 };
 /* The state of the running loop. A program runs one loop at a time, in its main thread. */
 static struct {
     struct network **nets; /* the loop's networks; NULL: no loop runs */
-    int count;            /* networks that take their own steps: several with -gpus without AMP, else 1 */
+    int count;            /* networks that each make their own steps; 1 under AMP, even with -gpus */
     int w, h;             /* the input size in the .cfg */
     const char *folder, *base; /* folder and base name of the files that are saved */
     int looped;           /* the loop's first step has begun */
@@ -235,8 +235,8 @@ static void name_backup(char name[PATH_BYTES], const char *folder, const char *b
     snprintf(name, PATH_BYTES, "%s/%s.backup", folder, base);
 }
 
-/* Whether the existing backup is of a later step than this training has reached. Stopping this training then
- * does not overwrite the backup, because the user may have forgotten to pass it to the command. */
+/* Whether the existing backup is of a later step than this training has reached. The user may then have
+ * forgotten to pass this backup to the command, so a training that is stopped does not overwrite it. */
 static int is_further(const char *backup, const struct network *net)
 {
     return amp_weights_file_seen(backup) > amp_fork_counters(net).seen;

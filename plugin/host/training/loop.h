@@ -27,5 +27,6 @@ int amp_training_end(struct network **nets);
 /* The size of the network's input in its .cfg, even while random=1 has resized it. */
 void amp_training_input(int *w, int *h);
 
-/* Excludes seconds that the loop did not spend on training from the summary line. */
+/* Call it after the loop has spent `seconds` on something other than training. The summary line then does not
+ * count them as training time. */
 void amp_training_exclude_seconds(double seconds);

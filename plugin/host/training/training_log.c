@@ -166,11 +166,13 @@ amp_status amp_log_rows_read(const char *file, amp_log_rows *rows, amp_error *er
 
 /* ---- resuming ---- */
 
-/* A training that is resumed from a backup keeps the log's rows up to the backup and drops later ones. Rows
- * of earlier iterations stay. At the backup's own iteration, the row of the step that was taken stays too.
- * Rows of skipped steps with the same iteration may follow, and some of them may be later than the backup:
- *  - If the log has all taken steps that the backup counts, as many skipped rows stay as the backup counts.
- *  - Otherwise (the log began later), all skipped rows stay unless a row of a later iteration follows. */
+/* A training that is resumed from a backup keeps the log's rows up to the backup and drops later ones:
+ *  - All rows of earlier iterations stay.
+ *  - At the backup's own iteration, the row of the step that was taken stays. It may be followed by rows of
+ *    skipped steps with the same iteration, and some of these steps may be later than the backup. If the log
+ *    has all taken steps that the backup counts, the log keeps as many skipped steps in all as the backup
+ *    counts. Otherwise the log began later; then all rows of these skipped steps stay, unless a row of a
+ *    later iteration follows. */
 typedef struct rows_so_far {
     long iteration;
     unsigned long steps, skipped;              /* taken and skipped steps that the backup counts */

@@ -29,8 +29,8 @@ typedef struct amp_log_row {
     /* load_seconds: from the step's start until the images are loaded, with random=1 including resizing;
      * train_seconds: the rest of the step */
     double load_seconds, train_seconds;
-    double peak_memory_mb;    /* peak RAM of the process; on a GPU, the maximum of the GPU memory that all
-                                 programs used at the end of a step */
+    double peak_memory_mb;    /* peak RAM of the process so far. On a GPU: the GPU memory that all programs
+                                 use, read at the end of each step; the maximum so far */
     double time;              /* when the step ended, in seconds since 1970 */
     int wire;                 /* the amp_dtype in which gradients are sent between ranks; -1: there is one
                                  rank */
