@@ -244,8 +244,9 @@ static const char *read_numbers(struct cfg_check *check, const section *s, entry
     const char *from = e->value, *wrong = NULL;
     while (!wrong && from) {
         size_t length = key->rules & CFG_LIST ? strcspn(from, ",") : strlen(from);
-        int kept = length < sizeof text ? (int)length : (int)sizeof text - 1; /* truncated, but still too long
-                                                                                 to be valid */
+        int kept = length < sizeof text ? (int)length : (int)sizeof text - 1; /* a longer number is truncated;
+                                                                                 parse_number still rejects
+                                                                                 it as too long */
         double *number = &e->numbers[e->count];
         if (e->count++ == LIST_MOST) return "too many numbers";
         snprintf(text, sizeof text, "%.*s", kept, from);
@@ -423,8 +424,8 @@ static void refuse_entry(struct cfg_check *check, section *s, const entry *e)
     }
 }
 
-/* Call this after the rules. It marks a section with a refused key as wrong, and the rules of wrong sections
- * are not called. */
+/* Reports the section and its keys if AMP cannot train with them. Call this only after all rules have run: it
+ * marks the section as wrong, and the rule of a wrong section is not called. */
 static void refuse_under_amp(struct cfg_check *check, section *s)
 {
     if (!s->kind) return;

@@ -56,8 +56,8 @@ typedef struct cfg_section_kind {
 /* A section or key that Darknet supports, but AMP cannot train with. */
 typedef struct cfg_refusal {
     const char *section; /* the name of the section's kind; NULL: any section */
-    const char *key;     /* the key is rejected unless its value is the default (a CFG_LAYER with any value);
-                            NULL: the section itself is rejected */
+    const char *key;     /* the rejected key. A key with its default value is accepted, except that a
+                            CFG_LAYER is rejected with any value. NULL: the section itself is rejected */
     const char *word;    /* for a CFG_WORD: only this word is rejected; else NULL */
     const char *why;
 } cfg_refusal;
@@ -120,7 +120,8 @@ struct cfg_walk {
     const cfg_shape *own;      /* during cfg_walk_again: all layers at the .cfg's own size */
     cfg_shape own_net;         /* during cfg_walk_again: the network's input at the .cfg's own size */
     int index, count;          /* index of the current layer (-1: [net]); number of layers */
-    double batch, time_steps;  /* batch: images per pass, times time_steps. The rule of [net] sets both */
+    double batch, time_steps;  /* batch: images per pass, multiplied by time_steps. The rule of [net] sets
+                                  both */
     double resized, resized_h; /* during cfg_walk_again: width and height of the network, else 0 */
     cfg_use use;
     int only_warns;            /* 1: failures are reported as warnings, because they concern a command that

@@ -16,7 +16,7 @@ typedef struct cfg_place {
  * replaced, so that the message is one line. */
 amp_status cfg_fail(amp_error *error, cfg_place place, const char *problem, const char *allowed);
 
-/* The allowed sections, as a message about an unknown section lists them. */
+/* The list of allowed sections, for messages about an unknown section. */
 #define CFG_SECTIONS_ALLOWED "the layers of Darknet, [net] first, and [amp]"
 
 /* Parses a plain decimal number; strtod alone would also accept "nan", "inf", "0x10" and the start of "2x".

@@ -33,9 +33,9 @@ typedef struct key_row {
     size_t field;      /* offset in amp_config; the field's type is double for scales, REAL, REAL_OR_0 and
                           BYTES, else int */
     key_type type;
-    double fallback;   /* the default; settle computes those of dtype and loss_scale */
+    double fallback;   /* the default; not used for dtype and loss_scale, whose defaults settle computes */
     double least, most;
-    const char *below, *above; /* the problem in messages about a number below least, or above most */
+    const char *below, *above; /* what an error message says about a number below `least`, or above `most` */
     const char *allowed, *help;
     const char *initial;       /* the default as text; NULL: use fallback as the text */
 } key_row;

@@ -50,10 +50,10 @@ enum { AMP_CHECKPOINT_OFF = -1, AMP_CHECKPOINT_AUTO = 0 };
  * NULL without -amp. default_dtype: the dtype that suits the backend best, used if no dtype is given. This
  * function does not check whether the machine supports the dtype.
  *
- * AMP is on if -amp names a dtype. Without -amp, AMP is on if the last amp= in [net] and [amp] is 1, or if
- * there is an [amp] section but no amp= in either. AMP's keys are checked even if AMP is off. If the .cfg
- * sets keys of AMP under [net] but nothing mentions AMP itself (no [amp], no amp=, no -amp), the note in *out
- * says that these keys have no effect.
+ * Whether AMP is on: -amp decides first (a dtype: on; "off": off). Without -amp, the last amp= in [net] or
+ * [amp] decides. Without any amp= there, AMP is on if there is an [amp] section. AMP's keys are checked even
+ * if AMP is off. If the .cfg sets keys of AMP under [net] but nothing mentions AMP itself (no [amp], no amp=,
+ * no -amp), the note in *out says that these keys have no effect.
  *
  * On success the caller owns *out and frees it with amp_config_free. On failure *out is NULL and the status
  * is AMP_BAD_CONFIG. */

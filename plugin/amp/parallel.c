@@ -35,7 +35,7 @@ void amp_parallel_join(amp_parallel *p, amp_comm *comm, amp_dtype wire, size_t b
 /* ---- gradients ---- */
 
 /* Starts the sums of all buckets that lie within the last `complete` elements of the gradient block. Buckets
- * are counted from the end of the block, so the bucket at its start may be short. */
+ * are counted from the end of the block, so only the bucket at the start of the block may be short. */
 static amp_status begin_sums(amp_parallel *p, const amp_parameters *params, size_t complete, amp_error *error)
 {
     float *end = params->gradient_block + params->gradient_count;

@@ -23,8 +23,8 @@
 #include "scaler.h"
 
 /* AMP_BUCKET: elements per bucket, 4 MB of fp32. Buckets are small enough to overlap with backward, and large
- * enough to make latency negligible. AMP_DRIFT_STEPS: the number of steps in which all masters are
- * compared. */
+ * enough to make latency negligible. AMP_DRIFT_STEPS: each step compares a part of the masters between
+ * ranks; after this many steps all masters have been compared. */
 enum { AMP_BUCKET = 1 << 20, AMP_DRIFT_STEPS = 64 };
 
 /* The record that each rank sends to all others at the end of a step. It is sent as plain bytes and has no
@@ -35,8 +35,9 @@ typedef struct amp_rank_record {
     double loss;              /* the sum over the rank's passes */
     float scale;              /* the loss scale */
     int32_t rejected;         /* 1: the step must be skipped */
-    int32_t found;            /* 1: the following fields describe an inf or NaN, as in amp_anomaly: the reason
-                                 for `rejected` or, if it is 0, a bad loss */
+    int32_t found;            /* 1: the following fields say where an inf or NaN was found, as in amp_anomaly.
+                                 If `rejected` is 1, that is why the step must be skipped. If it is 0, only a
+                                 loss is bad */
     int32_t layer, is_first, bad_images, image;
     char pass[16], tensor[64];
 } amp_rank_record;

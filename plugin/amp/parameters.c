@@ -29,8 +29,9 @@ static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index
     p->gradients[index].count = layer->param_count;
 }
 
-/* Layers can share an array of rolling statistics. Each of them then updates it once per pass. Combines the
- * factors of all these updates into one, sets it in all records of this array, and returns it. */
+/* If several layers share an array of rolling statistics, each of these layers updates it once per pass.
+ * Returns the one factor that has the effect of all these updates together, and sets this factor in the
+ * records that the array already has. */
 static float join_factors(amp_parameters *p, const amp_statistics_desc *d)
 {
     float factor = d->rolling_factor;

@@ -24,9 +24,9 @@ typedef struct amp_parameters {
     size_t param_room, statistics_room; /* allocated entries of params and of statistics */
 } amp_parameters;
 
-/* Collects the network's parameters and statistics. Before the call, set backend, adam and adamw, and the
- * other members to 0. The arrays that `network` points to must outlive the struct; the descriptions need
- * not. */
+/* Collects the network's parameters and statistics. Before the call, set backend, adam and adamw to their
+ * values, and all other members to 0. The host's arrays and strings, to which the descriptions in
+ * `network` point, must outlive the amp_parameters. The descriptions themselves need not. */
 void amp_parameters_collect(amp_parameters *, const amp_network_desc *network);
 /* Allocates the memory that only training needs, unless it exists: gradients and Adam's moments, set to 0,
  * and the committed statistics. A network that only predicts does not need this memory. */
@@ -41,15 +41,16 @@ amp_status amp_parameters_zero_gradients(amp_parameters *, amp_error *);
 /* Sets momentum, moments and gradients to 0, as before the first step. */
 amp_status amp_parameters_reset(amp_parameters *, amp_error *);
 
-/* Calls the backend's finish_step for all parameters. decay: the weight decay of the parameters that have it;
- * with Adam (but not AdamW), of all parameters. */
+/* Calls the backend's finish_step for all parameters. decay: the weight decay. It applies to the parameters
+ * with amp_param.decays, but with Adam (not AdamW) to all parameters. */
 amp_status amp_parameters_finish_step(amp_parameters *, const amp_update_args *, float decay,
                                       amp_step_outcome *, amp_error *);
 /* Each of these functions finds the first bad array of its kind, in the order in which a step computes them.
- * If there is one, it sets *bad and returns 1, else it returns 0. The results are used only for messages and
- * for ending a training, so an array counts as good if the backend cannot check it. As long as a rolling
- * statistic is bad, every step is skipped. A master is also bad if the sum of its squares is out of fp32's
- * range, as after an absurd learning rate: norms and variances would overflow. */
+ * It sets *bad and returns 1, or returns 0 if no array is bad. An array is bad if it contains inf or NaN. A
+ * master is also bad if the sum of its squares is out of fp32's range (as after an absurd learning rate),
+ * because norms and variances would overflow. An array that the backend cannot check counts as good: the
+ * results are used only for messages and for ending a training. As long as a rolling statistic is bad, every
+ * step is skipped. */
 int amp_parameters_bad_gradient(const amp_parameters *, amp_anomaly *bad);
 int amp_parameters_bad_statistics(const amp_parameters *, amp_anomaly *bad);
 int amp_parameters_bad_master(const amp_parameters *, amp_anomaly *bad);

@@ -153,9 +153,9 @@ static amp_recompute what_can_be_recomputed(const amp_node *node, amp_recompute 
     return wanted == AMP_RECOMPUTE_OUTPUT && !amp_node_keeps_sums(node) ? AMP_RECOMPUTE_ALL : wanted;
 }
 
-/* Call if backward reads results of the layer's forward at this time. If they are not kept until then,
- * schedules a repeat of the layer's forward at this time, after the repeats of the layers whose outputs it
- * reads. */
+/* Makes the results of a layer's forward available at `time`, when backward reads them. If the layer discards
+ * these results, schedules a repeat of its forward at `time`. If that repeat reads the layer's inputs, first
+ * makes the inputs available in the same way. Does nothing if the forward is already repeated earlier. */
 static void repeat_forward(amp_plan *plan, int layer, int time)
 {
     amp_node *node = layer < 0 ? NULL : &plan->nodes[layer];
@@ -328,8 +328,8 @@ static void request_value(amp_plan *plan, amp_value *value)
 }
 
 /* A shortcut passes its delta to its first input unchanged. If that input has no other consumer, both deltas
- * share a buffer. If also the first input's backward leaves the delta unchanged (keeps_delta), the second
- * input's delta shares this buffer too. */
+ * share a buffer. The second input's delta shares this buffer too if the layer of the first input has
+ * keeps_delta, because the backward of that layer then leaves the buffer unchanged. */
 static void share_deltas(amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {

@@ -25,8 +25,8 @@ typedef struct amp_network_desc {
 
 typedef struct amp_plan {
     amp_plan_key key;
-    amp_network_desc network;  /* the description whose arrays the nodes use, if the plan owns that
-                                  description; else empty */
+    amp_network_desc network;  /* the description whose arrays the nodes use; amp_plan_free frees it. Empty if
+                                  the caller keeps the description (amp_plan_request.network) */
     amp_node *nodes;
     amp_value *values, image;
     amp_value **links;         /* memory for the `inputs` arrays of all nodes */

@@ -31,7 +31,8 @@ static int is_read_by_host(const amp_plan *plan, const amp_value *value)
                                  || plan->nodes[value->index].desc.is_truth);
 }
 
-/* Whether node i, through its input k, is the first node to read that value in the node's form. */
+/* Whether input k of node i is the first to read its value in this node's form. It is not if the host reads
+ * the value in this form before any node. */
 static int is_first_reader(const amp_plan *plan, int i, int k)
 {
     const amp_value *value = plan->nodes[i].inputs[k];

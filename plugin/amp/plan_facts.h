@@ -9,7 +9,8 @@
 typedef struct amp_plan_bytes {
     size_t output; /* the layer's output in its home form */
     size_t copies; /* the output cast to other forms */
-    size_t deltas; /* deltas of the output, in all forms; and a deconvolution's part of its input's delta */
+    size_t deltas; /* deltas of the output, in all forms, and the node's other buffers that only backward uses
+                      (sums_delta and delta_part of amp_node) */
     size_t kept;   /* everything else that forward keeps for backward: batch norm's input and statistics,
                       max pooling's indices; and a loss's result */
 } amp_plan_bytes;

@@ -95,8 +95,9 @@ static void cut(const chooser *c, int segments)
 
 /* Fills `chosen`. Layers of the first `repeated` segments are recomputed entirely, unless a later segment
  * reads them. All other layers recompute only what is cheap. Layers without backward (frozen ones) recompute
- * nothing, because a later backward may read only a few of their outputs, but all of these layers would have
- * to be repeated for it. Layers with checkpoint=1 in their section are always recomputed. */
+ * nothing: to get one frozen layer's output again, the frozen layers before it would have to be repeated too,
+ * although backward may read only a few of their outputs. Layers with checkpoint=1 in their section are
+ * always recomputed. */
 static void mark(const chooser *c, int repeated, amp_recompute *chosen)
 {
     for (int i = 0; i < c->whole->count; i++) {

@@ -5,8 +5,9 @@
  * again if one of these has changed: the address of the images (a GPU has two blocks for them, each with its
  * own recording), the address of the labels, or the loss scale. When another plan becomes active, all
  * recordings are dropped. The first pass of an active plan is never recorded, since backends allocate memory
- * in it. After a forward, the plan knows which forms of each value are valid. They are the same after every
- * forward of the plan, so they are saved with the recordings and restored after a replay.
+ * in it. A forward also marks which forms of each value are valid (amp_value.data_valid), but a replay of the
+ * forward does not. These marks are the same after every forward of the plan. So they are saved with the
+ * recordings, and restored after a replay.
  *
  * A pass is not recorded if a layer does work that a backend does not queue (the host's own layers, dropout's
  * random numbers), if an observer looks at each layer, or if several ranks train. If recording fails, the
@@ -35,16 +36,16 @@ typedef struct amp_recording {
     int line_is_new;           /* 1: `line` is not printed yet; the host clears this */
 } amp_recording;
 
-/* Returns 1 if passes of this plan cannot be recorded, else 0. Writes the first reason to `line`, except that
- * graphs=0 and image_delta write nothing. looks: what observes each layer ("debug=1"), or NULL. ranks:
+/* Returns 1 if passes of this plan cannot be recorded, else 0. Writes the first reason to `line`, unless the
+ * reason is graphs=0 or image_delta. looks: what observes each layer ("debug=1"), or NULL. ranks:
  * whether several ranks train. */
 int amp_recording_is_off(amp_recording *, const amp_plan *, const amp_backend *, const char *looks,
                          int ranks);
 /* Call when a training's forward begins. Sets `current`, or clears it if this pass must not be recorded. */
 void amp_recording_choose(amp_recording *, const amp_plan *, const amp_call *, const float *image);
 /* amp_recording_keep_values saves which forms of the plan's values are valid. Call it after a forward that
- * was not replayed. amp_recording_put_values restores this. Call it after a replay, and before a backward
- * runs again because its recording failed. */
+ * was not replayed. amp_recording_put_values restores what was saved. Call it after the replay of a forward,
+ * and before a backward runs again because its recording failed. */
 void amp_recording_keep_values(amp_recording *, const amp_plan *);
 void amp_recording_put_values(const amp_recording *, amp_plan *);
 /* Frees all recordings. Call this when another plan becomes active. */

@@ -38,13 +38,14 @@ typedef struct amp_scaler {
     double min_scale;     /* > 0, <= scale, inverse finite in fp32. torch has no lower limit: its scale can
                              reach 0 */
     double max_scale;     /* >= scale; INFINITY: torch's rule, growth up to fp32's largest number */
-    int hysteresis;       /* 1 to AMP_SCALER_STUCK_LIMIT: after a clean step, the scale backs off only at the
-                             hysteresis-th found_inf, and then at each further one. Every found_inf skips its
-                             step. 1 is torch's rule, larger values are Apex's */
+    int hysteresis;       /* 1 to AMP_SCALER_STUCK_LIMIT. The scale backs off after this many consecutive
+                             found_infs, and then at each further one until a clean step. Every found_inf
+                             skips its step. 1 is torch's rule, larger values are Apex's */
 
     int hysteresis_tracker; /* number of further found_infs until the scale backs off; a clean step resets it
                                to hysteresis */
-    int growth_tracker;     /* consecutive clean steps since the scale last changed or last could not grow */
+    int growth_tracker;     /* consecutive clean steps. At growth_interval it restarts from 0, even if the
+                               scale cannot grow any more */
     int stuck;              /* consecutive skipped steps in which the scale should have backed off but could
                                not change */
     unsigned long steps;    /* number of steps, including skipped steps */
@@ -55,7 +56,7 @@ typedef struct amp_scaler {
  * growth_interval 2000, hysteresis 1. In addition it sets min_scale 2^-14 and max_scale 2^126, which torch
  * does not have. torch's scale can reach 2^127, whose inverse is subnormal: a host that flushes subnormals to
  * 0, like Darknet, would lose every gradient. Up to 2^126 the scale changes exactly as in torch. With
- * max_scale = INFINITY it also does so above 2^126. Pass the result to amp_scaler_init. */
+ * max_scale = INFINITY it changes as in torch above 2^126 too. Pass the result to amp_scaler_init. */
 amp_scaler amp_scaler_defaults(void);
 
 /* Sets *scaler to these settings, in the state before the first step. AMP_BAD_CONFIG: a setting is outside

@@ -14,7 +14,7 @@
 
 enum { AMP_RANDOM_STATE_BYTES = 128 };
 
-/* A running average of the weights over steps, which the host keeps (ema_alpha) in main memory. */
+/* A running average of the weights over steps (ema_alpha). The host keeps it in main memory. */
 typedef struct amp_average { float *values; size_t count; } amp_average;
 
 /* The host's part of the state: what the program around the engine carries from step to step. */
@@ -53,7 +53,7 @@ amp_status amp_sidecar_write(const char *path, amp_engine *, const amp_run_state
                                 uint64_t weights_checksum, amp_error *);
 
 /* amp_sidecar_read reads and checks a whole sidecar file. amp_sidecar_parse does the same with the bytes of a
- * file. It takes ownership of `bytes`, which must come from malloc, even if it fails; `name` is used in
+ * file. It takes ownership of `bytes` even if it fails, so `bytes` must come from malloc. `name` is used in
  * messages. The caller owns *out. AMP_BAD_SIDECAR, with the reason: the file is not valid. */
 amp_status amp_sidecar_read(const char *path, amp_sidecar **out, amp_error *);
 amp_status amp_sidecar_parse(unsigned char *bytes, size_t size, const char *name, amp_sidecar **out,
@@ -90,8 +90,8 @@ amp_status amp_sidecar_fit_rank(const amp_sidecar *, amp_engine *, int rank, int
 amp_status amp_sidecar_fit_averages(const amp_sidecar *, const amp_average *averages, int count,
                                        amp_error *);
 
-/* Call after amp_sidecar_apply if there are several ranks. Appends to note if the saved training used another
- * wire= or sync_batchnorm=. */
+/* Call after amp_sidecar_apply if there are several ranks. If the saved training used another wire= or
+ * sync_batchnorm=, appends a text that says so to note. */
 void amp_sidecar_fit_ranks(const amp_sidecar *, amp_dtype wire, int sync_batchnorm, char note[256]);
 
 /* Momentum and Adam's moments refer to gradients summed over the batch, as in Darknet. If the saved batch had
@@ -110,9 +110,9 @@ char *amp_sidecar_name(const char *weights);
  *     status = amp_sidecar_finish(&save, engine, run, error);
  *     or, if writing failed, amp_sidecar_cancel(&save)
  *
- * amp_sidecar_finish also ends a save that fails, so it needs no cancel. After a failure the old pair is
- * complete and in place, unless the message says where the new one is. A device or a FIFO is written directly
- * (save.weights.direct) and gets no sidecar. */
+ * After amp_sidecar_finish, successful or not, amp_sidecar_cancel is not needed. After a failure the old pair
+ * is complete and in place, unless the error message says where the new pair is. A device or a FIFO is
+ * written directly (save.weights.direct) and gets no sidecar. */
 typedef struct amp_sidecar_save { amp_safe_file weights, sidecar; } amp_sidecar_save;
 
 amp_status amp_sidecar_begin(const char *name, amp_sidecar_save *, amp_error *);
@@ -121,12 +121,15 @@ amp_status amp_sidecar_finish(amp_sidecar_save *, amp_engine *, const amp_run_st
 void amp_sidecar_cancel(amp_sidecar_save *);
 
 /* Call before a training loads NAME. Completes a save of NAME that was killed after all its data was on disk,
- * and reads the sidecar. *out, owned by the caller: the sidecar of exactly this .weights file, or NULL if
- * NAME has no sidecar or does not exist. If *out is not NULL, leftovers of killed saves were removed. note
- * (may be empty): which save was completed. AMP_BAD_SIDECAR: the sidecar is not valid, or belongs to other
- * weights. A program that reads weights without training may call this only if NAME is missing: if NAME
- * exists, another program may be saving it.
+ * and reads the sidecar.
  *
- * Call with out = NULL for a NAME that this training saves but does not start from. Then a killed save that
- * cannot be completed is also removed; note reports the removal if there is no older NAME. */
+ * *out, owned by the caller: the sidecar of exactly this .weights file, or NULL if NAME has no sidecar or
+ * does not exist. If *out is not NULL, leftovers of killed saves were removed. note (may be empty): which
+ * save was completed. AMP_BAD_SIDECAR: the sidecar is not valid, or belongs to other weights.
+ *
+ * Call with out = NULL for a NAME that this training saves but does not start from. If a killed save of NAME
+ * cannot be completed, its files are then removed too. note says so if there is no older NAME.
+ *
+ * A program that reads weights without training may call this only if NAME is missing. If NAME exists,
+ * another program may be saving it. */
 amp_status amp_sidecar_recover(const char *name, amp_sidecar **out, char note[256], amp_error *);

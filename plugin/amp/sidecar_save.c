@@ -22,9 +22,9 @@
  * If recovery itself is killed, the next recovery continues. Leftovers are removed once there is a matching
  * pair without them.
  *
- * Recovery replaces a file only by one that a valid sidecar identifies by checksum. It replaces NAME only if
- * NAME is not newer than NAME.new: otherwise someone has put other weights there since, which must be kept.
- * A new save would overwrite the NAME.new that recovery needs, so it completes a killed save first. */
+ * Recovery replaces a file only by one that a valid sidecar identifies by checksum. It does not replace a
+ * NAME that is newer than NAME.new: someone has put other weights there since, and they must be kept. A new
+ * save would overwrite the NAME.new that recovery needs, so it completes a killed save first. */
 #include "sidecar_format.h"
 
 #include <sys/stat.h>

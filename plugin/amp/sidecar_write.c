@@ -119,8 +119,8 @@ static uint32_t list_arrays(const content *c, saved_array *list)
 
 enum { ARRAY_HEAD = 12 + AMP_SIDECAR_ARRAY_HEAD_BYTES };
 
-/* Number of floats in the staging buffer, through which arrays that may be in a device's memory are
- * written. */
+/* Number of floats in the staging buffer. Arrays are written through this buffer, because they may be in a
+ * device's memory. */
 enum { STAGE = 1 << 12 };
 
 static void put_ranks(head *h, const content *c)
@@ -272,8 +272,9 @@ static amp_status write_file(sink *s, const char *path, const content *c, head *
     struct stat info;
     s->file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (s->file < 0) return amp_cannot_write(path, errno, error);
-    int regular = fstat(s->file, &info) == 0 && S_ISREG(info.st_mode); /* 1: a regular file; on failure, a
-                                                                          device must not be removed */
+    int regular = fstat(s->file, &info) == 0 && S_ISREG(info.st_mode); /* only a regular file is flushed,
+                                                                          and removed after a failure; a
+                                                                          device is not */
     amp_status status = write_contents(s, path, c, h, list, regular, error);
     if (close(s->file) != 0 && status == AMP_OK) status = amp_cannot_write(path, errno, error);
     if (status != AMP_OK && regular) unlink(path);

@@ -16,7 +16,7 @@ double amp_median(double *values, size_t count);
 typedef struct amp_interval { int count; double mean, error, least, most; } amp_interval;
 amp_interval amp_interval_of(const double *values, int count, double alpha);
 
-/* The half width, in standard errors, of the confidence interval of a mean of `count` values at the level 1 -
- * alpha. This is the quantile 1 - alpha/2 of Student's t with count - 1 degrees of freedom. NaN if count is
- * below 2. */
+/* Returns the quantile 1 - alpha/2 of Student's t with count - 1 degrees of freedom. The confidence interval
+ * (at the level 1 - alpha) of a mean of `count` values reaches this many standard errors to each side. NaN if
+ * count is below 2. */
 double amp_student(int count, double alpha);

@@ -38,7 +38,8 @@ int darknet_amp_start(int argc, char **argv);
  * commands. */
 int darknet_amp_command(int argc, char **argv, int *status);
 
-/* Prints this line and ends the program with status 1. Any thread may call it. */
+/* Formats its arguments like printf, prints the result as one line, and ends the program with status 1. Any
+ * thread may call it. */
 __attribute__((noreturn, format(printf, 1, 2))) void darknet_amp_refuse(const char *format, ...);
 
 /* ---- making and resizing a network: host/darknet/hooks.c ---- */
@@ -48,14 +49,15 @@ __attribute__((noreturn, format(printf, 1, 2))) void darknet_amp_refuse(const ch
  * [amp] as a layer nor reports these keys as unused. */
 FILE *darknet_amp_open_cfg(const char *file);
 
-/* Called after each layer is made or resized, before the next one. Frees the layer's arrays that AMP does not
- * use. A network that fits into memory only with AMP can then be made. Called with `made` NULL after the last
- * layer; at the end of parsing, this call sets net->amp, or leaves it NULL if AMP is off. */
+/* Called after each layer is made or resized, before the next one. Frees those of the layer's arrays that AMP
+ * does not use, so that a network can be made even if it fits into memory only with AMP. Called once
+ * more after the last layer, with `made` NULL. At the end of parsing, that last call also sets net->amp; if
+ * AMP is off, net->amp stays NULL. */
 void darknet_amp_made(struct network *net, struct layer *made);
 
-/* Resizes a layer that resize_network does not handle, to an input of w x h. Returns 1 if it has resized the
- * layer. It can resize a layer for which Darknet has a resize function, and a layer that AMP computes and
- * whose output has the shape of its input. Returns 0 for any other layer. */
+/* Called by resize_network. Resizes the layer to an input of w x h and returns 1 in two cases: if Darknet has
+ * a resize function that its resize_network does not call, or if AMP computes the layer and its output has
+ * the shape of its input. Returns 0 for any other layer: Darknet then resizes the layer, or refuses to. */
 int darknet_amp_resize_layer(struct layer *l, int w, int h);
 
 /* Call it before resize_network resizes layer l. Records whether AMP computes the layer, for
@@ -97,9 +99,9 @@ int darknet_amp_skipped(const struct network *net);
 /* ---- beside a step: host/network/state.c, host/network/products.c, host/darknet/predicted.c ---- */
 
 /* Called after Darknet has written to a network's weights, so that AMP makes new 16-bit copies. Without AMP
- * it does nothing. A program that changes weights in memory must call it too. A prediction on a CPU notices
- * by itself that all weights of a layer have changed, as after rgbgr_weights, but not that only a few
- * have. */
+ * it does nothing. A program that changes weights in memory must call this function too. A prediction on a
+ * CPU notices without this call if all weights of a layer have changed, as after rgbgr_weights. It does not
+ * notice a change of only a few weights. */
 void darknet_amp_weights_changed(struct network *net);
 
 /* Called by Darknet's gemm (gemm_cpu, gemm_gpu) before it computes, with gemm's arguments. Returns 1 if AMP
@@ -117,24 +119,28 @@ void darknet_amp_predicted(struct network *net, const float *output);
 
 /* Called once the networks are made and the random number generator is seeded. Reads the sidecar of the
  * loaded weights, and restores momentum, loss scale and counters. Ends the program if weights or rolling
- * statistics are inf, NaN or beyond 1e19. For commands that do not call this function, the first step does
- * the same. From here on, several networks (-gpus) are ranks that share each step: each trains on a part of
- * the step's images in its own thread. The array `nets` must remain valid. */
+ * statistics are inf, NaN or beyond 1e19. If a command does not call this function, the sidecar is read, and
+ * the weights are checked, at the beginning of its first step. From here on, several networks (-gpus) are
+ * ranks that share each step: each trains on a part of the step's images in its own thread. The array `nets`
+ * must remain valid. */
 void darknet_amp_resume(struct network **nets, int count);
 
 /* Called before each step. Returns 1 if the loop must continue. The first call also starts -log and -map.
- * *average_loss and *loop_count, which the loop carries from step to step, must remain valid until
- * darknet_amp_loop_ended. If the training must stop early, saves BACKUP_FOLDER/BASE.backup (unless no step
- * was made yet) and ends the program. A training stops early after a signal, after -patience, or if it takes
- * turns with other programs (host/program/turns.h) and has been asked to stop. The status is 128 + N after
- * signal N, else 0. train_images: the number of images in the list. */
+ *
+ * If the training must stop early, this function does not return. It saves BACKUP_FOLDER/BASE.backup (unless
+ * no step was made yet) and ends the program, with status 128 + N after signal N, else 0. A training stops
+ * early after a signal, after -patience, or when the program that lets trainings run in turns
+ * (host/program/turns.h) tells it to stop.
+ *
+ * average_loss, loop_count: variables that the loop carries from step to step; they must remain valid until
+ * darknet_amp_loop_ended. train_images: the number of images in the list. */
 int darknet_amp_next_step(struct network **nets, int count, float *average_loss, int *loop_count,
                           const char *data_file, int train_images, const char *backup_folder,
                           const char *base);
 /* Called by get_next_batch to copy `count` rows, each with an image of `floats` floats, into a network's
- * input. A step's first call ends the time that counts as waiting for images. Returns 1 if it has copied the
- * rows. It does so only in the loops of this section and with AMP. It may then also have freed the rows and
- * set them to NULL. Returns 0 if the caller must copy the rows, as in stock Darknet. */
+ * input. Returns 1 if it has copied the rows, which happens only with AMP in the loops of this section. It
+ * may then also have freed the rows and set them to NULL. Returns 0 if the caller must copy the rows, as in
+ * stock Darknet. The measured time that a step waits for images ends at the step's first call. */
 int darknet_amp_fill(float *input, float **rows, int count, int floats);
 
 /* Called when the loop takes the loaded batch. With AMP, if a loader thread has met a fatal error, saves
@@ -167,10 +173,14 @@ void darknet_amp_loop_ended(struct network **nets);
 /* ---- files of weights, with AMP: host/network/weights_file.c ---- */
 
 /* Called instead of fopen for a file with the weights of layers `first` to `layers` - 1. Only a file of all
- * layers gets a sidecar. Averaged weights must not get a sidecar, so they are saved with first = 1. Mode
- * "wb": returns NULL if the loop saves the same step again. Also returns NULL if the folder is missing or
- * full; it then prints a line, and training continues. Mode "rb": if FILE does not exist, first completes a
- * save of FILE that was killed. Ends the program if FILE is missing or belongs to another network. */
+ * layers gets a sidecar. A file of averaged weights has all layers but must not get a sidecar, so the caller
+ * passes first = 1.
+ *
+ * Mode "wb": returns NULL if this program need not write the file, because the loop saves a step that it has
+ * saved before, or because another rank writes the file. If the save fails (its folder is missing or full,
+ * for example), prints a line and returns NULL, and training continues.
+ * Mode "rb": if FILE does not exist, first completes a save of FILE that was killed. Ends the program if FILE
+ * is still missing, or belongs to another network. */
 FILE *darknet_amp_open_weights(struct network *net, const char *file, const char *mode, int first,
                                int layers);
 /* Called instead of fclose. After saving: moves FILE and its sidecar FILE.amp into place once both are on
@@ -204,9 +214,10 @@ enum darknet_amp_job_event {
     AMP_PART_ENDS    /* in the same thread, when the part's rows of args->d are made */
 };
 void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event);
-/* Like pthread_create, for a loader thread, without attributes. If the thread cannot be created, ends a
- * program with a network under AMP. After the first batch of a training, returns 0 instead;
- * darknet_amp_takes_batch then saves and ends the program. */
+/* Starts a loader thread, like pthread_create, but takes no attributes. A failure is fatal if the program has
+ * a network under AMP. Before a training's first batch, and outside of training, this function then ends the
+ * program. Later in a training it returns 0 instead, and darknet_amp_takes_batch saves and ends the
+ * program. */
 int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job);
 
 /* Called after a loader thread has chosen `count` images of a batch. Keeps their names for debug=1. */
@@ -217,9 +228,9 @@ void darknet_amp_paths(char **paths, int count);
  * the caller continues as in stock Darknet. */
 
 /* Called before an image is read (tried 0), and after reading it has failed (tried 1). Returns 1 if the image
- * is missing, a FIFO, a device or a socket, or cannot be read. The caller then returns an image without data.
- * Its own caller calls darknet_amp_another_image, which puts the path of another image into paths[i], and
- * loads that image. */
+ * is missing, a FIFO, a device or a socket, or cannot be read. The function that reads the image then returns
+ * an image without data. The loader that wanted the image calls darknet_amp_another_image, which puts the
+ * path of another image into paths[i], and loads that image. */
 int darknet_amp_bad_image(const char *file, int tried);
 void darknet_amp_another_image(char **paths, int i);
 /* Reads a detector's labels. Returns 1 if *(box_label **)boxes and *count are set, to what Darknet's
@@ -228,8 +239,8 @@ int darknet_amp_read_boxes(const char *file, void *boxes, int *count);
 /* Called when an image's path contains `count` of the labels instead of one. Returns 1 if the plugin counts
  * and reports this. */
 int darknet_amp_mislabelled(const char *path, int count);
-/* Like fopen, but a FIFO, a device or a socket is a fatal error, and is read as an empty file until the
- * program ends. */
+/* Like fopen, but a FIFO, a device or a socket is a fatal error. If the program does not end at once, the
+ * caller gets an empty file. */
 FILE *darknet_amp_fopen(const char *file, const char *mode);
 /* Called when OpenCV could not crop, resize and distort an image to w x h. why: OpenCV's reason. Returns 1 if
  * the program will end when its loop reaches this batch; the caller then returns any image of w x h. Returns
@@ -237,23 +248,24 @@ FILE *darknet_amp_fopen(const char *file, const char *mode);
  * it. */
 int darknet_amp_not_augmented(int w, int h, const char *why);
 
-/* Replaces sprintf in Darknet's C files. room: the size of text; (size_t)-1: the compiler does not know it,
- * and text is assumed to be an array for a path. If the result does not fit (nearly always a path), the
- * program ends. */
+/* Replaces sprintf in Darknet's C files. room: the size of text, or (size_t)-1 if the compiler does not know
+ * it; text is then assumed to have the size that Darknet uses for paths. If the result does not fit, the
+ * program ends; the result is nearly always a path. */
 __attribute__((format(printf, 3, 4)))
 int darknet_amp_sprintf(char *text, size_t room, const char *format, ...);
 
 /* ---- an image: host/data/image_file.c, host/darknet/decode.c, host/data/image_cache.c ---- */
 
-/* The plugin reads images in a program with a network under AMP, and in threads that read images to measure
- * them. Training, measuring and predicting then read images in the same way. darknet_amp_reads returns
- * whether the plugin reads images. If it does not, Darknet reads them as in stock, and does not use the other
- * functions of this section. */
+/* Whether the plugin, and not Darknet, reads images. The plugin reads them in a program with a network under
+ * AMP, and in threads that load images to measure a network's accuracy. So training, measuring and predicting
+ * read images in the same way. If the result is 0, Darknet reads images as in stock, and does not use the
+ * other functions of this section. */
 int darknet_amp_reads(void);
 /* Decodes a file with libjpeg-turbo or stb_image, to `channels` channels (0: as many as the file has).
- * Returns 1 if it has set *data: to (c,h,w) floats as Darknet would make them, owned by the caller, or to
- * NULL after a failure that darknet_amp_bad_image has reported. Returns 0 if Darknet must decode the file, as
- * in stock. Where OpenCV reads images, darknet_amp_imread is used instead (darknet_amp_opencv.hpp). */
+ * Returns 1 if the plugin reads images. *data is then an array of (c,h,w) floats as Darknet would make them,
+ * owned by the caller; or NULL if the file cannot be read and darknet_amp_bad_image was called. Returns 0 if
+ * Darknet must decode the file, as in stock. Where OpenCV reads images, darknet_amp_imread is used instead
+ * (darknet_amp_opencv.hpp). */
 int darknet_amp_read_image(const char *file, int channels, int *w, int *h, int *c, float **data);
 /* Whether Darknet can process an image of this size. If it cannot, calls darknet_amp_unreadable with the
  * reason. */
@@ -265,9 +277,9 @@ __attribute__((format(printf, 1, 2))) void darknet_amp_unreadable(const char *wh
  * darknet_amp_kept_bytes returns the image's bytes if the cache has them, else NULL. The cache owns the
  * bytes. They must not be written to, and are valid until the thread reads another image. */
 unsigned char *darknet_amp_kept_bytes(const char *file, int how, int *w, int *h, int *c);
-/* Offers the cache the w * h * c bytes of a decoded image. Returns the bytes that the caller must use
- * instead, possibly of a reduced image, and sets *w and *h to their image's size. The cache owns these bytes,
- * as above. Without a cache, returns `pixels` itself. */
+/* Offers a decoded image of w * h * c bytes to the cache. Returns the bytes that the caller must use instead
+ * of `pixels`. They may be a reduced copy of the image, so *w and *h are set to the size of the copy. The
+ * cache owns the returned bytes, as above. Without a cache, returns `pixels` itself. */
 unsigned char *darknet_amp_keep_bytes(const char *file, int how, unsigned char *pixels, int *w, int *h,
                                       int c);
 /* Returns the factor by which the last image that the thread has read was reduced. If the factor is above 1,
@@ -278,11 +290,12 @@ int darknet_amp_photo(int *w, int *h);
  * want_pixels, the next image that the calling thread loads stays in bytes. Its "floats" are only a
  * placeholder until place_image or crop_image is called. */
 void darknet_amp_want_pixels(void);
-/* Does what Darknet's place_image does, onto a canvas of planes. Returns 0 if the image is not in bytes,
- * which is always so without AMP. */
+/* Does what Darknet's place_image does. canvas: an image of (c, canvas_h, canvas_w) floats. Returns 0 if the
+ * image is not in bytes, as is always the case without AMP. */
 int darknet_amp_place_image(int w, int h, int dx, int dy, float *canvas, int canvas_w, int canvas_h);
-/* Does what Darknet's crop_image to w x h and resize_image to out_w x out_h do. The caller frees the floats.
- * Returns NULL if the image is not in bytes, which is always so without AMP. */
+/* Crops the image to w x h and resizes the crop to out_w x out_h, like Darknet's crop_image followed by its
+ * resize_image. The caller frees the floats. Returns NULL if the image is not in bytes, as is always the case
+ * without AMP. */
 float *darknet_amp_crop_image(int left, int top, int w, int h, int out_w, int out_h);
 /* Does what Darknet's distort_image does, for `count` pixels. Returns 0 if it has done nothing. */
 int darknet_amp_distort_image(float *planes, int count, int channels, float hue, float saturation,
@@ -290,12 +303,12 @@ int darknet_amp_distort_image(float *planes, int count, int channels, float hue,
 
 /* ---- memory of loaders: host/data/loader_memory.c ---- */
 
-/* Replaces calloc in Darknet's C files. text: the source text of `count`. If there is no memory, ends a
- * program with a network under AMP. Returns NULL only in programs without AMP and, while a network with AMP
- * is made, for arrays whose size grows with the batch. */
+/* Replaces calloc in Darknet's C files. text: the source text of `count`. If there is no memory and the
+ * program has a network under AMP, ends the program. Returns NULL only in two cases: in a program without
+ * AMP, and for an array whose size grows with the batch while a network with AMP is made. */
 void *darknet_amp_calloc(size_t count, size_t size, const char *text);
-/* Called when there is no memory for `bytes` bytes. Ends a program with a network under AMP; returns in any
- * other program. */
+/* Called when there is no memory for `bytes` bytes. Ends the program if it has a network under AMP; otherwise
+ * returns. */
 void darknet_amp_no_memory(size_t bytes);
 
 #pragma GCC visibility pop

@@ -1,6 +1,7 @@
-/* How a Darknet built with OpenCV reads image files, in a program with a network under AMP, and in threads
- * that read images to measure them. All images for training, measuring and predicting are decoded here.
- * Images for training are also cropped here. Darknet's files that call OpenCV include this header. */
+/* How a Darknet built with OpenCV reads image files in a program with a network under AMP, and in threads
+ * that load images to measure a network's accuracy. All images for training, measuring and predicting are
+ * decoded here. Images for training are also cropped here. Darknet's files that call OpenCV include this
+ * header. */
 #ifndef DARKNET_AMP_OPENCV_HPP
 #define DARKNET_AMP_OPENCV_HPP
 
@@ -82,9 +83,10 @@ static inline int darknet_amp_imread(const char *file, int flag, int is_rgb, cv:
     return 1;
 }
 
-/* Returns 1 if img is a reduced copy of the last photo that the thread has read. It then sets `sized`, of w x
- * h, to what cropping the photo and resizing the crop would give. Returns 0 if img is not reduced; nothing is
- * done then. */
+/* Crops and resizes an image that the cache has reduced. `sized` gets the w x h image that cropping the
+ * original photo to `crop` and then resizing the crop would give. img: the last image that this thread has
+ * read. Returns 1 if img is a reduced copy of its photo. Returns 0, and does nothing, if img is not
+ * reduced. */
 static inline int darknet_amp_crop_reduced(const cv::Mat &img, const cv::Rect &crop, int w, int h,
                                            cv::Mat &sized)
 {

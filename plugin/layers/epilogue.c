@@ -108,9 +108,9 @@ amp_status amp_epilogue_add(amp_node *node, amp_call *call, const amp_tensor *ad
     return normalize(call, &sums, y, &norm, error);
 }
 
-/* The sums must be kept until this layer's backward, so that they exist whenever the shortcut runs. The
- * output is not written, so backward must not need it: with these activations batch norm's backward reads
- * only the sums. */
+/* There are two conditions. First, this layer must keep its sums until its backward, so that they still exist
+ * when the shortcut runs. Second, backward must not read the output, because it is never written. This is
+ * true for the activations below: with them, batch norm's backward reads only the sums. */
 int amp_epilogue_can_add(const amp_node *node)
 {
     amp_activation a = node->desc.activation;

@@ -41,13 +41,15 @@ int amp_epilogue_changes_delta(const amp_node *);
 /* The tensor to which amp_epilogue_backward writes the delta of the sums. If node->keeps_delta is set, it is
  * a separate buffer; otherwise it is the output's delta, which is overwritten. */
 amp_tensor amp_epilogue_sums_delta(const amp_node *);
-/* Computes dx, the delta of the activation's input, from the output's delta. dx may be the output's delta
- * itself (in place). With a linear activation it must be, because nothing is computed. */
+/* Computes dx, the delta of the activation's input, from the output's delta. dx may be the buffer of the
+ * output's delta itself (in place). With a linear activation, dx must be that buffer, because this function
+ * then does nothing. */
 amp_status amp_epilogue_activation_backward(amp_node *, amp_call *, const amp_tensor *dx, amp_error *);
 
 /* fold.c: if a network only predicts, batch norm is folded into the weights and bias of the layer's
- * convolution. Call amp_fold_choose before the node is planned. It reads all weights. It sets node->folded if
- * the kind can fold and all folded numbers are within the dtype's range (where a variance is 0, the gain can
- * be 10^6). amp_fold_load makes the folded copies of the weights, and the folded bias. */
+ * convolution. Call amp_fold_choose before the node is planned. It sets node->folded if the kind can fold
+ * and all folded numbers are within the dtype's range. It reads all weights to find out: where a variance is
+ * 0, folding can multiply weights by 10^6, which may exceed fp16's range. amp_fold_load makes the folded
+ * copies of the weights, and the folded bias. */
 amp_status amp_fold_choose(amp_node *, amp_backend *, amp_error *);
 amp_status amp_fold_load(amp_node *, amp_backend *, amp_error *);

@@ -3,8 +3,8 @@
  *     gain[k] = scale[k] / (the rule's divisor of x - mean, computed from the rolling variance)
  *     gain·(w * x - mean) + bias = (gain·w) * x + (bias - gain·mean)
  *
- * The masters do not change: only the backend's copies of the weights are made from gain·w. In fp32 the
- * result differs by rounding from that of separate batch norm. In half precision it is rounded one time less.
+ * The masters do not change: only the backend's copies of the weights are made from gain·w. In fp32,
+ * folded and separate batch norm differ only by rounding. In half precision, folding avoids one rounding.
  *
  * Folding runs on the CPU with every backend. It need not be fast, because a network that only predicts loads
  * its weights only once. Weights pass through a staging buffer, a few filters at a time, because the CPU
@@ -16,7 +16,8 @@
 
 #include "../backend/batchnorm_rules.h"
 
-enum { STAGE = 1 << 16 }; /* largest staging buffer, in numbers, unless one filter has more */
+enum { STAGE = 1 << 16 }; /* size limit of the staging buffer, in floats. The buffer is larger only if one
+                             filter, or one number for each filter, needs more */
 
 /* One filter's batch norm as a linear function: the filter's products are multiplied by gain, then bias is
  * added. */

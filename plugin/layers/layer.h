@@ -46,7 +46,8 @@ typedef enum amp_epilogue {
  * and so does the gradient of the input. */
 typedef struct amp_products {
     int groups, in, out;       /* channels per group; a connected layer's number of inputs and outputs */
-    size_t window, places;     /* window: numbers of one channel in a window; places: windows per pass */
+    size_t window, places;     /* window: elements of one channel that a window covers; places: number of
+                                  window positions in all images of a pass */
     const char *out_key;       /* the .cfg's key that sets `out`, for example "filters" */
     int turned;                /* 1: the backend's convolution maps `out` channels to `in` channels, and the
                                   layer's forward is this convolution's backward (deconvolutional.c) */
@@ -81,14 +82,14 @@ typedef struct amp_layer_ops {
     int makes_loss;
     int draws_numbers; /* 1: in training, forward draws from the host's random number generator */
     int chooses;       /* 1: each output element is a copy of one input element, and backward passes its delta
-                          to that input element. If rounding makes input elements equal, the layer may choose
-                          another one than in fp32 */
+                          to that input element. In half precision, rounding can make input elements equal.
+                          The layer may then choose an element that it would not choose in fp32 */
     /* NULL: the kind has no matrix products. */
     amp_products (*products)(const struct amp_node *);
-    /* Returns how many inputs, counted from the first, have the same delta as the output has after the
-     * activation's backward. All these deltas may share one buffer. The result 2 means that the output is
-     * exactly the sum of two inputs, which the previous layer's batch norm may compute. NULL: no input has
-     * the same delta. */
+    /* Returns for how many inputs, counted from the first, backward passes on the output's delta unchanged
+     * (after the activation's backward). The deltas of these inputs and of the output may share one buffer.
+     * The result 2 means that the output is exactly the sum of two inputs. The batch norm of the previous
+     * layer may then add the second input itself. NULL: 0 inputs. */
     int (*passes_delta)(const struct amp_node *);
     /* Creates backend objects and requests buffers from the arena, for the node's shape. forward_time and
      * backward_time are times as in arena.h; backward_time is -1 if no backward follows. NULL: nothing to
@@ -138,13 +139,14 @@ typedef struct amp_statistics_desc {
     float rolling_factor; /* as in amp_batchnorm_rule; 0: a state, not a rolling statistic */
 } amp_statistics_desc;
 
-/* An lstm layer has the most. Its 8 connected layers have 3 parameter arrays each, 24 in all, and 2 rolling
- * statistics each. With the lstm's 2 states these are 18 statistics. */
+/* Upper limits of a layer's parameter arrays and statistics. An lstm layer has the most of both: it contains
+ * 8 connected layers with 3 parameter arrays and 2 rolling statistics each, and has 2 states of its own. That
+ * makes 24 parameter arrays and 18 statistics. */
 enum { AMP_MAX_PARAMS = 32, AMP_MAX_STATISTICS = 18 };
 
 /* One layer as the host describes it. The amp_network_desc owns inputs, params, statistics and yolo; a node's
- * copy of the description only borrows them. The host owns everything else that is pointed to, and frees
- * nothing of it before the engine is freed. A resize changes only shapes. */
+ * copy of the description only borrows them. The host owns everything else that the description points to,
+ * and keeps it until the engine is freed. A resize changes only shapes. */
 typedef struct amp_layer_desc {
     const amp_layer_ops *kind;
     const char *type;           /* the .cfg section's name, for messages */
@@ -280,9 +282,9 @@ struct amp_node {
     void *pre_activation_again; /* the buffer into which backward recomputes the sums; exchanged with
                                    pre_activation, like amp_value.data_again with data */
     float *mean, *variance;    /* batch statistics, c elements each */
-    int leaves_norm;           /* 1: forward ends with the sums, because only a shortcut reads the output, and
-                                  it computes its own output from the sums. If an observer reads outputs, this
-                                  is ignored */
+    int leaves_norm;           /* 1: forward stops after the sums and writes no output. The only reader of the
+                                  output, a shortcut, computes its own output directly from the sums. Ignored
+                                  if an observer reads outputs */
     amp_node *norm_of;         /* for this shortcut: the node with leaves_norm, whose batch norm the shortcut
                                   computes */
     int keeps_delta;           /* 1: backward must not overwrite the output's delta, because another value

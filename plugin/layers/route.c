@@ -3,8 +3,9 @@
  * sizes, [route] is a host layer. */
 #include "layer.h"
 
-/* Returns how many channels the layer takes from input i. The first of them is channel group_id times this
- * number. The check of the .cfg has made sure that `groups` divides the number of channels. */
+/* Returns how many channels the layer takes from input i: the part of one group. If this number is P, the
+ * layer takes channels group_id * P to group_id * P + P - 1. The check of the .cfg has made sure that
+ * `groups` divides the input's number of channels. */
 static int part_of(const amp_node *node, int i) { return node->inputs[i]->shape.c / node->desc.route.groups; }
 
 static amp_status forward(amp_node *node, amp_call *call, amp_error *error)

@@ -1,6 +1,6 @@
-/* The [shortcut] layer: y = act(alpha·x + beta·(from + from2 + ...)). The inputs are added over the channels
- * that both have, and over the pixels that correspond. Several `from` layers are allowed only if all have x's
- * shape. */
+/* The [shortcut] layer: y = act(alpha·x + beta·(from + from2 + ...)). A single `from` layer may have another
+ * shape than x. Then only the channels that both layers have are added, and only at the pixels that
+ * correspond. Several `from` layers must all have x's shape. */
 #include "../backend/activate.h"
 #include "epilogue.h"
 

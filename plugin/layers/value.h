@@ -21,7 +21,8 @@ typedef struct amp_value {
     amp_form home;
     amp_dtype low_dtype;
     int wants_delta;     /* 1: backward continues into the producer */
-    int delta_parts;     /* number of consumers' inputs that contribute to its delta */
+    int delta_parts;     /* number of parts in the sum that is its delta. A consumer contributes one part for
+                            each of its inputs that is this value */
     void *data[AMP_FORMS], *delta[AMP_FORMS];
     void *data_again[AMP_FORMS]; /* activation checkpointing: the buffers into which backward recomputes the
                                     data. While backward uses them, they are exchanged with `data`
@@ -44,8 +45,9 @@ void amp_value_exchange(amp_value *);
 /* Returns the value in a consumer's form in *out. Casts it if necessary. */
 amp_status amp_value_read(struct amp_call *, amp_value *, amp_form, amp_tensor *out, amp_error *);
 
-/* Returns where a consumer writes its part of the delta. *accumulate: 1 if other parts are already there, so
- * that it must add to them. Call it only if value->wants_delta is set. */
+/* Returns the tensor to which a consumer writes its part of the delta. *accumulate: 1 if the tensor already
+ * contains other parts; the consumer must then add its part to them. Call this function only if
+ * value->wants_delta is set. */
 amp_tensor amp_value_delta_target(amp_value *, amp_form, int *accumulate);
 
 /* Sums all parts of the delta in the home form. *any: 0 if no consumer contributed. */
