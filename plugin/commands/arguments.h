@@ -38,7 +38,7 @@ typedef struct amp_argument {
 amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp_argument *arguments,
                               amp_error *);
 
-/* Whether the argument is "-h", "-help" or "--help". It may be NULL. */
+/* Whether `argument` is "-h", "-help" or "--help". argument may be NULL. */
 int amp_asks_for_help(const char *argument);
 
 #define AMP_ALL_DTYPES "stock,fp32,bf16,fp16"

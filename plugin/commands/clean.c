@@ -6,9 +6,9 @@
 #include "command.h"
 #include "json.h"
 
-/* Returns the line number of the last key in [amp]; of its header if it has no keys; 0 if the .cfg has no
- * [amp]. `clean` removes the section up to this line. Comments after the line stay, since they may describe
- * the next section. A .cfg has at most one [amp]. */
+/* Returns the number of the last line that `clean` removes with the section [amp]: the line of the section's
+ * last key, or of its header if it has no keys. Returns 0 if the .cfg has no [amp]. Comments after this line
+ * stay, since they may describe the next section. A .cfg has at most one [amp]. */
 static unsigned long last_line_of_amp(const cfg_document *cfg)
 {
     unsigned long last = 0;

@@ -52,7 +52,7 @@ static int run_verb(int argc, char **argv)
         print_usage(stdout);
         return 0;
     }
-    int shows = amp_host_find_argument(argc, argv, "-dont_show"); /* no verb shows a window */
+    int shows = amp_host_find_argument(argc, argv, "-dont_show"); /* drop it: no verb shows a window */
     if (shows && amp_fork_dont_show) amp_host_remove_arguments(&argc, argv, shows, 1);
     for (int i = 0; i < VERBS; i++) {
         amp_error error;

@@ -30,8 +30,8 @@ enum { MISTAKES_REPORTED = 20 };
 
 static int compare_messages(const void *a, const void *b) { return strcmp(a, b); }
 
-/* Counts a mistake, and returns AMP_OK so that the scan continues. A mistake in a label file that is in both
- * lists, or listed twice, counts once. */
+/* Counts a mistake, and returns AMP_OK so that the scan continues. If a label file belongs to both lists, or
+ * is listed twice, each of its mistakes counts once. */
 static amp_status note_mistake(void *context, const amp_error *mistake)
 {
     scan *s = context;

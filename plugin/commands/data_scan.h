@@ -18,7 +18,7 @@ enum {
 /* The result for one list of images. If a classifier has very many paths and labels, only some of the paths
  * are checked for labels. */
 typedef struct amp_scanned_list {
-    long images, boxes, paths;                            /* number checked of each */
+    long images, boxes, paths;                            /* how many of each were checked */
     /* for each kind of oddity: how often it was found, and where first ("FILE" or "FILE:LINE") */
     struct { long count; char first[512]; } odd[AMP_SCAN_KINDS];
 } amp_scanned_list;
@@ -30,7 +30,7 @@ typedef struct amp_data_scan {
     int classifier,  /* 1: a classifier; 0: a detector */
         classes,     /* detector: classes of the last layer; classifier: truth values of an image */
         w, h,        /* the size of the network's input */
-        boxes,       /* detector: the largest number of boxes of an image that a step uses */
+        boxes,       /* detector: how many boxes per image a step uses at most */
         measures;    /* 1: the .data file must have a `valid` list */
     /* Receives the first 20 mistakes: at most one for each label file, and one for all missing label files
      * together. amp_scan_data's error then has the number of mistakes. NULL: the error has the first

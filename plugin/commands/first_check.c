@@ -1,9 +1,11 @@
-/* Before the first training on a new GPU, runs `amp selftest CFG` as a child process for at most ten seconds,
- * and writes its output (the report) to a file in the user's cache folder. The selftest needs a process of
- * its own because Darknet's code ends its process when it fails, and because a process frees all its memory
- * when it ends. The report is then renamed to the note: an existing note means that this combination of GPU,
- * driver, libraries and plugin has been tested. If the result is AMP_SELFTEST_WRONG, no note is made, so the
- * next training tests again. */
+/* Before the first training on a new GPU, runs `amp selftest CFG` as a child process for at most ten seconds.
+ * The selftest needs a process of its own because Darknet's code ends its process when it fails, and because
+ * a process frees all its memory when it ends.
+ *
+ * The child's output is a file in the user's cache folder, called the report. At the end the report is
+ * renamed to a fixed name. The file of this name is called the note. If the note exists, this combination of
+ * GPU, driver, libraries and plugin has been tested. If the result is AMP_SELFTEST_WRONG, the report is not
+ * renamed, so the next training tests again. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>

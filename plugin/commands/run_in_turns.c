@@ -65,8 +65,8 @@ void amp_turns_add_usual(amp_turns_program *p, const char *dtype, unsigned seed)
     amp_turns_add(p, "-amp", strcmp(dtype, "stock") ? dtype : "off", "-seed", p->seed, "-i", p->device, NULL);
 }
 
-/* Starts a program with a socket for its lines and the answers to them, in a process group of its own, so
- * that Ctrl-C on the terminal does not reach it. Returns 0, or an errno. */
+/* Starts a program, with a socket for its lines and for the answers to them. The program gets a process group
+ * of its own, so that Ctrl-C on the terminal does not reach it. Returns 0, or an errno. */
 static int launch(child *c, const amp_turns_program *program, char *const *argv, char *const *environment)
 {
     int ends[2], how = O_WRONLY | O_CREAT | (program->append ? O_APPEND : O_TRUNC);
@@ -243,7 +243,7 @@ amp_status amp_turns_run(amp_turns_program *programs, int count, double slice, i
            && (status = start(&s.children[s.count], &programs[s.count], error)) == AMP_OK) ++s.count;
     if (status == AMP_OK) status = run_until_all_end(&s, error);
     for (int i = 0; i < s.count; i++) {
-        if (s.children[i].state == GONE) continue; /* kill the others, since a child could not be started */
+        if (s.children[i].state == GONE) continue; /* if a child could not be started, kill the others */
         kill(s.children[i].process, SIGKILL);
         wait_for_end(&s.children[i]);
     }

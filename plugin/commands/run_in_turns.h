@@ -55,7 +55,7 @@ amp_status amp_turns_run(amp_turns_program *programs, int count, double slice, i
 void amp_turns_watch_signals(void);
 int amp_turns_interrupted(void);
 
-/* Copies a line of a program's log to `words`. If sender is NULL, it is the last line that may say why the
- * program ended, without a leading "amp: " or "amp bench: ". Otherwise it is the last line that begins with
- * sender, without the sender. If no line matches, words is "". */
+/* Finds a line in a program's log, and copies it to `words`. sender NULL: finds the last line that may say
+ * why the program ended, and copies it without a leading "amp: " or "amp bench: ". Otherwise: finds the last
+ * line that begins with sender, and copies the rest of this line. If no line is found, words becomes "". */
 void amp_turns_last_message(const char *log, const char *sender, char *words, size_t size);

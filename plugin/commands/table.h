@@ -33,7 +33,8 @@ typedef struct amp_cell {
 enum { AMP_CELL_TEXT = 1000 };
 typedef void amp_cell_text(const amp_cell *, char text[AMP_CELL_TEXT]);
 
-/* Which values of a number are known. Unknown values, and always inf and NaN, are written as null. */
+/* Which numbers of a field count as known: all, those above 0, or those from 0 on. inf and NaN are always
+ * unknown. Unknown numbers are written as null. */
 typedef enum amp_known { AMP_ANY, AMP_ABOVE_0, AMP_FROM_0 } amp_known;
 
 typedef struct amp_field {
@@ -42,14 +43,14 @@ typedef struct amp_field {
     amp_field_kind kind;
     const char *const *names;       /* AMP_NAME */
     const struct amp_field *fields; /* AMP_RECORD */
-    amp_known known;                /* which of its numbers are known */
+    amp_known known;                /* which of the field's numbers count as known */
     const char *title;              /* the title of its column */
     int left;                       /* 1: its column is left-aligned */
     amp_cell_text *cell;            /* makes a cell's text; not called for an unknown number. NULL:
                                        amp_plain_cell */
     const char *none;               /* the text of a cell that would be empty */
-    const char *format;             /* printf's format for the number / unit, a double; NULL: %.10g */
-    double unit;                    /* the cell shows the number divided by this; 0 means 1 */
+    const char *format;             /* printf's format of the shown number, a double; NULL: %.10g */
+    double unit;                    /* the cell shows the field's number divided by this; 0 means 1 */
 } amp_field;
 
 #define AMP_KIND_OF(record, member) _Generic(&((record *)0)->member, \

@@ -17,8 +17,8 @@ enum {
 #define AMP_BENCH_ALL_SKIPPED \
     "%d steps had inf or NaN; train with debug=1 to see where they come from"
 
-/* The options: of the user, or those that the parent program gives its child. A number of 0 stands for the
- * .cfg's value or the default. */
+/* The options, given by the user or by the parent program to its child. A number of 0 stands for the .cfg's
+ * value or the default. */
 typedef struct amp_bench_request {
     const char *data;         /* NULL: no images are loaded */
     const char *cfg, *dtypes, *json;
@@ -26,8 +26,8 @@ typedef struct amp_bench_request {
     int detect;               /* 1: measure predictions instead of training steps */
 } amp_bench_request;
 
-/* What is timed. A training step is `subdivisions` passes, each a forward and a backward of `batch` images,
- * and one update. With -detect a step is one forward. */
+/* What is timed. A training step is `subdivisions` passes, then one update. A pass is a forward and a
+ * backward of `batch` images. With -detect a step is one forward. */
 typedef enum amp_bench_phase {
     AMP_BENCH_FORWARD, AMP_BENCH_BACKWARD, AMP_BENCH_UPDATE, AMP_BENCH_STEP, AMP_BENCH_PHASES
 } amp_bench_phase;
@@ -82,7 +82,7 @@ typedef struct amp_bench_side {
      * scale */
     int warm, skipped;
     float first_loss;              /* loss of the first step; should be the same on all sides */
-    double peak_memory_mb;         /* of the child, with the synthetic images of one pass; 0: unknown yet */
+    double peak_memory_mb;         /* of the child, with the synthetic images of one pass; 0: not known */
     double loaded_mb;              /* memory that a training's loader adds for the images of one pass */
     amp_waits loading;             /* times of the steps that load their images; loading.steps 0: none */
     amp_bench_layer *layers;
@@ -154,8 +154,9 @@ typedef struct amp_bench {
  * name: receives the copy's name. */
 amp_status amp_bench_write_cfg(const amp_bench_request *, int batch, int subdivisions, char *name,
                                amp_error *);
-/* Whether `steps` measured steps, which took spent_ms, are enough. -iters sets their number. The default is
- * about 8 seconds of steps, so that all dtypes work in about the same number of rounds. */
+/* Whether enough has been measured: `steps` steps, which took spent_ms. -iters sets the number of steps to
+ * measure. The default is about 8 seconds of steps, so that all dtypes work in about the same number of
+ * rounds. */
 int amp_bench_is_enough(const amp_bench_request *, long steps, double spent_ms);
 /* Called by every rank, under mpirun: measures steps with 1, 2, 4, ... ranks. Rank 0 prints a table of how
  * the steps scale. An error ends all ranks. */

@@ -12,7 +12,7 @@
  *   * pass                                       a pass that times layers or operations; not with -detect
  *     layer INDEX TYPE HALF MISALIGNED FORWARD BACKWARD OPERATIONS BYTES
  *     limits BYTES HALF FP32                     a GPU's limits per ms: bytes, operations in half and in fp32
- *     operation LAYER NAME CALLS MS BYTES PRODUCTS HALF    for one pass and one update; LAYER -: of no layer
+ *     operation LAYER NAME CALLS MS BYTES PRODUCTS HALF    for one pass and one update; LAYER is - if none
  *     done STEPS                                 the number of measured steps
  *
  * After a line marked with a star, the child waits for its next turn. */
@@ -174,8 +174,9 @@ static amp_status measure(child *c, amp_error *error)
     return AMP_OK;
 }
 
-/* Makes steps like `detector train`: the next images are loaded meanwhile. All these steps are made in one
- * turn, because loading would continue during other programs' turns, and look faster than it is. */
+/* Makes steps as `detector train` does: during a step, threads load the images of the next step. All these
+ * steps are made in one turn. Otherwise loading would continue during other programs' turns, and would look
+ * faster than it is. */
 static amp_status measure_loading(child *c, amp_error *error)
 {
     enum { STEPS = AMP_WAITS_LEFT_OUT + AMP_WAITS_COUNTED };
@@ -217,11 +218,14 @@ static void add(clocks *c, int layer)
     c->last = now;
 }
 
-/* In backward, each layer's delta is shown once all its parts are summed. Then the layer's backward runs.
- * Then its gradients are shown, if it has parameters. So the time that ends at a gradient is spent in that
- * layer's backward. The time that ends at a delta is charged to one of two layers. If the layer shown before
- * has no parameters (`open`), its backward took most of the time, and it is charged. Otherwise the time was
- * only the summing of this delta, and the delta's own layer is charged. */
+/* Charges the time since the last shown tensor to a layer. In backward, the order for each layer is: the
+ * parts of its delta are summed; the delta is shown; the layer's backward runs; its gradients are shown, if
+ * the layer has parameters.
+ *
+ * So the time that ends at a gradient is that of the layer's backward. The time that ends at a delta includes
+ * the backward of the previously shown layer if that layer has no gradients (`open`). This backward took most
+ * of the time, so the previous layer is charged. Otherwise the time was only the summing of this delta, and
+ * the delta's own layer is charged. */
 static amp_status see(void *context, amp_backend *backend, const amp_seen *seen, amp_error *error)
 {
     clocks *c = context;

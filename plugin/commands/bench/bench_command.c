@@ -54,7 +54,7 @@ static amp_status read_request(int argc, char **argv, amp_bench_request *r, amp_
 }
 
 /* Fills b->sides, whose dtypes point into `list`. A dtype that this machine cannot run is marked left_out; if
- * -dtypes names it, it is an error. */
+ * -dtypes names such a dtype, returns an error. */
 static amp_status choose_sides(const amp_bench_request *r, amp_lines *list, amp_bench *b,
                                amp_error *error)
 {
@@ -197,7 +197,8 @@ amp_status amp_command_bench(int argc, char **argv, amp_error *error)
     amp_bench_request request = { 0 };
     amp_bench b[MOST_PARTS] = { 0 };
     amp_lines dtypes = { 0 };
-    /* from here on, a rank that ends does not end the other ranks, since all end for the same reason */
+    /* from here on, a rank that ends does not abort the other ranks: all end for the same reason, each by
+     * itself */
     amp_program_to_set()->ranks.over = 1;
     AMP_TRY(read_request(argc, argv, &request, error));
     if (amp_ranks()) {

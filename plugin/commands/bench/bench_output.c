@@ -134,7 +134,7 @@ static void write_sides(amp_json *j, const amp_bench *b, const amp_field *fields
 
 /* ---- layers ---- */
 
-/* The last rows of the table of layers, below the most expensive layers. REST: their number. */
+/* The last rows of the table of layers, below the most expensive layers. REST: the number of these rows. */
 enum { OTHER_LAYERS, UPDATE, STEP, REST };
 
 static double rest_ms(const amp_bench *b, const amp_bench_side *s, int row)

@@ -1,5 +1,5 @@
-/* Judges whether half precision is worth it here. The verdict on a dtype is a word, which docs/commands.md
- * explains, with figures. */
+/* Judges whether half precision is worth it here. The verdict on a dtype is a word and figures.
+ * docs/commands.md explains the words. */
 #include "bench.h"
 
 const char *const amp_bench_reason_names[AMP_BENCH_REASONS] = {

@@ -181,8 +181,8 @@ static amp_status look_at_data(amp_comparison *c, amp_error *error)
     return AMP_OK;
 }
 
-/* Fills compare->result with kind, size, classes, numbers of images and the machine. Takes the number of
- * iterations from the .cfg if it is 0. AMP_BAD_CONFIG: a training could not begin with this input. */
+/* Fills compare->result with kind, size, classes, numbers of images and the machine. If the number of
+ * iterations is 0, takes it from the .cfg. AMP_BAD_CONFIG: a training could not begin with this input. */
 static amp_status inspect(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;

@@ -63,7 +63,8 @@ static amp_status add_file(amp_lines *settings, const char *what, const char *fi
 }
 
 /* Lists the lines of comparison.txt. They include the machine and its number of threads, since a training
- * that continues on another machine has the speed and the weights of neither machine. */
+ * that continued on another machine would have a mixed speed, and weights that neither machine alone would
+ * give. */
 static amp_status list_settings(const amp_comparison *c, const amp_data_file *data, amp_lines *settings,
                                 amp_error *error)
 {
@@ -78,7 +79,7 @@ static amp_status list_settings(const amp_comparison *c, const amp_data_file *da
     return AMP_OK;
 }
 
-/* Fails unless the file has all of these lines. */
+/* Checks that the file has all lines of `now`, this call's settings. AMP_BAD_CONFIG: a line is missing. */
 static amp_status compare_settings(const char *file, const amp_lines *now, const amp_compare *compare,
                                    amp_error *error)
 {

@@ -13,8 +13,8 @@ static int counts(const amp_run *run) { return run->state != AMP_RUN_FAILED && r
 
 typedef struct window { double begin, end; } window; /* seconds since 1970 */
 
-/* The time during which all runs of seed s that count were training: from the latest begin to the earliest
- * end. If they never trained at the same time, begin >= end. */
+/* The time during which all runs of seed s were training: from the latest begin to the earliest end. Runs
+ * that do not count (see `counts`) are left out. If the runs never trained at the same time, begin >= end. */
 static window window_of(const amp_comparison *c, int s)
 {
     window common = { -INFINITY, INFINITY };
@@ -95,8 +95,8 @@ static double value_of(const amp_comparison *c, int d, int s, measure *of)
     return of(amp_comparison_run(c, d, s));
 }
 
-/* Whether a seed counts for quotients. If a dtype was measured in other seeds but not in this one, the seed
- * does not count, because the machine may have been busier during it. */
+/* Whether a seed counts for quotients. It does not count if a dtype was measured in other seeds but not in
+ * this one, because the machine may have been busier during this seed. */
 static int is_measured_in_all(const amp_comparison *c, int seed, measure *of)
 {
     for (int d = 0; d < c->dtype_count; d++) {
@@ -149,7 +149,7 @@ static amp_interval difference_of(const amp_comparison *c, int d, measure *of, d
     return amp_interval_of(values, count, c->alpha);
 }
 
-/* A network with a score (0..1) of at most this has learnt next to nothing. */
+/* Returns the score (0..1) up to which a network has learnt next to nothing. */
 static double chance_of(const amp_comparison *c)
 {
     return c->kind == AMP_COMPARED_CLASSIFIER && c->classes > 0 ? 1.2 / c->classes : .01;

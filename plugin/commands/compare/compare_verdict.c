@@ -59,8 +59,8 @@ static void advise_on_accuracy(amp_comparison *c, const amp_dtype_summary *s)
 
 /* ---- speed ---- */
 
-/* The steps on which a dtype's speed is measured. fewest: the smallest number of them in a training. seconds:
- * their total time in all trainings. */
+/* How long a dtype's speed was measured. fewest: the number of measured steps of the training that has the
+ * fewest. seconds: the total time of the measured steps of all trainings. */
 typedef struct measured { size_t fewest; double seconds; } measured;
 
 static measured measured_of(const amp_comparison *c, int d)

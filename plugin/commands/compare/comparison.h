@@ -61,15 +61,16 @@ typedef struct amp_times { double ratio, least, most; } amp_times;
 /* Is a dtype's score as good as the reference's? */
 typedef enum amp_accuracy {
     AMP_ACCURACY_UNKNOWN,    /* no seed is done in both dtypes, or neither dtype has learnt anything */
-    AMP_ACCURACY_UNDECIDED,  /* the interval allows both answers, or one seed gives no interval */
+    AMP_ACCURACY_UNDECIDED,  /* the interval allows both answers, or there is none because only one seed
+                                is done */
     AMP_ACCURACY_AS_GOOD,    /* a loss of more than points_allowed is ruled out */
     AMP_ACCURACY_WORSE       /* a loss of more than points_allowed is shown */
 } amp_accuracy;
 
-/* Each word must hold in every seed. FASTER: at least AMP_WORTHWHILE_SPEEDUP times the reference's speed.
- * SLOWER: less than 1 / AMP_WORTHWHILE_SPEEDUP times. NOT_WORTH_IT: less than AMP_WORTHWHILE_SPEEDUP times,
- * but not SLOWER. UNDECIDED: no word holds, or too little was measured. UNKNOWN: no step of the dtype or of
- * the reference was measured. */
+/* The verdict on a dtype's speed-up over the reference. FASTER: at least AMP_WORTHWHILE_SPEEDUP. SLOWER: less
+ * than 1 / AMP_WORTHWHILE_SPEEDUP. NOT_WORTH_IT: less than AMP_WORTHWHILE_SPEEDUP, but not SLOWER. A verdict
+ * of these three must hold in every seed. UNDECIDED: none of the three holds in every seed, or too little was
+ * measured. UNKNOWN: no step of the dtype or of the reference was measured. */
 typedef enum amp_speed {
     AMP_SPEED_UNKNOWN, AMP_SPEED_UNDECIDED, AMP_SPEED_FASTER, AMP_SPEED_NOT_WORTH_IT, AMP_SPEED_SLOWER
 } amp_speed;
@@ -141,7 +142,8 @@ typedef struct amp_compare {
     amp_comparison result;
     amp_lines dtypes;          /* owns the names in result.dtypes */
     amp_machine hardware;
-    char title[600], machine[700], date[32]; /* the texts of the pointers with these names in result */
+    /* the texts of result.title, result.machine and result.date, which are pointers */
+    char title[600], machine[700], date[32];
     char *base;                /* the .cfg's name without folder and ending, as in names of .weights files */
     char *folder;              /* the report's folder, which contains runs/ */
     int sequential;            /* -sequential: dtypes train one after the other, not in turns */
@@ -212,8 +214,8 @@ void amp_compare_summarize(amp_comparison *c);
 #define AMP_COMPARE_ALPHA .05
 /* The smallest speed-up that is worth it. */
 #define AMP_WORTHWHILE_SPEEDUP 1.1
-/* A verdict on speed needs at least this many steps in each training, seeds, and seconds in total. With
- * fewer, other work on the machine would decide the result. */
+/* A verdict on speed needs at least AMP_SPEED_STEPS steps in each training, AMP_SPEED_SEEDS seeds, and
+ * AMP_SPEED_SECONDS seconds in total. With fewer, other work on the machine would decide the result. */
 #define AMP_SPEED_STEPS 10
 #define AMP_SPEED_SEEDS 2
 #define AMP_SPEED_SECONDS 30
@@ -224,7 +226,7 @@ amp_accuracy amp_compare_judge(const amp_interval *, double allowed);
 /* Estimates how many more seeds would make amp_compare_judge decide with a probability of 80 %, if mean and
  * spread stay the same. 0: unknown, or more than AMP_COMPARE_MOST_SEEDS seeds in total. */
 int amp_compare_more_seeds(const amp_interval *, double allowed, double alpha);
-/* Returns 0 if the accuracy of a dtype is UNDECIDED, else 1. Call amp_compare_summarize first. */
+/* Returns 0 if the accuracy of at least one dtype is UNDECIDED, else 1. Call amp_compare_summarize first. */
 int amp_compare_is_settled(const amp_comparison *);
 /* Judges the speed of each dtype, and fills c->advice. notes[dtype] (may be NULL): the machine's note on that
  * dtype. */

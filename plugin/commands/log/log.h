@@ -6,15 +6,15 @@
 
 #include <stddef.h>
 
-/* Spikes are steps that the training itself marked (amp_log_row.spike). To steps that the training did not
- * check, the summary applies the same rule (../../amp/spikes.h) with this factor. */
+/* Spikes are steps that the training itself marked (amp_log_row.spike). If the training did not check a step,
+ * the summary checks it by the same rule (../../amp/spikes.h) with this factor. */
 #define AMP_LOG_SPIKE_FACTOR 20.0
 enum { AMP_SPIKES_KEPT = 10 };
 
 /* Two skipped steps belong to one cluster if at most this many steps were made between them. */
 enum { AMP_CLUSTER_GAP = 10 };
 
-/* The summary warns if the gradient was 0 in at least this many consecutive steps up to the last one. */
+/* The summary warns if the gradient was 0 in each of the last AMP_ZERO_NORMS steps. */
 enum { AMP_ZERO_NORMS = 10 };
 
 typedef struct amp_log_spike {

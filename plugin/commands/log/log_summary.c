@@ -1,8 +1,10 @@
 /* Summarizes a training's log.
  *
- * Skipped steps have a loss but no gradient norm. Medians use only the steps that were made, but a quarter is
- * a quarter of all rows. docs/commands.md lists the signs of a failing training. A falling loss scale is one
- * of them, but not in the first COLLAPSE_STEPS rows, where the scale falls until it has found its level. */
+ * Skipped steps have a loss but no gradient norm. Medians of losses and of norms leave out skipped steps. A
+ * quarter of the log is a quarter of all its rows, skipped steps included.
+ *
+ * docs/commands.md lists the signs of a failing training. A falling loss scale is one of them, but not in the
+ * first COLLAPSE_STEPS rows, where the scale falls until it has found its level. */
 #include "log.h"
 
 #include "../../host/program/failure.h"
@@ -55,9 +57,9 @@ static void keep_spike(amp_log_summary *s, amp_log_spike spike)
     s->spike[kept] = spike;
 }
 
-/* Describes a spike that the training itself marked, perhaps with another factor than `rule` has. The log
- * does not say whether the norm or the loss was too large. If `rule` finds neither too large, takes the one
- * with the larger quotient of value and median. */
+/* Describes a spike that the training itself marked. The log does not say whether the norm or the loss was
+ * too large, so `rule` decides. But the training may have used another factor, so `rule` may find neither of
+ * them too large. In this case, takes the one that is larger relative to its median. */
 static amp_spike told_spike(const amp_spikes *rule, const amp_log_row *row, double norm, double loss)
 {
     amp_spike spike = amp_spikes_judge(rule, norm, loss);

@@ -66,8 +66,8 @@ static int is_before(const amp_truth *t, const amp_detected *d)
     return t->class_id < d->class_id || (t->class_id == d->class_id && t->image < d->image);
 }
 
-/* Returns the index of the first truth of the detection's class and image, or of the first truth after them.
- * The truths are sorted by by_place. */
+/* Returns the index of the first truth of the detection's class and image. If there is none, returns the
+ * index where it would be inserted. The truths are sorted by by_place. */
 static size_t first_truth_of(const amp_detected *d, const amp_truth *const *truths, size_t count)
 {
     size_t low = 0;

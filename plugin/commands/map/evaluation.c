@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* The shortest turn of a program that takes turns with others (host/program/turns.h). Passing the turn on
- * takes a few microseconds. A small network needs hardly longer for an image, so a turn of only one image
+ * takes a few microseconds. A small network needs little more for an image, so a turn of only one image
  * would waste time. */
 static const double TURN_SECONDS = .2;
 

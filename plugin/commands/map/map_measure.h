@@ -29,7 +29,7 @@ typedef struct amp_map_result {
     amp_class_score *per_class;
     int classes;
     size_t objects, difficult, detections;
-    size_t too_thin;         /* labels that are too thin, and left out as in training */
+    size_t too_thin;         /* labels that are left out because they are too thin, as in training */
     amp_evaluated evaluated; /* images that cannot be read are left out, together with their labels */
 } amp_map_result;
 

@@ -1,8 +1,8 @@
 /* `detector train ... -map [N]`: measures mAP on the .data file's `valid` images every N iterations, like
- * AlexeyAB's -map. It measures the network in training itself, not a copy, one image at a time. Masters,
- * statistics, loss scale, counters and random generators do not change, so a training with -map gives the
- * same weights as one without. Each measurement is written as a row of BACKUP/NAME_map.csv. A resumed
- * training reads the best mAP so far from this file. The weights with the best mAP are saved as
+ * AlexeyAB's -map. The network that is being trained is measured, not a copy of it, one image at a time.
+ * Masters, statistics, loss scale, counters and random generators do not change, so a training with -map
+ * gives the same weights as one without. Each measurement is written as a row of BACKUP/NAME_map.csv. A
+ * resumed training reads the best mAP so far from this file. The weights with the best mAP are saved as
  * NAME_best.weights. */
 #include "../../host/program/clock.h"
 #include "../../host/program/exchange.h"

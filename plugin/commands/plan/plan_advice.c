@@ -5,7 +5,8 @@
 
 enum { MULTIPLE = 8 };
 
-/* A layer gets no advice about running in fp32 if its share of the matrix products' operations is smaller. */
+/* The advice "fp32" and "no kernel" is given only for layers with at least this share of the matrix products'
+ * operations. */
 static const double worth_telling = 0.01;
 
 static double share(const amp_plan_report *r, int i)

@@ -66,7 +66,7 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     amp_conv_facts facts;
     if (!amp_node_facts(node, backend, &facts)) return;
     row->computes = facts.computes;
-    /* a connected layer flattens its input: the number of pixels per input channel; else 1 */
+    /* pixels per input channel of a connected layer, which flattens its input; 1 for other layers */
     int flattened = p.groups * p.in / node->inputs[0]->shape.c;
     row->padded_in = (p.turned ? facts.padded_out : facts.padded_in) * flattened;
     row->padded_out = p.turned ? facts.padded_in : facts.padded_out;
@@ -76,8 +76,8 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     if (row->winograd[0]) amp_append(row->why, sizeof row->why, "; winograd: %s", row->winograd);
 }
 
-/* For a layer that runs Darknet's code, but whose matrix products the backend computes: records the dtype of
- * these products. */
+/* Some layers run Darknet's code, but the backend computes their matrix products. For such a layer, records
+ * the dtype of these products. */
 static void ask_about_products(amp_plan_row *row, const amp_node *node, const amp_backend *backend)
 {
     row->products = node->products;

@@ -5,8 +5,8 @@
  * In a ring all-reduce of V bytes of gradients, each rank sends and receives 2·V·(N-1)/N bytes, at best at
  * the link's rate. Backward is assumed to take two thirds of a pass. Gradients accumulate over the
  * subdivisions of a step, so only the step's last backward can overlap with the all-reduce. The gradients of
- * the first layers are ready last, so their all-reduce cannot overlap; they are counted as one bucket. The
- * sums of sync_batchnorm, for which all ranks wait, are not counted. */
+ * the first layers are ready last, so their all-reduce cannot overlap; these gradients are assumed to fill
+ * one bucket. The sums of sync_batchnorm, for which all ranks wait, are not counted. */
 #include "plan_report.h"
 
 #include "../../amp/parallel.h"

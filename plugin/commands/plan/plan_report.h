@@ -28,7 +28,7 @@ typedef struct amp_plan_row {
     int padded_in, padded_out;    /* in and out, padded as in the backend's copies of the weights */
     char winograd[24];         /* winograd and kernel: as in amp_conv_facts */
     char kernel[64];
-    double operations, training_operations; /* of a pass's forward; of its forward and backward */
+    double operations, training_operations; /* operations of one pass: forward alone; forward and backward */
     /* activations and deltas; amp_bytes ignores that buffers of the arena share memory */
     size_t stock_bytes, amp_bytes;
     amp_plan_bytes arena;                   /* the arena's part of amp_bytes */
@@ -57,7 +57,7 @@ typedef struct amp_plan_checkpoint {
     /* in_force: it is the .cfg's value. fits: how many images per pass fit in memory; below 0: unknown */
     int in_force, fits;
     size_t arena;
-    double again;               /* how much of forward's arithmetic backward recomputes, in % */
+    double again;               /* how much of the arithmetic of forward is repeated in backward, in % */
 } amp_plan_checkpoint;
 
 /* A training by several ranks (`-ranks N`): what each rank computes per step, and the cost of the all-reduce
@@ -98,7 +98,7 @@ typedef struct amp_plan_report {
     int count;
     amp_plan_row *rows;
     amp_plan_cast *casts;
-    int cast_count, cast_back;     /* cast_back: how many of them also cast the delta back */
+    int cast_count, cast_back;     /* number of casts; how many casts also cast the delta back */
     size_t cast_elements;
 
     size_t parameters;             /* number of parameters */

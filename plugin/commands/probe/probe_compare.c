@@ -58,9 +58,9 @@ static void excuse(amp_trace_flags *flags, const amp_network_desc *n, int i, int
         if (d->inputs[k] >= 0) flags[d->inputs[k]][AMP_TRACE_DELTA] = 1;
 }
 
-/* Returns the effects that a fault of layer i has in this network. With AMP_LOSES_DELTA, a part of the
- * input's delta is lost, but only if a later layer reads the same input. On the CPU the lost part is added
- * again (amp_fork_watch_layers). */
+/* Returns the effects that a fault of layer i has in this network. With AMP_LOSES_DELTA, the layer overwrites
+ * the part of its input's delta that later layers have computed. So this fault has an effect only if a later
+ * layer reads the same input. On the CPU the lost part is added again (amp_fork_watch_layers). */
 static int effects_here(const amp_probe_comparison *c, const amp_network_desc *n, int i, int effects)
 {
     int value = n->layers[i].inputs[0], read = 0;
@@ -133,9 +133,9 @@ static int sums_exceed(const amp_layer_desc *d, const amp_trace *trace, int laye
 }
 
 /* Flags the results that inf, NaN or numbers beyond `most` may spoil. If a layer reads or writes outputs
- * beyond `most`, flags all its results. If a layer writes an inf or NaN delta or gradient, flags its
- * backward's results. All of them are flagged because Darknet's code, compiled with -Ofast, may turn inf and
- * NaN into finite numbers. Returns the number of flagged layers, and sets *first to the first one. */
+ * beyond `most`, flags all results of the layer. If it computes an inf or NaN delta or gradient, flags all
+ * results of its backward. Finite results are flagged too, because Darknet's code, compiled with -Ofast, may
+ * turn inf and NaN into finite numbers. Returns the number of flagged layers, and sets *first to the first one. */
 static int note_beyond(const amp_network_desc *n, const amp_trace *trace, float most, amp_trace_flags *flags,
                        int *first)
 {
@@ -254,8 +254,9 @@ static amp_status run_whole(amp_probe_run *run, amp_trace_flags *excused, amp_su
     return amp_subject_time(s, &run->seconds, error);
 }
 
-/* Keeps at most three traces at a time: stock's and fp32's, which layers start from, and the results of a
- * pass. stock is NULL if Darknet's own code cannot run the network. */
+/* Runs fp32's passes. At most three traces are kept at a time: the two from which layers take their numbers
+ * (stock's and fp32's), and one with the results of a pass. stock is NULL if Darknet's own code cannot run
+ * the network. */
 static amp_status run_fp32(amp_probe_comparison *c, amp_subject *s, const amp_trace *stock, amp_trace *record,
                            amp_error *error)
 {

@@ -64,7 +64,7 @@ typedef struct amp_probe_comparison {
     amp_network_desc network;
     /* Flags of each layer's tensors. A flag is set if: */
     amp_trace_flags *excused;   /* Darknet's own code is known to compute the tensor wrongly, or as NaN */
-    amp_trace_flags *undefined; /* AMP's fp32 computes it as inf or NaN, or its value is undefined */
+    amp_trace_flags *undefined; /* the tensor is inf or NaN in AMP's fp32, or its value is undefined */
     amp_trace_flags *beyond;    /* in AMP's fp32, the layer reads or writes numbers that fp16 cannot hold */
     int first_beyond;           /* the first layer with numbers that fp16 cannot hold; -1: none */
     amp_lines stock_faults;  /* a sentence for each fault of Darknet's own code (amp_fork_stock_fault) */
@@ -134,8 +134,8 @@ extern const char *const amp_trace_names[AMP_TRACE_KINDS];
 /* Returns how much error of a gradient or a delta comes from outputs that rounding moved across an
  * activation's kink. added: the differences that each layer adds itself. */
 double amp_probe_kinked(const amp_network_desc *, const amp_differences *added, int layer, amp_trace_kind);
-/* Whether a layer that copies selected elements of its input, like a max pool, reads the output of layer
- * `value` (amp_layer_ops.chooses). */
+/* Whether the output of layer `value` is the input of a max pool or of another layer that copies selected
+ * elements of its input (amp_layer_ops.chooses). */
 int amp_probe_is_chosen_of(const amp_network_desc *, int value);
 /* Returns the largest error of a layer's tensor that rounding explains, if the layer starts from the
  * reference's numbers. */

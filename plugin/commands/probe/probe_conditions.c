@@ -3,15 +3,15 @@
  * compared with the results without the nudge. This covers rounding errors that are independent of each
  * other.
  *
- * If all n terms of a sum have the same error, the sum moves n times as far as by an error in one term.
- * Random nudges move it only sqrt(n) times as far. So two errors that many terms share are covered
- * separately:
+ * Random nudges do not cover an error that all n terms of a sum share. Such an error moves the sum n times as
+ * far as an error in one term does; random nudges move the sum only sqrt(n) times as far. Two kinds of
+ * shared errors are covered separately:
  *  - Darknet's CPU code adds up a gradient image by image. The sums of two images have larger rounding errors
  *    than single numbers, and may cancel each other. So another nudge multiplies all pixels of an image's
  *    channel by the same factor.
  *  - Batch norm's backward subtracts the mean of a channel's deltas from each of them. An error in this mean
- *    moves all of them equally. A nudge of the deltas cannot show that, because their common mean is
- *    subtracted. mean_condition computes the effect instead. */
+ *    moves all these deltas equally. Nudged deltas cannot show the effect, because their mean is subtracted.
+ *    So mean_condition computes the effect. */
 #include "probe_comparison.h"
 
 #include <math.h>
@@ -66,13 +66,14 @@ amp_status amp_probe_find_conditions(amp_subject *s, const amp_trace *reference,
  * is n/2 divided by 2n. */
 #define PART_OF_A_MEAN .25
 
-/* Returns the condition number of the weights' gradient with respect to the two means in batch norm's
- * backward: its relative error divided by theirs (L2 norms). For channel f with n numbers, scale s and
- * standard deviation v, these means are (s/v)(b/n) and (s/v)(g/n), where b and g are the gradients of the
- * channel's bias and scale. The second mean is multiplied by the normalized output. So a relative error e of
- * the means changes the gradient of each weight by e (s/v)(b + g) times the mean of that weight's inputs.
- * This mean is estimated by the root mean square of all inputs x. b and g are taken from AMP, because some
- * of Darknet's CPU code computes no b. */
+/* Returns the condition of the weights' gradient with respect to the two means that batch norm's backward
+ * subtracts: the relative error of the gradient divided by the relative error of the means (L2 norms).
+ *
+ * Consider a channel with n numbers, scale s and standard deviation v. Let b and g be the gradients of its
+ * bias and scale. The two means are (s/v)(b/n) and (s/v)(g/n); the second one is multiplied by the normalized
+ * output. So if the means have the relative error e, the gradient of a weight changes by e (s/v)(b + g) times
+ * the mean of the inputs of this weight. The mean of the inputs is estimated by the root mean square of all
+ * inputs x. b and g are taken from AMP, because some of Darknet's CPU code computes no b. */
 static double mean_condition(const amp_layer_desc *d, const float *scales, const amp_trace *reference,
                              const amp_trace *own, int layer, const amp_trace_tensor *x)
 {

@@ -67,8 +67,8 @@ static void print_sizes(const amp_difference *d, FILE *stream)
     else fprintf(stream, " %10.2f %%", 100 * d->flushed);
 }
 
-/* Prints each layer's largest numbers that fp16 would have to hold, and how many numbers it would round to
- * 0. */
+/* For the output and the delta of each layer, prints the largest number that fp16 would have to hold, and the
+ * part of the numbers that fp16 would round to 0. */
 static void print_ranges(const amp_probe_comparison *c, FILE *stream)
 {
     const amp_probe_run *r = &c->runs[AMP_FP16];

@@ -6,29 +6,33 @@
  *    with a probability below 1e-13 k (Higham and Mary, "A new approach to probabilistic rounding error
  *    analysis", 2019, theorem 2.4 with lambda = 8). For an output, k is the number of inputs that it is
  *    computed from. For a delta, k is the number of outputs that its element contributes to.
- *  - Darknet's CPU code adds all n numbers of a channel one after the other. It does so for gradients and for
- *    batch norm's statistics, which affect all results of the layer. These rounding errors add up rather than
- *    cancel. Errors of up to n/8 u were measured, and of up to n u in gradients; the limits are n/2 u and 2n
- *    u. On a GPU, n is at most a 256th of the numbers, because many threads share the additions. For an
- *    average pool, n is at least the number of pixels in its window.
- *  - A layer's result may be small compared with the terms of its sums, for example a delta after batch norm
- *    over few numbers. So all limits are multiplied by the layer's condition: the factor by which the layer
- *    amplifies a relative change of its input (probe_conditions.c). This is correct because a sum computed in
- *    fp32 is the exact sum of terms that rounding moved (Higham, "Accuracy and stability of numerical
- *    algorithms", 3.1).
+ *  - For gradients and for batch norm's statistics, Darknet's CPU code adds all n numbers of a channel one
+ *    after the other. The rounding errors of these additions add up rather than cancel, and the errors of the
+ *    statistics affect all results of the layer. Errors of up to n/8 u were measured, and of up to n u in
+ *    gradients; the limits are n/2 u, and 2n u for gradients. On a GPU, n is at most a 256th of the channel's
+ *    numbers, because many threads share the additions. For an average pool, n is at least the number of
+ *    pixels in its window.
+ *  - If a layer's result is small compared with the terms of its sums, its relative error is large. Example:
+ *    a delta after batch norm over few numbers. So all limits are multiplied by the layer's condition: the
+ *    factor by which the layer amplifies a relative change of its input (probe_conditions.c). This is correct
+ *    because a sum computed in fp32 is the exact sum of terms that rounding moved (Higham, "Accuracy and
+ *    stability of numerical algorithms", 3.1).
  *  - If rounding moves an output across the kink of leaky or relu, its delta gets the other slope
  *    (amp_probe_kinked). Darknet computes the slopes of logistic, tanh and similar activations from their
  *    outputs y, and AMP computes them from the inputs. Near a limit of the activation, Darknet's slopes are
  *    off by the rounding of 1 - y.
  *
- * In half precision, the limit for outputs and statistics is 32 times the rounding of one number (2^-9 in
- * bf16, 2^-12 in fp16); errors of up to 8 times were measured. For deltas and gradients of both dtypes the
- * limit is 128 times bf16's rounding, because batch norm's backward subtracts the mean from a delta, which
- * cancels digits. Errors of up to 37 times bf16's rounding were measured there, with GPU kernels that were
- * built for the CPU and store deltas in 16 bits. In fp16 the limit also allows for underflow of deltas. These
- * limits are multiplied by the layer's condition too. An inf is not a fault if the numbers are too large for
- * fp16, or if a lower loss scale removes it. Deltas that a max pool passes on are not judged: rounding may
- * make neighbours equal, so that another one is chosen and gets the delta. */
+ * In half precision, the limits are multiples of the rounding of one number: 2^-9 in bf16, 2^-12 in fp16.
+ *  - For outputs and statistics the limit is 32 times the dtype's rounding; errors of up to 8 times were
+ *    measured.
+ *  - For deltas and gradients of both dtypes the limit is 128 times bf16's rounding. It is larger because
+ *    batch norm's backward subtracts the mean from a delta, which cancels digits. Errors of up to 37 times
+ *    bf16's rounding were measured, with GPU kernels that were built for the CPU and store deltas in 16 bits.
+ *    In fp16 the limit also allows for underflow of deltas.
+ *  - These limits are multiplied by the layer's condition too.
+ *  - An inf is not a fault if the numbers are too large for fp16, or if a lower loss scale removes it.
+ *  - Deltas that a max pool passes on are not judged: rounding may make neighbouring inputs equal, so that
+ *    the pool chooses another input, which then gets the delta. */
 #include "probe_comparison.h"
 
 #include <math.h>
@@ -79,8 +83,8 @@ static double weights_of(const amp_layer_desc *d)
     return weights;
 }
 
-/* to_output: how many products are summed for one output, which is weights / output channels. to_delta: how
- * many are summed for one delta, which is weights / input channels. */
+/* to_output: the number of products that are summed for one output (weights / output channels). to_delta: the
+ * number of products that are summed for one delta (weights / input channels). */
 static double to_output(const amp_probe_comparison *c, int layer)
 {
     const amp_layer_desc *d = &c->network.layers[layer];
@@ -95,8 +99,8 @@ static double to_delta(const amp_probe_comparison *c, int layer)
 
 /* ---- limits ---- */
 
-/* Returns the relative error of a layer's delta if all its elements are rounded like fp16's smallest numbers.
- * After unscaling, these are 2^-24 / loss scale apart. */
+/* Returns the relative error of a layer's delta if each element has the largest rounding error of fp16's
+ * smallest numbers: half their distance, which is 2^-24 / loss scale after unscaling. */
 static double underflow(const amp_probe_comparison *c, int layer)
 {
     const amp_probe_run *r = &c->runs[AMP_FP16];

@@ -19,10 +19,9 @@
 #define LEAST_SCALE 0x1p-64f
 enum { LEAST_PASSES = 3, MOST_PASSES = 20 };
 #define SECONDS_OF_PASSES .2
-/* Before a pass that feeds layers the reference's numbers, another pass runs with the images multiplied by
- * this factor. It leaves other numbers in memory than the next pass will write. So a layer that reads a
- * tensor too early gives wrong results. The factor is negative because batch norm would cancel a positive
- * one. */
+/* Some passes feed layers the reference's numbers. Before each of them, another pass runs with the images
+ * multiplied by this factor. It leaves numbers in memory that differ from those of the next pass, so a layer
+ * that reads a tensor too early gives wrong results. The factor is negative because batch norm would cancel a positive one. */
 #define OTHER_IMAGES -1.f
 
 /* The state of a running pass. */
@@ -37,8 +36,8 @@ typedef struct looker {
     float *numbers;          /* one tensor's numbers, in NCHW */
     unsigned char *bytes;    /* the same tensor in the backend's layout */
     size_t room;             /* allocated length of both, in floats */
-    int overflowed;          /* a gradient or a delta is inf or NaN (deltas are checked too, because dropout
-                                may hide theirs from the gradients) */
+    int overflowed;          /* a gradient or a delta is inf or NaN. Deltas are checked too, because dropout
+                                may keep their inf and NaN out of the gradients */
     int hopeless;            /* an output is inf or NaN; no other loss scale changes that */
     amp_status status;       /* what failed in `watch`, which cannot return a status */
     amp_error error;
@@ -241,8 +240,8 @@ static amp_status correct(looker *l, int layer, const amp_layer_arrays *a, amp_e
     return l->s->backend->upload(l->s->backend, a->output, with->numbers, a->count * sizeof(float), error);
 }
 
-/* Takes a layer's output after its forward, its delta before its backward, and its gradients after its
- * backward. Before its backward, all parts of its delta have been added. begins: 1 before the layer runs, 0
+/* Takes the layer's tensors as soon as they are complete: the output after forward, the delta before backward
+ * (all its parts have been added then), and the gradients after backward. begins: 1 before the layer runs, 0
  * after. */
 static amp_status take_layer(looker *l, int layer, int begins, amp_error *error)
 {
@@ -300,8 +299,9 @@ static amp_status take_statistics(looker *l, int layer, amp_error *error)
 
 /* ---- a pass ---- */
 
-/* Sets the network's images, multiplied by factor (0: nudged instead), and its labels. Before they are
- * loaded, sets neither. Also resets the network's counters and the random seed. */
+/* Sets the network's input: the source's images, multiplied by factor (0: nudged instead), and the source's
+ * labels. If the source has no images or labels yet, keeps those of the network. Also resets the network's
+ * counters and the random seed. */
 static void put_input(amp_subject *s, float factor)
 {
     const amp_subject_source *input = s->source;
@@ -353,7 +353,7 @@ static void forward_and_backward(amp_subject *s, float factor, int *is_forward, 
     restore_stdout(kept);
 }
 
-/* Resets the engine after a pass, which clears the gradients. Keeps the loss scale. */
+/* Resets the engine after a pass. This clears the gradients, but keeps the loss scale. */
 static amp_status forget(amp_subject *s, amp_error *error)
 {
     if (!s->engine) return AMP_OK;

@@ -36,8 +36,9 @@ typedef struct amp_subject {
 /* The smallest loss scale of a training, unless the .cfg sets another. */
 #define AMP_LEAST_SCALE 0x1p-14f
 
-/* Which of the numbers that layers start from are multiplied by 1 + AMP_NUDGE or 1 - AMP_NUDGE, at random.
- * AMP_NUDGE is large enough that its effect exceeds rounding, and small enough that little else changes. */
+/* Which numbers are nudged, among those that layers start from. A nudge multiplies a number by 1 + AMP_NUDGE
+ * or 1 - AMP_NUDGE, at random. AMP_NUDGE is large enough that its effect exceeds rounding, and small enough
+ * that little else changes. */
 typedef enum amp_subject_nudge {
     AMP_NUDGE_NOTHING,
     AMP_NUDGE_OUTPUTS,  /* outputs and the image */
@@ -50,14 +51,14 @@ typedef enum amp_subject_nudge {
 typedef struct amp_subject_pass {
     const amp_trace *reference;  /* each tensor is compared with the same tensor of this trace */
     amp_differences **found;     /* out: the differences of each layer; the caller frees *found */
-    int feeds;                   /* 1: after its comparison, each output and delta is replaced by the
-                                    reference's. `found` then holds the error that each layer adds itself. AMP
+    int feeds;                   /* 1: each output and delta is compared, and then replaced by the reference's
+                                    output or delta. So `found` has the error that each layer adds itself. AMP
                                     only */
-    amp_subject_nudge nudge;     /* nudges the reference's numbers before they replace the layer's */
+    amp_subject_nudge nudge;     /* with feeds: nudges the reference's numbers before layers get them */
     const amp_trace *not_nudged; /* a record of the same pass without a nudge. Tensors are compared with it
                                     instead of the reference, to measure each layer's condition */
     amp_trace *record;           /* out: a copy of all tensors */
-    const amp_trace *corrects;   /* stock only: replaces the outputs that `wrong` flags */
+    const amp_trace *corrects;   /* stock only: its outputs replace those that are flagged in `wrong` */
     const amp_trace_flags *wrong;
     double *loss;
 } amp_subject_pass;

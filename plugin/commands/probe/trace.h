@@ -31,7 +31,7 @@ typedef struct amp_difference {
                               different activation slope, for example if x and y are on different sides of
                               leaky's kink, or if rounding changed the slope */
     double largest;        /* the largest |y|, multiplied by `scale` of amp_trace_compare */
-    double flushed;        /* the fraction of the nonzero numbers of y, multiplied by `scale`, that fp16
+    double flushed;        /* of y's nonzero numbers, multiplied by `scale`: the part (0..1) that fp16
                               rounds to 0 */
 } amp_difference;
 

@@ -123,8 +123,8 @@ static int take_findings(const amp_probe_comparison *c, findings *found)
 
 static amp_status test(const char *name, const char *cfg, long images, findings *found, amp_error *error)
 {
-    /* A user's .cfg (images above 0) is compared without a step, since it may clip gradients, which Darknet
-     * cannot do. */
+    /* A user's .cfg (images above 0) is compared without a training step: the .cfg may clip gradients, and
+     * Darknet cannot do that. */
     amp_probe_comparison c = { .cfg = cfg, .images = images, .tries_nothing = 1,
                                .source = { .seed = SEED, .stirs = 1, .steps = !images } };
     amp_status status = amp_probe_compare(&c, error);
