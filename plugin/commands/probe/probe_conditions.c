@@ -4,8 +4,8 @@
  * other.
  *
  * Random nudges do not cover an error that all n terms of a sum share. Such an error moves the sum n times as
- * far as an error in one term does; random nudges move the sum only sqrt(n) times as far. Two shared errors
- * occur, and are covered separately:
+ * far as an error in one term does; random nudges move the sum only sqrt(n) times as far. Two kinds of
+ * shared errors are covered separately:
  *  - Darknet's CPU code adds up a gradient image by image. The sums of two images have larger rounding errors
  *    than single numbers, and may cancel each other. So another nudge multiplies all pixels of an image's
  *    channel by the same factor.
