@@ -135,7 +135,8 @@ static int sums_exceed(const amp_layer_desc *d, const amp_trace *trace, int laye
 /* Flags the results that inf, NaN or numbers beyond `most` may spoil. If a layer reads or writes outputs
  * beyond `most`, flags all results of the layer. If it computes an inf or NaN delta or gradient, flags all
  * results of its backward. Finite results are flagged too, because Darknet's code, compiled with -Ofast, may
- * turn inf and NaN into finite numbers. Returns the number of flagged layers, and sets *first to the first one. */
+ * turn inf and NaN into finite numbers. Returns the number of flagged layers, and sets *first to the first
+ * one. */
 static int note_beyond(const amp_network_desc *n, const amp_trace *trace, float most, amp_trace_flags *flags,
                        int *first)
 {

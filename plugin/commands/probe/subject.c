@@ -21,7 +21,8 @@ enum { LEAST_PASSES = 3, MOST_PASSES = 20 };
 #define SECONDS_OF_PASSES .2
 /* Some passes feed layers the reference's numbers. Before each of them, another pass runs with the images
  * multiplied by this factor. It leaves numbers in memory that differ from those of the next pass, so a layer
- * that reads a tensor too early gives wrong results. The factor is negative because batch norm would cancel a positive one. */
+ * that reads a tensor too early gives wrong results. The factor is negative because batch norm would cancel a
+ * positive one. */
 #define OTHER_IMAGES -1.f
 
 /* The state of a running pass. */
