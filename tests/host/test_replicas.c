@@ -151,7 +151,8 @@ TEST(sums_of_gradients_begin_in_the_last_backward)
     train_replicas(nets, REPLICAS, (step){ 1, NOWHERE, 0 });
     for (int i = 0; i < REPLICAS; i++) {
         nets[i]->amp->engine->parallel.bucket = BUCKET;
-        shares[i] = (share_of_sums){ { nets[i], NULL, i * SUBDIVISIONS / REPLICAS, SUBDIVISIONS / REPLICAS } };
+        shares[i].share = (replica){ nets[i], NULL, i * SUBDIVISIONS / REPLICAS, SUBDIVISIONS / REPLICAS };
+        shares[i].early = shares[i].in_last = 0;
     }
     in_threads(count_begun_sums, shares, sizeof *shares, REPLICAS);
     for (int i = 0; i < REPLICAS; i++) {
