@@ -54,7 +54,8 @@ amp_status amp_sidecar_write(const char *path, amp_engine *, const amp_run_state
 
 /* amp_sidecar_read reads and checks a whole sidecar file. amp_sidecar_parse does the same with the bytes of a
  * file. It takes ownership of `bytes` even if it fails, so `bytes` must come from malloc. `name` is used in
- * messages. The caller owns *out. AMP_BAD_SIDECAR, with the reason: the file is not valid. */
+ * messages. The caller owns *out. AMP_BAD_SIDECAR: the file is not valid; the error says
+ * why. */
 amp_status amp_sidecar_read(const char *path, amp_sidecar **out, amp_error *);
 amp_status amp_sidecar_parse(unsigned char *bytes, size_t size, const char *name, amp_sidecar **out,
                              amp_error *);

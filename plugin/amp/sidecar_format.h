@@ -68,7 +68,7 @@ typedef enum amp_saved_kind {
 } amp_saved_kind;
 
 /* Whether a sidecar has an array of this kind for a parameter, statistics or an average. unsaved: 1 if the
- * .weights file does not have the array. window: as in amp_run_state. */
+ * .weights file does not have this parameter or these statistics. window: as in amp_run_state. */
 static inline int amp_saved_wanted(amp_saved_kind kind, int adam, int unsaved, int window)
 {
     switch (kind) {

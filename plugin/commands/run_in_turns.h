@@ -14,7 +14,8 @@ enum { AMP_TURNS_WORDS = 24 };
 
 /* One of the programs. Initialize it with zeros. Do not move it: argv may point into seed and device. */
 typedef struct amp_turns_program {
-    /* the program's arguments, from its argv[1] on, NULL-terminated; its executable is this program's own */
+    /* argv[1] and the following words for the child, NULL-terminated. The child runs the parent's
+     * executable */
     const char *argv[AMP_TURNS_WORDS];
     int words;
     char seed[16], device[16];

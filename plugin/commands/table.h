@@ -48,7 +48,7 @@ typedef struct amp_field {
     int left;                       /* 1: its column is left-aligned */
     amp_cell_text *cell;            /* makes a cell's text; not called for an unknown number. NULL:
                                        amp_plain_cell */
-    const char *none;               /* the text of a cell that would be empty */
+    const char *none;               /* shown instead of an empty cell */
     const char *format;             /* printf's format of the shown number, a double; NULL: %.10g */
     double unit;                    /* the cell shows the field's number divided by this; 0 means 1 */
 } amp_field;

@@ -27,8 +27,8 @@ void amp_fork_free_network(struct network *);
 
 /* ---- measuring a network on images ---- */
 
-/* The number of classes of a detector, that is a network whose last section is [yolo], [region] or
- * [detection]. Negative: not a detector. */
+/* The number of classes of a detector, that is a network whose last section is [yolo],
+ * [Gaussian_yolo], [region] or [detection]. Negative: not a detector. */
 int amp_fork_box_classes(const struct network *);
 /* The first layer that keeps a recurrent state between batches; negative: no layer does. */
 int amp_fork_recurrent_layer(const struct network *);
@@ -152,8 +152,8 @@ typedef struct amp_layer_work {
     double products,    /* floating-point operations of its matrix products; a multiply-add counts as two */
            operations,  /* all its floating-point operations */
            bytes;       /* the minimum number of bytes that it must read and write, in fp32 */
-    int misaligned;     /* 1: it is a matrix product, and the number of its input or output channels is not a
-                           multiple of 8 */
+    int misaligned;     /* 1: a convolutional, deconvolutional or connected layer whose number of input or
+                           output channels (per group) is not a multiple of 8 */
 } amp_layer_work;
 amp_layer_work amp_fork_layer_work(const struct network *net, int i);
 /* The largest batch with which Darknet's element counts, which are ints, do not overflow. */

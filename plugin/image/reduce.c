@@ -7,10 +7,10 @@
 
 enum { MOST_REDUCTION = 8 };
 
-/* Sets *across and *down to the most pixels of the network's input that the photo's whole width and whole
- * height can cover. jitter < 0: the photo is stretched to the network's input. Otherwise it is fitted as in
- * pjreddie's load_data_detection: jitter first changes the photo's aspect ratio (width over height). If the
- * ratio is then below 1, the photo fills the input's height, otherwise the input's width. */
+/* Sets *across and *down to the largest width and height, in pixels of the network's input, to which the
+ * whole photo can be scaled. jitter < 0: the photo is stretched to the network's input. Otherwise it is
+ * fitted as in pjreddie's load_data_detection: jitter first changes the photo's aspect ratio (width over
+ * height). If the ratio is then below 1, the photo fills the input's height, otherwise the input's width. */
 static void spread(const amp_photo_use *use, int w, int h, double *across, double *down)
 {
     double change = (1 + use->jitter) / (1 - use->jitter), shape = (double)w / h;

@@ -1,6 +1,6 @@
 /* Turns an image's bytes into a network's floats: bilinear sampling, and changes of hue, saturation and
- * exposure. The results differ from those of the Darknet functions named below by at most 1e-6, and are
- * bit-identical on all processors. */
+ * exposure. Except where a comment says otherwise, the results differ from those of the Darknet functions
+ * named below by at most 1e-6. They are bit-identical on all processors. */
 #pragma once
 
 #include "reduce.h"

@@ -4,7 +4,8 @@
  *
  * This header needs none of Darknet's types: networks are passed as pointers. A function that meets a fatal
  * error prints one line that says what is wrong, where, and what to do, and ends the program with status 1.
- * From the plugin, libdarknet.so exports only these functions and those of amp/scaler.h. */
+ * From the plugin, libdarknet.so exports only what this header and amp/scaler.h declare: functions, and the
+ * variable darknet_amp_draws_nothing. */
 #ifndef DARKNET_AMP_H
 #define DARKNET_AMP_H
 
@@ -233,8 +234,9 @@ void darknet_amp_paths(char **paths, int count);
  * path of another image into paths[i], and loads that image. */
 int darknet_amp_bad_image(const char *file, int tried);
 void darknet_amp_another_image(char **paths, int i);
-/* Reads a detector's labels. Returns 1 if *(box_label **)boxes and *count are set, to what Darknet's
- * read_boxes would return. */
+/* Reads a detector's labels. Returns 1 if it has set *(box_label **)boxes and *count, as Darknet's read_boxes
+ * would, but without the boxes that training ignores (outside the image, without area, or centred at 0 0).
+ * After a bad label, which is a fatal error, there are no boxes. */
 int darknet_amp_read_boxes(const char *file, void *boxes, int *count);
 /* Called when an image's path contains `count` of the labels instead of one. Returns 1 if the plugin counts
  * and reports this. */

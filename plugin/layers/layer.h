@@ -86,8 +86,8 @@ typedef struct amp_layer_ops {
                           The layer may then choose an element that it would not choose in fp32 */
     /* NULL: the kind has no matrix products. */
     amp_products (*products)(const struct amp_node *);
-    /* Returns for how many inputs, counted from the first, backward passes on the output's delta unchanged
-     * (after the activation's backward). The deltas of these inputs and of the output may share one buffer.
+    /* Returns n if the delta of each of the first n inputs equals the output's delta (after the activation's
+     * backward). The deltas of these inputs and of the output may share one buffer.
      * The result 2 means that the output is exactly the sum of two inputs. The batch norm of the previous
      * layer may then add the second input itself. NULL: 0 inputs. */
     int (*passes_delta)(const struct amp_node *);

@@ -122,8 +122,8 @@ typedef struct amp_cpu_rows {
     /* y = act((x - mean[l])·gain[l] + bias[l]). */
     void (*normalize)(amp_dtype, amp_activation, const void *x, void *y, size_t count, const amp_cpu_norm *);
     /* With d = dy·act': to->first[l] += Σ d, to->second[l] += Σ d·(x - mean[l]). If amp_cpu_repeats_forward,
-     * act' is computed from (x - mean[l])·gain[l] + bias[l], and y is not read;
-     * otherwise gain and bias are not read. */
+     * act' is computed from (x - mean[l])·gain[l] + bias[l], and y is not read. Otherwise act' is computed
+     * from y, and gain and bias are not read. */
     void (*delta_sums)(amp_dtype, amp_activation, const void *x, const void *y, const void *dy, size_t count,
                        const amp_cpu_norm *, const amp_cpu_sums *to);
     /* dx = a[l]·d + b[l]·(x - mean[l]) + c[l], with d as in delta_sums; dx may be dy. */

@@ -99,8 +99,8 @@ static place place_of(const amp_winograd *w, size_t tile)
                                                            x == w->tiles_x - 1 ? w->last.columns : TILE } };
 }
 
-/* The tiles of [first, end) that have a given plane: `count` consecutive tiles, beginning at tile first +
- * from. */
+/* The tiles of [first, end) that use a given plane: `count` consecutive tiles, beginning at tile first +
+ * from. Tiles at the lower and right edges do not use all planes. */
 typedef struct range { size_t from, count; } range;
 
 static range range_of(const amp_winograd *w, size_t plane, size_t first, size_t end)
@@ -272,8 +272,9 @@ void amp_winograd_convolve(const amp_winograd *w, const amp_winograd_task *task,
     size_t own_size = own_floats(w), size = amp_dtype_size(w->dtype);
     memset(zeros, 0, (w->in + w->out) * sizeof *zeros);
     for (int t = 0; t < omp_get_max_threads(); t++)
-        memset(own + (size_t)t * own_size, 0, w->out * sizeof *own); /* `nowhere` must be 0, because it is
-                                                                        read if accumulate is set */
+        /* the pixel that takes outputs outside the image (nowhere, in output_tiles), which accumulate
+         * reads */
+        memset(own + (size_t)t * own_size, 0, w->out * sizeof *own);
     for (size_t g = 0; g < w->groups; g++) {
         amp_winograd_task part = *task;
         part.x = (const char *)task->x + g * w->in * size;
@@ -299,7 +300,7 @@ typedef struct gradient_job {
     float *dw;
 } gradient_job;
 
-/* Computes V and D of a tile. Returns 1 if the tile is large. */
+/* Computes V and D of a tile. Returns 1 if the tile's numbers are so large that V or D may overflow. */
 static int transform_pair(const amp_winograd *w, const void *const *x, const void *const *dy,
                           amp_cpu_tile_size size, matrix v, matrix d)
 {

@@ -40,7 +40,6 @@ __global__ void __launch_bounds__(AMP_CUDA_THREADS) load_weights(const weights_r
     }
 }
 
-/* Tiles of a line begin at multiples of 8 elements, so only the start of the line must be aligned. */
 static void describe(weights_row *row, const amp_cuda_weights *w)
 {
     size_t filters = (size_t)w->k, channels = (size_t)w->c, taps = (size_t)w->size_h * w->size_w;
@@ -51,6 +50,8 @@ static void describe(weights_row *row, const amp_cuda_weights *w)
     row->work.share = 1;
     if (!filters || !channels || !taps) return;
     amp_tiling t = amp_tiling_of(w->oihw, AMP_FP32, w->krsc, w->dtype, images, height, width);
+    /* all filters form one line, whose tiles begin at multiples of 8 elements: only its start must be
+     * aligned */
     if (line) t.src_wide = amp_aligned(w->oihw), t.dst_wide = amp_aligned(w->krsc);
     row->masters = w->oihw, row->copy = w->krsc, row->dtype = w->dtype;
     row->tiling = t;

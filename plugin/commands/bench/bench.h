@@ -167,7 +167,7 @@ amp_status amp_bench_child(const amp_bench_request *, amp_error *);
  * malformed, or of an unknown kind. */
 amp_status amp_bench_read_line(amp_bench *, amp_bench_side *, const char *line, amp_error *);
 
-/* Summarizes values[count], except for `typical`, and sorts them. count may be 0. */
+/* Sorts values[count] and returns their summary without `typical`, which stays 0. count may be 0. */
 amp_bench_spread amp_bench_spread_of(double *values, int count);
 /* Returns the side of this dtype; NULL if it was not measured. */
 const amp_bench_side *amp_bench_side_of(const amp_bench *, const char *dtype);

@@ -60,7 +60,8 @@ static void excuse(amp_trace_flags *flags, const amp_network_desc *n, int i, int
 
 /* Returns the effects that a fault of layer i has in this network. With AMP_LOSES_DELTA, the layer overwrites
  * the part of its input's delta that later layers have computed. So this fault has an effect only if a later
- * layer reads the same input. On the CPU the lost part is added again (amp_fork_watch_layers). */
+ * layer reads the same input. On a GPU the delta is then wrong. On the CPU amp_fork_watch_layers restores the
+ * lost part, so the delta can be compared. */
 static int effects_here(const amp_probe_comparison *c, const amp_network_desc *n, int i, int effects)
 {
     int value = n->layers[i].inputs[0], read = 0;

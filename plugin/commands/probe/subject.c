@@ -39,7 +39,7 @@ typedef struct looker {
     size_t room;             /* allocated length of both, in floats */
     int overflowed;          /* a gradient or a delta is inf or NaN. Deltas are checked too, because dropout
                                 may keep their inf and NaN out of the gradients */
-    int hopeless;            /* an output is inf or NaN; no other loss scale changes that */
+    int hopeless;            /* an output is inf or NaN, so another loss scale would not help */
     amp_status status;       /* what failed in `watch`, which cannot return a status */
     amp_error error;
 } looker;

@@ -169,11 +169,13 @@ void amp_own_free(network *net);
 void amp_own_forward(network *net);
 void amp_own_backward(network *net);
 void amp_own_update(network *net);
-/* Reads an image's size from the first bytes of its file. Returns 0 if stb_image does not know the format. */
+/* Reads an image's size from the first bytes of its file. Returns 0 if the file cannot be read, if stb_image
+ * does not know its format, or if the size is not accepted or does not fit the file's length. hank-ai's
+ * always returns 0. The caller then decodes the file. */
 int amp_own_image_size(const char *path, int *w, int *h);
 image amp_own_center_crop(image im, int w, int h);
-/* Returns the boxes of the predicted image. A box that was suppressed in favour of another one has
- * probability 0. */
+/* Returns the boxes of the predicted image. Boxes are suppressed for each class separately: a box that was
+ * suppressed in favour of another one has probability 0 for that class. */
 detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, float suppression,
                          int *count);
 /* Call after a prediction without AMP. Replaces NaN from Darknet's logistic function by the right value. */

@@ -40,7 +40,7 @@ static int open_locked(const char *name, int flags)
     int file = open(name, flags | O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
     int locked = file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0;
     int held = file >= 0 && !locked && errno == EWOULDBLOCK;
-    /* another program, which ended between our open and flock, has removed the file: try again */
+    /* another program has removed the file and given up its lock between our open and flock: try again */
     if (locked && fstat(file, &mine) == 0 && (stat(name, &now) != 0 || mine.st_ino != now.st_ino)) held = 1;
     if (locked && !held) return file;
     int why = held ? EWOULDBLOCK : errno;

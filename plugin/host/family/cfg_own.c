@@ -50,8 +50,8 @@ static void check_averaging(cfg_walk *walk)
 }
 
 /* Rejects a .cfg for which hank-ai's parser would end the program: one with keys of [net] that it does not
- * read with this policy= or adam=, or with an input size that it does not support with a yolo or region
- * layer. */
+ * read with this policy= or adam=, or one whose last layer is a yolo or region layer and whose input size is
+ * not a multiple of 32. */
 static void check_strictly(cfg_walk *walk, int finds_boxes)
 {
     enum { STEP = 1 << POLICY_STEP, STEPS = 1 << POLICY_STEPS | 1 << POLICY_SGDR,

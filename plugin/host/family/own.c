@@ -461,8 +461,8 @@ const char *amp_fork_fault(const struct network *net, char text[256])
     return text;
 }
 
-/* Returns the right value of the layer's output k if its logistic is 0. The value is not always 0, because x
- * and y of a box are scaled after the logistic. */
+/* Returns the correct value of output k of the layer for a logistic of 0. It is not always 0: the x and y of
+ * a box are scaled after the logistic (scale_x_y). */
 static float logistic_of_least(const layer *l, int k)
 {
     int entry = k / (l->w * l->h) % (l->outputs / (l->w * l->h * l->n));

@@ -36,8 +36,9 @@ size_t amp_host_loaded_bytes(const struct network *, int images);
 
 typedef struct amp_training {
     struct network *net;
-    const amp_plan *plan; /* the plan or outline of a step, in any dtype. It gives the sizes of the weights'
-                             copies and of the convolutions' workspace; an outline only estimates them */
+    const amp_plan *plan; /* the plan or outline of a step, in any dtype. A plan gives the sizes of the
+                             weights' copies and of the convolutions' workspace. An outline gives an upper
+                             limit for the copies, and 0 for that workspace */
     amp_dtype dtype;
     int images;           /* number of images that this program loads for a step. The larger of this and the
                              images of a pass is used */

@@ -67,8 +67,8 @@ void amp_ranks_unite(struct network **nets, int count)
 }
 
 /* Copies rank 0's masters to all networks. Darknet makes all networks from the same seed, but their weights
- * differ: rand_normal makes two numbers at a time and keeps the second for its next call, which may be for
- * another network. */
+ * may differ: rand_normal, which pjreddie's convolutions use, makes two numbers at a time and keeps the
+ * second for its next call, which may be for another network. */
 static amp_status share_masters(const struct darknet_amp *amp, amp_error *error)
 {
     const amp_parameters *all = &amp->engine->parameters;

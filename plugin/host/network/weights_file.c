@@ -53,9 +53,9 @@ static int has_sidecar(const char *file)
     return has;
 }
 
-/* Whether a training can continue from the file that is being loaded. whole: all layers are loaded. A file
- * that ends early either has the first layers of another network (darknet53.conv.74) and no sidecar, or it
- * was truncated and has a sidecar. */
+/* Whether a training can continue from the file that is being loaded. whole: the caller asks for all layers,
+ * even if the file has fewer. A file that ends early either has the first layers of another network
+ * (darknet53.conv.74) and no sidecar, or it was truncated and has a sidecar. */
 static int can_continue(const struct network *net, const char *file, int whole)
 {
     return whole && amp_fork_one_sided_layer(net) < 0 && (!is_partial(net) || has_sidecar(file));

@@ -34,8 +34,8 @@ void amp_ranks_set(amp_comm *, int networks);
 
 /* For amp bench, which measures with 1, 2, ... ranks. After amp_ranks_part, amp_ranks() contains only the
  * first `count` ranks; it is NULL if count is 1. amp_ranks_part returns whether this rank is one of them. Any
- * other rank must call amp_ranks_part or amp_ranks_gather next, and sleeps in that call until the others call
- * it too. After amp_ranks_gather, amp_ranks() contains all ranks again; call it after the last
+ * other rank must call amp_ranks_part or amp_ranks_gather next, and sleeps in amp_ranks_part until the
+ * others call it too. After amp_ranks_gather, amp_ranks() contains all ranks again; call it after the last
  * amp_ranks_part. Free all networks before either call. */
 int amp_ranks_part(int count);
 void amp_ranks_gather(void);

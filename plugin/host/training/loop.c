@@ -39,7 +39,8 @@ static struct {
     const char *folder, *base; /* folder and base name of the files that are saved */
     int looped;           /* the loop's first step has begun */
     long first_iteration;
-    double began, loaded; /* when the current step began and had its images, in seconds of CLOCK_MONOTONIC */
+    double began, loaded; /* in seconds of CLOCK_MONOTONIC: when the current step began; when its images were
+                             loaded */
     atomic_int waits;     /* the step has no images yet; threads of several networks may clear this flag at
                              the same time */
     amp_waits waits_for_images;
