@@ -202,7 +202,7 @@ other_seeds_and_clear() {
     for key in dontsave flipped; do
         edit sided "0,/^filters=8/s//&\n$key=1/"
         succeeds "$DARKNET" detector train tiny.data sided.cfg start.weights -amp bf16 -seed 3
-        says 'amp: start.weights.amp is not read, and momentum and loss scale are reset: ' \
+        says 'amp: start.weights.amp is not read, and momentum and loss scale are reset, because ' \
             "$key" 'layer 0 does not read from start.weights what it saved'
     done
     # With the wrong dtype's scale: a note, and the training continues.

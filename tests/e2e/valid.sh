@@ -174,7 +174,7 @@ for amp in off bf16; do
     refused 'first.weights: ends before the weights of layer' kind.data kind.cfg first.weights -amp $amp
 done
 weights "$nan$two$one$zero" > nan.weights
-refused 'images/ant_1.jpg: .*not finite.*too short for fp16' kind.data kind.cfg nan.weights
+refused 'images/ant_1.jpg: .*inf or NaN.*too short for fp16' kind.data kind.cfg nan.weights
 # Nor do Darknet's own commands find nothing in such numbers without a word; in fp16 100000 is one.
 hundred_thousand='\x00\x50\xc3\x47'
 weights "$nan$nan$nan$nan$nan$nan" > nan_box.weights

@@ -72,7 +72,7 @@ static int effects_here(const amp_probe_comparison *c, const amp_network_desc *n
 
 static const char *consequence(int effects)
 {
-    if (effects & AMP_CANNOT_RUN) return "so it cannot run this network, and is not compared";
+    if (effects & AMP_CANNOT_RUN) return "it cannot run this network and is not compared";
     return effects & AMP_LOSES_DELTA ? "here all parts are added up, as on a GPU" : "not counted";
 }
 
