@@ -143,7 +143,8 @@ TEST(each_rank_goes_on_with_its_own_states)
     }
 
     tells_of(bytes, size, AMP_BF16, 1, "");
-    tells_of(bytes, size, AMP_FP32, 1, "gradients were exchanged in bf16 and are in fp32 now (wire=)");
+    tells_of(bytes, size, AMP_FP32, 1,
+             "gradients were exchanged in bf16 and are exchanged in fp32 now (wire=)");
     tells_of(bytes, size, AMP_BF16, 0, "it was saved with sync_batchnorm=1, and now it is 0");
 
     /* and invalid values */

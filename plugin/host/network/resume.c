@@ -254,8 +254,8 @@ static void note_one_sided(const struct network *net)
     char *sidecar = weights && layer >= 0 ? amp_sidecar_name(weights) : NULL;
     if (sidecar && amp_name_is_taken(sidecar))
         print_note(net, "amp: %s is not read, and momentum and loss scale are reset, because layer %d does "
-                        "not read from %s what it saved; to continue the saved training, remove its key "
-                        "dontload, dontsave, dontloadscales, numload or flipped\n",
+                        "not load the same weights from %s as it saves; to continue the saved training, "
+                        "remove this layer's key dontload, dontsave, dontloadscales, numload or flipped\n",
                         sidecar, layer, weights);
     free(sidecar);
 }
