@@ -21,8 +21,8 @@
 #define FROM_0 "; allowed: a whole number from 0 up"
 #define NOT_NEGATIVE "; allowed: a number from 0 up"
 #define FRACTION "; allowed: a number from 0 to below 1"
-#define OWN_WINDOW ": makes Darknet's own code run the layer, which ignores padding and stride if size=1; " \
-    "remove padding and stride, or this key"
+#define OWN_WINDOW ": with this key Darknet's own code runs the layer, and ignores padding and stride if " \
+    "size=1; remove padding and stride, or this key"
 #define POSITIVE "; allowed: a number above 0"
 #define TO_1 "; allowed: a number from 0 to 1"
 #define A_NUMBER "; allowed: a number"
@@ -432,24 +432,24 @@ TEST(what_it_is_trained_for)
 #define SEVEN "[convolutional]\nfilters=7\n"
 #define NO_HEAD \
     ": `detector train` takes the classes from the last layer, which must be [yolo] or [region]"
-#define UNLIKE " of the last layer; give all heads the type of the last one, and coords=4"
+#define UNLIKE " of the last layer; give all heads the last layer's type, and coords=4"
 #define FIXED                                                                                                \
     ": random=1 resizes the network while it trains, but this layer is made for one size; set random=0"
     static const struct {
         cfg_use use; const char *text, *line;
     } cases[] = {
         { CFG_TRAINS_DETECTOR, TRAINED("1") SEVEN BOXES,
-          ":4: [net] channels = 1: detector train loads only images with 3 channels; allowed: 3" },
+          ":4: [net] channels = 1: `detector train` loads only images with 3 channels; allowed: 3" },
         { CFG_TRAINS_BOXES, TRAINED("4") SEVEN BOXES,
-          ":4: [net] channels = 4: detector train loads only images with 3 channels; allowed: 3" },
+          ":4: [net] channels = 4: `detector train` loads only images with 3 channels; allowed: 3" },
         { CFG_TRAINS_DATA, TRAINED("1") "[avgpool]\n[softmax]\n",
-          ":4: [net] channels = 1: classifier train loads only images with 3 channels; allowed: 3" },
+          ":4: [net] channels = 1: `classifier train` loads only images with 3 channels; allowed: 3" },
         { CFG_TRAINS_CLASSIFIER, TRAINED("1") "[avgpool]\n[softmax]\n",
-          ":4: [net] channels = 1: classifier train loads only images with 3 channels; allowed: 3" },
+          ":4: [net] channels = 1: `classifier train` loads only images with 3 channels; allowed: 3" },
         { CFG_TRAINS_CLASSIFIER, "[net]\nwidth=32\nheight=16\nchannels=3\n[avgpool]\n[softmax]\n",
-          ":3: [net] height = 16: classifier train makes square images, but the width is 32" },
+          ":3: [net] height = 16: `classifier train` makes square images, but the width is 32" },
         { CFG_TRAINS_CLASSIFIER, "[net]\ninputs=30\n[connected]\n[softmax]\n",
-          ":1: [net]: classifier train loads only images with 3 channels; allowed: 3" },
+          ":1: [net]: `classifier train` loads only images with 3 channels; allowed: 3" },
         { CFG_TRAINS_DETECTOR, TRAINED("3") "[local]\nfilters=7\n" BOXES, ":5: [local]" FIXED },
         { CFG_TRAINS_DETECTOR, TRAINED("3") SEVEN "[l2norm]\n" BOXES, ":7: [l2norm]" FIXED },
         { CFG_TRAINS_DETECTOR, TRAINED("3") SEVEN "[crnn]\noutput_filters=7\n" BOXES, ":7: [crnn]" FIXED },

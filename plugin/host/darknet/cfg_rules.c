@@ -115,10 +115,11 @@ static void check_own(cfg_walk *walk, double pad, double stride_x, double stride
                     : number(walk, "dot") ? "dot" : has_activation(walk, "revleaky") ? "activation" : NULL;
     if (key && number(walk, "size") == 1 && (pad || stride_x > 1 || stride_y > 1)
         && !cfg_own_lays_out_1x1(stride_x, number(walk, "dilation")))
-        fail(walk, key, "makes Darknet's own code run the layer, which ignores padding and stride if size=1; "
-                        "remove padding and stride, or this key");
+        fail(walk, key, "with this key Darknet's own code runs the layer, and ignores padding and stride if "
+                        "size=1; remove padding and stride, or this key");
     if (key && has_activation(walk, "relu6"))
-        fail(walk, key, "makes Darknet's own code run the layer, which does not train with activation=relu6");
+        fail(walk, key, "with this key Darknet's own code runs the layer, and does not train it with "
+                        "activation=relu6");
 }
 
 /* Darknet's parser ends the program if share_index= names a layer whose weights have another shape. */
@@ -423,7 +424,7 @@ static void check_norm_of_step(cfg_walk *walk, double pixels)
     if (walk->use != CFG_FOR_ANYTHING && walk->use != CFG_TRAINS_BOXES && number(walk, "batch_normalize")
         && walk->batch / walk->time_steps * pixels == 1)
         cfg_walk_warn(walk, "batch_normalize", NULL, "with one image in a pass, batch norm divides 0 by 0 in "
-                      "each time step: use a batch of at least twice subdivisions, or batch_normalize=0");
+                      "each time step: set batch to at least 2 * subdivisions, or batch_normalize to 0");
 }
 
 /* of_input: how many matrices multiply the input; of_state: how many multiply the state. */
@@ -692,14 +693,14 @@ static void check_loader(cfg_walk *walk, int classifier)
             length += snprintf(allowed + length, sizeof allowed - (size_t)length, "%s%d",
                                length ? ", " : "", c);
     if (!amp_fork_loads_channels((int)walk->net.c, classifier))
-        cfg_walk_fail(walk, "channels", allowed, "%s train loads only images with %s channels",
+        cfg_walk_fail(walk, "channels", allowed, "`%s train` loads only images with %s channels",
                       classifier ? "classifier" : "detector", allowed);
     if (!classifier && !number(walk, "max_batches"))
         cfg_walk_warn(walk, cfg_walk_given(walk, "max_batches") ? "max_batches" : NULL, NULL,
-                      "max_batches is %s: detector train makes no step; set it to the number of steps",
+                      "max_batches is %s: `detector train` makes no step; set it to the number of steps",
                       cfg_walk_given(walk, "max_batches") ? "0" : "missing");
     if (classifier && walk->net.w != walk->net.h)
-        fail(walk, "height", "classifier train makes square images, but the width is %.0f", walk->net.w);
+        fail(walk, "height", "`classifier train` makes square images, but the width is %.0f", walk->net.w);
     cfg_own_loader(walk, classifier);
 }
 
