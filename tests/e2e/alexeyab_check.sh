@@ -88,9 +88,9 @@ refused tiny.data '[convolutional]' batch_normalize 'above 1; allowed: ' batch_n
 # Heads that do not fit each other, or what is loaded.
 sed '0,/^filters=21/s//filters=24/' tiny.cfg > heads.cfg
 cp tiny.data heads.data
-refused heads.data '[yolo]' classes 'the last layer has classes=2, but this one 3; all must' classes=3
+refused heads.data '[yolo]' classes 'the last layer has classes=2, but this one has 3' classes=3
 refused tiny.data '[yolo]' counters_per_class 'has 3 numbers, but classes=2 needs' counters_per_class=1,2,3
-refused tiny.data '[yolo]' max=30 'has room for 30 boxes per image, but the last layer for 200' max=30
+refused tiny.data '[yolo]' max=30 'has room for 30 boxes per image, but the last layer has room' max=30
 sed 's/^\[yolo\]/&\nmax=30/' tiny.cfg > x.cfg
 check 0 tiny.data
 succeeds "$ALEXEYAB" detector train tiny.data x.cfg -dont_show -amp bf16

@@ -301,7 +301,7 @@ bad_input_is_one_line_and_leaves_nothing() {
     refused 'ends in \[route\]' tiny.data middle.cfg
     if [ -x "$BUILD_DIR/tests/darknet-on-doubles" ]; then
         local DARKNET=$BUILD_DIR/tests/darknet-on-doubles
-        AMP_DOUBLE_GPU=7.0 refused 'bf16: this machine cannot run it' tiny.data tiny.cfg \
+        AMP_DOUBLE_GPU=7.0 refused 'this machine cannot run bf16' tiny.data tiny.cfg \
             -dtypes fp32,bf16 -iters 5
     fi
     # What only a training finds: it says so before its first step.

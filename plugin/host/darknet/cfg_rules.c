@@ -46,7 +46,7 @@ static void check_policy(cfg_walk *walk)
     if (policy == POLICY_STEPS && (!steps || !scales))
         fail(walk, "policy", "needs steps and scales, but %s is missing", steps ? "scales" : "steps");
     else if (policy == POLICY_STEPS && steps != scales)
-        fail(walk, "scales", "steps has %d numbers and scales %d; give one scale for each step", steps,
+        fail(walk, "scales", "steps has %d numbers, but scales has %d; give one scale for each step", steps,
              scales);
     if (policy == POLICY_POLY && !number(walk, "max_batches"))
         fail(walk, "policy", "divides by max_batches, which is 0; set max_batches");
@@ -335,8 +335,8 @@ static void check_joined(cfg_walk *walk, int index)
         return;
     }
     if (trunc(from->w / in->w) != trunc(from->h / in->h) || trunc(in->w / from->w) != trunc(in->h / from->h))
-        fail(walk, "from", "layer %d outputs %.0fx%.0f and the layer before this one %.0fx%.0f; these sizes "
-                           "cannot be added",
+        fail(walk, "from", "layer %d outputs %.0fx%.0f, but the layer before this one outputs %.0fx%.0f; "
+                           "these sizes cannot be added",
              index, from->w, from->h, in->w, in->h);
     if (walk->resized && (from->w != in->w || from->h != in->h))
         fail(walk, "from", "Darknet cannot resize a shortcut between layers of different sizes; set "
@@ -361,8 +361,8 @@ void cfg_rule_shortcut_of_one_size(cfg_walk *walk)
         const cfg_shape *from = &walk->layers[index];
         is_own |= count > 1 && from->outputs && from->outputs != in->outputs;
         if (from->outputs && (from->w != in->w || from->h != in->h))
-            fail(walk, "from", "layer %d outputs %.0fx%.0f, but the layer before this one %.0fx%.0f; both "
-                               "must have the same size", index, from->w, from->h, in->w, in->h);
+            fail(walk, "from", "layer %d outputs %.0fx%.0f, but the layer before this one outputs %.0fx%.0f; "
+                               "both must have the same size", index, from->w, from->h, in->w, in->h);
     }
     /* With relu6, Darknet's own shortcut outputs 0. With hard_mish, it does not keep the input that the
      * gradient needs. */
@@ -389,9 +389,9 @@ void cfg_rule_sam(cfg_walk *walk)
     int index = (int)number(walk, "from");
     const cfg_shape *in = walk->in, *from = &walk->layers[index];
     if (from->outputs && (in->w != from->w || in->h != from->h || in->c != from->c))
-        fail(walk, "from", "layer %d outputs %.0fx%.0fx%.0f, but the layer before this one %.0fx%.0fx%.0f; "
-                           "both must have the same shape", index, from->w, from->h, from->c, in->w, in->h,
-                           in->c);
+        fail(walk, "from", "layer %d outputs %.0fx%.0fx%.0f, but the layer before this one outputs "
+                           "%.0fx%.0fx%.0f; both must have the same shape",
+             index, from->w, from->h, from->c, in->w, in->h, in->c);
 }
 
 /* ---- layers without width and height ---- */
@@ -667,7 +667,7 @@ static void check_heads(cfg_walk *walk)
         if (!head->classes) continue;
         if (head->classes != last->classes)
             cfg_walk_refuse(walk, cfg_walk_given(walk, "classes") ? "classes" : NULL, NULL,
-                            "the last layer has classes=%.0f, but this one %.0f; all must have the same",
+                            "the last layer has classes=%.0f, but this one has %.0f; all must have the same",
                             last->classes, head->classes);
         if (head->reads != last->loaded) cfg_own_unlike_head(walk, head->reads, last->loaded);
     }

@@ -30,8 +30,8 @@ void cfg_own_wrong_anchors(cfg_walk *walk, int numbers, double num)
 void cfg_own_unlike_head(cfg_walk *walk, double reads, double loaded)
 {
     cfg_walk_refuse(walk, cfg_walk_given(walk, "max") ? "max" : NULL, NULL,
-                    "has room for %.0f boxes per image, but the last layer for %.0f; give all heads the same "
-                    "max= (default: 200)", reads / LABEL_NUMBERS, loaded / LABEL_NUMBERS);
+                    "has room for %.0f boxes per image, but the last layer has room for %.0f; give all heads "
+                    "the same max= (default: 200)", reads / LABEL_NUMBERS, loaded / LABEL_NUMBERS);
 }
 
 int cfg_own_lays_out_1x1(double stride_x, double dilation) { return stride_x > 1 || dilation > 1; }

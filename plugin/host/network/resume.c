@@ -158,7 +158,7 @@ static amp_status fits_batch(const amp_run_state *run, const amp_view *view, siz
     int same = run->batch == view->batch && run->subdivisions == view->subdivisions;
     if (same && run->window == window_of(view, seen)) return AMP_OK;
     return amp_fail(error, AMP_BAD_SIDECAR,
-                    "%s: it was saved in the middle of a batch of %d x %d images, and now it is "
+                    "%s: it was saved in the middle of a batch of %d x %d images, but a batch now has "
                     "%d x %d; set batch and subdivisions back, or " ANEW, sidecar, (int)run->batch,
                     (int)run->subdivisions, view->batch, view->subdivisions);
 }
