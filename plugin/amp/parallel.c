@@ -182,14 +182,14 @@ static amp_status check_drift(const amp_rank_record *all, int size, amp_error *e
     const amp_rank_record *first = all;
     for (int i = 1; i < size; i++) {
         if (all[i].step != first->step)
-            return amp_fail(error, AMP_COMM_FAILED, "amp: rank %d is at step %llu and rank 0 at %llu; start "
-                            "again from the last saved weights", i, (unsigned long long)all[i].step,
+            return amp_fail(error, AMP_COMM_FAILED, "amp: rank %d is at step %llu, but rank 0 is at %llu; "
+                            "start again from the last saved weights", i, (unsigned long long)all[i].step,
                             (unsigned long long)first->step);
         if (memcmp(&all[i].scale, &first->scale, sizeof first->scale))
             return amp_fail(error, AMP_COMM_FAILED,
-                            "amp: step %llu: rank %d has loss scale %g and rank 0 %g; start again from the "
-                            "last saved weights", (unsigned long long)first->step, i, (double)all[i].scale,
-                            (double)first->scale);
+                            "amp: step %llu: rank %d has loss scale %g, but rank 0 has %g; start again from "
+                            "the last saved weights", (unsigned long long)first->step, i,
+                            (double)all[i].scale, (double)first->scale);
         if (all[i].masters != first->masters)
             return amp_fail(error, AMP_COMM_FAILED, "amp: step %llu: the weights of rank %d differ from "
                                                     "those of rank 0; "

@@ -58,7 +58,7 @@ static const char *trackers_problem(const amp_scaler *scaler)
         return "the hysteresis tracker is not between 0 and hysteresis";
     if (scaler->stuck < 0 || scaler->stuck > AMP_SCALER_STUCK_LIMIT)
         return "the count of skipped steps in a row is out of range";
-    if (scaler->skipped > scaler->steps) return "more steps were skipped than done";
+    if (scaler->skipped > scaler->steps) return "the count of skipped steps exceeds the count of all steps";
     return NULL;
 }
 

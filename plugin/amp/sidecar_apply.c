@@ -36,7 +36,7 @@ static amp_status compare_layers(const amp_sidecar *c, const amp_parameters *e, 
             return mismatch(c, error, "layer %d is [%.*s] in the file and [%s] in this network", i,
                             shown(c->layers[i]), c->layers[i].at, e->layer_types[i]);
     if (c->layer_count != e->layer_count)
-        return mismatch(c, error, "the file has %d layers, and this network %d", c->layer_count,
+        return mismatch(c, error, "the file has %d layers, but this network has %d", c->layer_count,
                         e->layer_count);
     return AMP_OK;
 }
@@ -58,7 +58,7 @@ static amp_status compare_params(const amp_sidecar *c, const amp_parameters *e, 
                             p->count);
     }
     if (c->param_count != e->param_count)
-        return mismatch(c, error, "the file has %d parameters, and this network %d", c->param_count,
+        return mismatch(c, error, "the file has %d parameters, but this network has %d", c->param_count,
                         e->param_count);
     return AMP_OK;
 }
@@ -82,7 +82,7 @@ static amp_status compare_statistics(const amp_sidecar *c, const amp_parameters 
                         saved->layer, saved->count, s->layer, s->count);
     }
     if (c->statistics_count != e->statistics_count)
-        return mismatch(c, error, "the file has %d arrays of statistics, and this network %d",
+        return mismatch(c, error, "the file has %d arrays of statistics, but this network has %d",
                         c->statistics_count, e->statistics_count);
     return AMP_OK;
 }
@@ -213,7 +213,7 @@ amp_status amp_sidecar_fit_averages(const amp_sidecar *c, const amp_average *ave
     int differ = c->average_count != count;
     if (!c->average_count || !count) return AMP_OK;
     for (int i = 0; i < count && !differ; i++) differ = c->averages[i].count != averages[i].count;
-    if (differ) return mismatch(c, error, "the file has averages of other weights");
+    if (differ) return mismatch(c, error, "the averaged weights in the file do not fit this network");
     for (int i = 0; i < count; i++)
         memcpy(averages[i].values, c->averages[i].arrays[AMP_SAVED_AVERAGE],
                averages[i].count * sizeof(float));
@@ -224,10 +224,10 @@ void amp_sidecar_fit_ranks(const amp_sidecar *c, amp_dtype wire, int sync_batchn
 {
     int wire_then = c->run.wire, sync_then = c->run.sync_batchnorm;
     if (wire_then >= 0 && wire_then != (int)wire)
-        add_note(note, "gradients were exchanged in %s and are in %s now (wire=)",
+        add_note(note, "gradients were exchanged in %s and are exchanged in %s now (wire=)",
                  amp_dtype_name((amp_dtype)wire_then), amp_dtype_name(wire));
     if (sync_then >= 0 && sync_then != sync_batchnorm)
-        add_note(note, "it was saved with sync_batchnorm=%d, and now it is %d", sync_then, sync_batchnorm);
+        add_note(note, "sync_batchnorm was %d and is %d now", sync_then, sync_batchnorm);
 }
 
 static void multiply(float *array, size_t count, double factor)

@@ -94,12 +94,12 @@ static amp_status other_weights(const amp_safe_file *w, const amp_sidecar *c, in
 {
     if (!left_behind)
         return amp_fail(error, AMP_BAD_SIDECAR,
-                        "%s: it does not belong to %.200s; " AMP_SIDECAR_REMEDY, c->name,
+                        "%s: this sidecar does not belong to %.200s; " AMP_SIDECAR_REMEDY, c->name,
                         w->target);
     return amp_fail(error, AMP_BAD_SIDECAR,
-                    "%.200s: it belongs to %.150s, which a killed save left behind, but %.150s is "
+                    "%.200s: this sidecar belongs to %.150s, left behind by a killed save, but %.150s is "
                     "newer; " AMP_SIDECAR_REMEDY ", or replace the newer file by %.150s to continue from "
-                                                 "there",
+                                                 "the killed save",
                     c->name, w->temporary, w->target, w->temporary);
 }
 

@@ -170,6 +170,6 @@ static inline amp_status amp_check_gemm(const amp_gemm_desc *d, amp_error *error
         why = "rows overlap";
     else if (!amp_gemm_a_extent(d) || !amp_gemm_b_extent(d)) why = "a factor has more than 2^31-1 elements";
     if (!why) return AMP_OK;
-    return amp_fail(error, AMP_BAD_NETWORK, "matrix product of %dx%d by %dx%d, rows %d, %d and %d apart: %s",
-                    d->m, d->k, d->k, d->n, d->a.ld, d->b.ld, d->ldc, why);
+    return amp_fail(error, AMP_BAD_NETWORK, "matrix product of %dx%d by %dx%d with leading dimensions "
+                    "%d, %d and %d: %s", d->m, d->k, d->k, d->n, d->a.ld, d->b.ld, d->ldc, why);
 }

@@ -154,7 +154,7 @@ static amp_status check_dtype(const char *name, const amp_lines *before, const a
         return amp_fail(error, AMP_BAD_CONFIG, "-dtypes: unknown dtype %s; allowed: " AMP_ALL_DTYPES,
                         name);
     if (dtype >= 0 && machine->support[dtype] == AMP_SUPPORT_NONE)
-        return amp_fail(error, AMP_UNSUPPORTED, "-dtypes: %s: this machine cannot run it: %s", name,
+        return amp_fail(error, AMP_UNSUPPORTED, "-dtypes: this machine cannot run %s: %s", name,
                         machine->note[dtype]);
     return AMP_OK;
 }

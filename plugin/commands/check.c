@@ -93,6 +93,6 @@ amp_status amp_command_check(int argc, char **argv, amp_error *error)
         printf("%.300s: %s: %ld images to train on, %ld to validate on%s\n", data,
                is_odd ? "can be used for training, but see above" : "no mistakes found",
                scan.train.images, scan.valid.images,
-               scan.valid.images ? "" : ", which -map and amp valid need (`valid = FILE`)");
+               scan.valid.images ? "" : ", but -map and `amp valid` need some (`valid = FILE`)");
     return AMP_OK;
 }

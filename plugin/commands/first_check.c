@@ -67,9 +67,9 @@ void amp_first_check(struct network *net)
     const amp_backend *backend = amp->engine->backend;
     if (!strcmp(backend->name, "cpu") || !name_files(backend->description, note, report)) return;
     if (access(note, F_OK) == 0) return;
-    fprintf(stderr, "amp: the first training on this GPU with this driver, these libraries and this plugin: "
-            "a pass is compared with Darknet's own code, for %d seconds at most (AMP_SELF_CHECK=0 skips "
-            "it)\n", seconds);
+    fprintf(stderr, "amp: this is the first training on this GPU with this driver, these libraries and this "
+            "plugin: a pass is compared with Darknet's own code, for at most %d seconds (AMP_SELF_CHECK=0 "
+            "skips this check)\n", seconds);
     int status = check(amp->config->file, report, seconds);
     amp_turns_last_message(report, "amp selftest: ", line, sizeof line);
     if (status == AMP_SELFTEST_WRONG)

@@ -155,7 +155,7 @@ amp_status amp_output_begin(const char *name, amp_output *out, amp_error *error)
     else AMP_TRY(amp_safe_file_begin(name, &out->file, error));
     if (!out->stream) out->stream = fopen(out->file.temporary, "w");
     if (out->stream) return AMP_OK;
-    amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", name, strerror(errno));
+    amp_fail(error, AMP_IO_FAILED, "cannot write %s: %s", name, strerror(errno));
     amp_safe_file_end(&out->file);
     return AMP_IO_FAILED;
 }
@@ -168,7 +168,7 @@ amp_status amp_output_end(amp_output *out, amp_status status, amp_error *error)
     int bad = ferror(out->stream) || fflush(out->stream);
     if (is_file) bad |= fclose(out->stream) != 0;
     if (bad && status == AMP_OK)
-        status = amp_fail(error, AMP_IO_FAILED, "%s: cannot write it: %s", out->name,
+        status = amp_fail(error, AMP_IO_FAILED, "cannot write %s: %s", out->name,
                           errno ? strerror(errno) : "the disk is full or the program that reads it has "
                                                     "ended");
     if (is_file && status == AMP_OK) status = amp_safe_file_commit(&out->file, error);

@@ -21,8 +21,8 @@
 #define FROM_0 "; allowed: a whole number from 0 up"
 #define NOT_NEGATIVE "; allowed: a number from 0 up"
 #define FRACTION "; allowed: a number from 0 to below 1"
-#define OWN_WINDOW ": makes Darknet's own code run the layer, which ignores padding and stride if size=1; " \
-    "remove padding and stride, or this key"
+#define OWN_WINDOW ": with this key Darknet's own code runs the layer, and ignores padding and stride if " \
+    "size=1; remove padding and stride, or this key"
 #define POSITIVE "; allowed: a number above 0"
 #define TO_1 "; allowed: a number from 0 to 1"
 #define A_NUMBER "; allowed: a number"
@@ -203,15 +203,15 @@ TEST(keys_of_net)
         { "policy=steps\nscales=.1",
           ":2: [net] policy = steps: needs steps and scales, but steps is missing" },
         { "policy=steps\nsteps=100,200\nscales=.1",
-          ":4: [net] scales = .1: steps has 2 numbers and scales 1; give one scale for each step" },
+          ":4: [net] scales = .1: steps has 2 numbers, but scales has 1; give one scale for each step" },
         { "policy=steps\nsteps=100\nscales=.1,.1",
-          ":4: [net] scales = .1,.1: steps has 1 numbers and scales 2; give one scale for each step" },
+          ":4: [net] scales = .1,.1: steps has 1 numbers, but scales has 2; give one scale for each step" },
         { "policy=steps\nsteps=100,\nscales=.1,.1",
           ":3: [net] steps = 100,: a number in the list is missing" WHOLES },
         { "policy=steps\nsteps=100\nscales=-1",
           ":4: [net] scales = -1: below 0; allowed: a number from 0 up, or several, separated by commas" },
         { "policy=steps\nsteps=100\nscales=0,1",
-          ":4: [net] scales = 0,1: steps has 1 numbers and scales 2; give one scale for each step" },
+          ":4: [net] scales = 0,1: steps has 1 numbers, but scales has 2; give one scale for each step" },
         { "policy=exp\ngamma=abc", ":3: [net] gamma = abc: not a decimal number" A_NUMBER },
         { "policy=poly", ":2: [net] policy = poly: divides by max_batches, which is 0; set max_batches" },
         { "policy=poly\nmax_batches=0",
@@ -432,24 +432,24 @@ TEST(what_it_is_trained_for)
 #define SEVEN "[convolutional]\nfilters=7\n"
 #define NO_HEAD \
     ": `detector train` takes the classes from the last layer, which must be [yolo] or [region]"
-#define UNLIKE " of the last layer; give all heads the type of the last one, and coords=4"
+#define UNLIKE " of the last layer; give all heads the last layer's type, and coords=4"
 #define FIXED                                                                                                \
     ": random=1 resizes the network while it trains, but this layer is made for one size; set random=0"
     static const struct {
         cfg_use use; const char *text, *line;
     } cases[] = {
         { CFG_TRAINS_DETECTOR, TRAINED("1") SEVEN BOXES,
-          ":4: [net] channels = 1: detector train loads only images with 3 channels; allowed: 3" },
+          ":4: [net] channels = 1: `detector train` loads only images with 3 channels; allowed: 3" },
         { CFG_TRAINS_BOXES, TRAINED("4") SEVEN BOXES,
-          ":4: [net] channels = 4: detector train loads only images with 3 channels; allowed: 3" },
+          ":4: [net] channels = 4: `detector train` loads only images with 3 channels; allowed: 3" },
         { CFG_TRAINS_DATA, TRAINED("1") "[avgpool]\n[softmax]\n",
-          ":4: [net] channels = 1: classifier train loads only images with 3 channels; allowed: 3" },
+          ":4: [net] channels = 1: `classifier train` loads only images with 3 channels; allowed: 3" },
         { CFG_TRAINS_CLASSIFIER, TRAINED("1") "[avgpool]\n[softmax]\n",
-          ":4: [net] channels = 1: classifier train loads only images with 3 channels; allowed: 3" },
+          ":4: [net] channels = 1: `classifier train` loads only images with 3 channels; allowed: 3" },
         { CFG_TRAINS_CLASSIFIER, "[net]\nwidth=32\nheight=16\nchannels=3\n[avgpool]\n[softmax]\n",
-          ":3: [net] height = 16: classifier train makes square images, but the width is 32" },
+          ":3: [net] height = 16: `classifier train` makes square images, but the width is 32" },
         { CFG_TRAINS_CLASSIFIER, "[net]\ninputs=30\n[connected]\n[softmax]\n",
-          ":1: [net]: classifier train loads only images with 3 channels; allowed: 3" },
+          ":1: [net]: `classifier train` loads only images with 3 channels; allowed: 3" },
         { CFG_TRAINS_DETECTOR, TRAINED("3") "[local]\nfilters=7\n" BOXES, ":5: [local]" FIXED },
         { CFG_TRAINS_DETECTOR, TRAINED("3") SEVEN "[l2norm]\n" BOXES, ":7: [l2norm]" FIXED },
         { CFG_TRAINS_DETECTOR, TRAINED("3") SEVEN "[crnn]\noutput_filters=7\n" BOXES, ":7: [crnn]" FIXED },
@@ -468,7 +468,8 @@ TEST(what_it_is_trained_for)
           TRAINED("3") "[connected]\noutput=28\n[detection]\nclasses=2\ncoords=4\nside=2\n",
           ":7: [detection]" NO_HEAD },
         { CFG_TRAINS_DETECTOR, TRAINED("3") HEAD("8", "[yolo]", "3") HEAD("7", "[yolo]", "2"),
-          ":8: [yolo] classes = 3: the last layer has classes=2, but this one 3; all must have the same" },
+          ":8: [yolo] classes = 3: the last layer has classes=2, but this one has 3; all must have the "
+          "same" },
         { CFG_TRAINS_DETECTOR, TRAINED("3") HEAD("7", "[region]", "2") HEAD("7", "[yolo]", "2"),
           ":7: [region]: reads 150 numbers of truth per image, but Darknet loads the 450" UNLIKE },
         { CFG_TRAINS_DATA, TRAINED("3") HEAD("8", "[region]", "2") "coords=5\n",

@@ -143,8 +143,9 @@ TEST(each_rank_goes_on_with_its_own_states)
     }
 
     tells_of(bytes, size, AMP_BF16, 1, "");
-    tells_of(bytes, size, AMP_FP32, 1, "gradients were exchanged in bf16 and are in fp32 now (wire=)");
-    tells_of(bytes, size, AMP_BF16, 0, "it was saved with sync_batchnorm=1, and now it is 0");
+    tells_of(bytes, size, AMP_FP32, 1,
+             "gradients were exchanged in bf16 and are exchanged in fp32 now (wire=)");
+    tells_of(bytes, size, AMP_BF16, 0, "sync_batchnorm was 1 and is 0 now");
 
     /* and invalid values */
     const struct { size_t at; uint32_t value; } damage[] = { { 0, 1 }, { 0, 6 }, { 0, UINT32_MAX },
@@ -185,7 +186,7 @@ TEST(another_network_is_refused_untouched)
           "layer 2 is [shortcut] in the file and [maxpool] in this network" },
         { NET("") CONV(8, "") CONV(8, "")
           "[shortcut]\nfrom=-2\nactivation=linear\n[maxpool]\nsize=2\nstride=1\n[route]\nlayers=-1,0\n",
-          "the file has 7 layers, and this network 5" },
+          "the file has 7 layers, but this network has 5" },
         { NET("") CONV(8, "") CONV(4, "")
           "[shortcut]\nfrom=-2\nactivation=linear\n[maxpool]\nsize=2\nstride=1\n[route]\nlayers=-1,0\n" TAIL,
           "layer 1 [convolutional] has 576 weights in the file and 288 in this network" },

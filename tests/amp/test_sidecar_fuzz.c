@@ -268,7 +268,7 @@ TEST(averages_come_back_to_as_many_of_the_same_size)
     }
     const float expected[6] = { 1, -2, 3, .5f, 0, 7 };
     assert_memory_equal(numbers, expected, sizeof numbers);
-    assert_non_null(strstr(error.message, "x.amp: it belongs to another network: the file has averages of"));
+    assert_non_null(strstr(error.message, "x.amp: it belongs to another network: the averaged weights in"));
 }
 
 int main(void) { return run_listed_tests("sidecar fuzz", NULL, NULL); }

@@ -80,10 +80,10 @@ TEST(a_sidecar_of_other_weights_is_refused)
     clear();
     put("w", weights[1], weights[1].size);
     put("w.amp", sidecars[0], sidecars[0].size);
-    refuses("w.amp: it does not belong to w");
+    refuses("w.amp: this sidecar does not belong to w");
     put("w.new", weights[2], weights[2].size);
     put("w.amp.new", sidecars[2], sidecars[2].size);
-    refuses("w.amp: it does not belong to w");
+    refuses("w.amp: this sidecar does not belong to w");
     assert_true(holds("w", weights[1]) && holds("w.amp", sidecars[0]) && holds("w.new", weights[2])
                 && holds("w.amp.new", sidecars[2]));
     put("w.amp", sidecars[1], sidecars[1].size / 2);
@@ -98,7 +98,7 @@ TEST(weights_written_after_a_killed_save_are_kept)
     struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = time(NULL) + 100 } };
     put("w", weights[2], weights[2].size);
     assert_int_equal(utimensat(AT_FDCWD, "w", times, 0), 0);
-    refuses("w.new, which a killed save left behind, but w is newer");
+    refuses("w.new, left behind by a killed save, but w is newer");
     assert_true(holds("w", weights[2]) && holds("w.amp", sidecars[1]) && holds("w.new", weights[1]));
     assert_int_equal(rename("w.new", "w"), 0); /* as the message advises */
     recovers_to(1, OLD_PAIR, 0);

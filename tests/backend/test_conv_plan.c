@@ -208,7 +208,7 @@ TEST(when_all_have_failed_the_last_reason_is_told)
     assert_int_equal(amp_conv_plans_next(plans, plan, &why, &error), AMP_BACKEND_FAILED);
     assert_null(plan->current.plan);
     assert_non_null(strstr(error.message, "CUDNN_STATUS_EXECUTION_FAILED"));
-    assert_non_null(strstr(error.message, "of 3 candidates 1 need more workspace than 0 MiB, "
+    assert_non_null(strstr(error.message, "none of the 3 candidates fits: 1 need more workspace than 0 MiB, "
                                           "1 are not deterministic, "
                                           "0 round their inputs, 1 failed"));
     assert_non_null(strstr(error.message, "2x8x5x7 (n,c,h,w) to 16 filters of 3x3"));

@@ -379,7 +379,7 @@ TEST(other_weights_on_one_rank_end_the_training)
     make_ranks(2, one, "connected", "", "fp32", AMP_FP32, AMP_BUCKET);
     ranks[1].net->amp->engine->scaler.scale *= 2;
     in_threads(update_alone, ranks, sizeof *ranks, 2);
-    assert_non_null(strstr(errors[0].message, "rank 1 has loss scale 2 and rank 0 1"));
+    assert_non_null(strstr(errors[0].message, "rank 1 has loss scale 2, but rank 0 has 1"));
     free_ranks();
     release(one);
 }

@@ -385,7 +385,7 @@ COMPARISON_TEST(what_has_learnt_nothing_is_not_judged)
     set_scores(1, .001, .001, .001);
     judge(NULL);
     assert_accuracies(AMP_ACCURACY_UNKNOWN, AMP_ACCURACY_AS_GOOD); /* one of the latter two has */
-    expect("bf16: it and fp32 have not learnt enough to be compared: train longer.");
+    expect("neither bf16 nor fp32 has learnt enough to be compared: train longer.");
 }
 
 static void set_seconds(int dtype, double load, double train)

@@ -247,7 +247,7 @@ TEST(advice_names_what_could_be_changed)
     assert_non_null(advice_of(&r, "fp32", 6));
     const amp_plan_advice *followed = advice_of(&r, "followed", 1);
     assert_non_null(followed);
-    assert_string_equal(followed->text, "remove amp=0: layers that run in fp32 because of it: 2");
+    assert_string_equal(followed->text, "remove amp=0: layers that follow this one into fp32: 2");
     amp_plan_report_free(&r);
 }
 

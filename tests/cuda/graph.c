@@ -285,7 +285,7 @@ GRAPH_TEST(when_no_engine_runs_the_message_says_all)
     assert_int_equal(run_on(plan, &buffers), AMP_BACKEND_FAILED);
     assert_non_null(strstr(error.message,
                            "convolution forward of 2x12x9x15 (n,c,h,w) to 24 filters of 5x3, stride 2"));
-    assert_non_null(strstr(error.message, "of 3 candidates"));
+    assert_non_null(strstr(error.message, "the 3 candidates"));
     assert_non_null(strstr(error.message, "engine 102: cuDNN: cudnnBackendExecute"));
     assert_non_null(strstr(error.message, "CUDNN_STATUS_EXECUTION_FAILED"));
 #if CUDNN_VERSION >= 90000

@@ -68,7 +68,7 @@ for activation in gelu normalize_channels normalize_channels_softmax normalize_c
 done
 refused tiny.data '[convolutional]' dilation \
     'the output would be 34x34, but Darknet has room for 33x33; use an odd size with pad=1' size=4 dilation=2
-own="makes Darknet's own code run the layer, which ignores padding and stride if size=1; remove padding"
+own="with this key Darknet's own code runs the layer, and ignores padding and stride if size=1; remove"
 refused tiny.data '[convolutional]' xnor "$own" size=1 pad=0 padding=8 xnor=1
 for line in antialiasing=1 maxpool_zero_nonmax=1; do
     refused tiny.data '[maxpool]' "${line%=*}" "$never" $line
@@ -88,9 +88,9 @@ refused tiny.data '[convolutional]' batch_normalize 'above 1; allowed: ' batch_n
 # Heads that do not fit each other, or what is loaded.
 sed '0,/^filters=21/s//filters=24/' tiny.cfg > heads.cfg
 cp tiny.data heads.data
-refused heads.data '[yolo]' classes 'the last layer has classes=2, but this one 3; all must' classes=3
+refused heads.data '[yolo]' classes 'the last layer has classes=2, but this one has 3' classes=3
 refused tiny.data '[yolo]' counters_per_class 'has 3 numbers, but classes=2 needs' counters_per_class=1,2,3
-refused tiny.data '[yolo]' max=30 'has room for 30 boxes per image, but the last layer for 200' max=30
+refused tiny.data '[yolo]' max=30 'has room for 30 boxes per image, but the last layer has room' max=30
 sed 's/^\[yolo\]/&\nmax=30/' tiny.cfg > x.cfg
 check 0 tiny.data
 succeeds "$ALEXEYAB" detector train tiny.data x.cfg -dont_show -amp bf16
@@ -112,7 +112,7 @@ grep -qF 'x.cfg:2: [net] adversarial_lr = .1: ' err || fail "amp probe: $(cat er
 # One image a step ends detector train; a classifier's training continues.
 sed 's/^\(batch\|subdivisions\)=.*/\1=1/' tiny.cfg > one.cfg
 cp tiny.data one.data
-refused one.data '[net]' batch 'makes a step of one image, which detector train rejects; allowed: 2' \
+refused one.data '[net]' batch 'makes a step of one image, which `detector train` rejects; allowed: 2' \
     hue=.1
 sed -i 's/^batch=.*/batch=2/' one.cfg
 passes one.data saturation=1.5
@@ -128,7 +128,7 @@ done < keys
 
 # ---- images ----
 needs_opencv='needs OpenCV to join images, but this Darknet was built without it; allowed: 0, or a build'
-no_borders='cannot be combined with mosaic in detector train; allowed: 0, or no mosaic'
+no_borders='cannot be combined with mosaic in `detector train`; allowed: 0, or no mosaic'
 passes kinds.data mosaic=1 cutmix=1 letter_box=1 gaussian_noise=10
 if [ "$opencv" = 0 ]; then
     with tiny.cfg '[net]' letter_box=1 mosaic=1
@@ -137,8 +137,8 @@ if [ "$opencv" = 0 ]; then
         grep -qF "error: x.cfg:3: [net] mosaic = 1: $needs_opencv" found || fail "letter_box: $(cat found)"
     refused tiny.data '[net]' mixup "$needs_opencv" mixup=3
     refused tiny.data '[net]' mosaic "$needs_opencv" cutmix=1 mosaic=1
-    refused tiny.data '[net]' cutmix "is for classifier train only; it would end detector train; allowed: 0" \
-        cutmix=1
+    refused tiny.data '[net]' cutmix \
+        'is for `classifier train` only; it would end `detector train`; allowed: 0' cutmix=1
     for key in blur gaussian_noise; do
         refused tiny.data '[net]' $key 'needs OpenCV, but this Darknet was built without it; allowed' \
             $key=1
@@ -151,7 +151,7 @@ else
     passes kinds.data blur=1
     with tiny.cfg '[net]' cutmix=1 mosaic=1
     check 0 tiny.data
-    line='warning: x.cfg:2: [net] cutmix = 1: is for classifier train only; detector train ignores it'
+    line='warning: x.cfg:2: [net] cutmix = 1: is for `classifier train` only; `detector train` ignores it'
     [ "$(grep -c '^warning' found)" = 1 ] && grep -qF "$line" found ||
         fail "cutmix: not one warning of it: $(cat found)"
 fi

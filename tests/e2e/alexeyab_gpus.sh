@@ -24,7 +24,7 @@ on() {
 trained() { # trained <gpus> <folder> <command> <arguments...>: to its end
     on "$@"
     [ $status = 0 ] || fail "$*: status $status: $(grep -a 'amp: \|ranks: \|doubles: ' err | tail -n 3)"
-    [ $1 = 0 ] || grep -q '^ranks: their GPUs sum with NCCL .*, threads$' err || fail "$*: not two GPUs"
+    [ $1 = 0 ] || grep -q '^ranks: GPUs sum gradients with NCCL .*, threads$' err || fail "$*: not two GPUs"
 }
 compare() { # compare <command> <.data> <.cfg>
     local name=${3%.cfg}
@@ -74,5 +74,5 @@ averages_go_on averaged whole/tiny_final.weights
 
 # ---- refused ----
 on 0,0 two detector tiny.data track.cfg
-[ $status = 1 ] && tail -n 1 err | grep -q '^amp: \[net\]: track loads sequences of .* 2 ranks cannot' ||
+[ $status = 1 ] && tail -n 1 err | grep -q '^amp: track in \[net\] loads .* divided among 2 ranks' ||
     fail "track: status $status, $(tail -n 1 err)"

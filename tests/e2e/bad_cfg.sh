@@ -111,9 +111,9 @@ refused_line() { # what a missing argument says
     [ $status = 1 ] && tail -n 1 cases/err | grep -qF "$1" || complain "status $status for ${*:2}"
 }
 name='missing arguments'
-refused_line 'command line: a .cfg file is missing; darknet detector train my.data my.cfg [my.weights]' \
+refused_line 'command line: a .cfg file is missing; use `darknet detector train my.data my.cfg' \
     detector train tiny.data
-refused_line 'command line: a .cfg file is missing; darknet classifier train my.data my.cfg [my.weights]' \
+refused_line 'command line: a .cfg file is missing; use `darknet classifier train my.data my.cfg' \
     classifier train tiny.data
 refused_line 'command line: a .cfg file is missing' detector valid tiny.data
 refused_line "Couldn't open file: nowhere.weights" detector valid tiny.data tiny.cfg nowhere.weights -amp off
@@ -152,7 +152,7 @@ rm ./-fine.weights
 rm -r backup/*
 untouched=$(listing)
 refused fine 'command line: -amp banana: unknown dtype; allowed: off, fp32, fp16, bf16' -amp banana
-refused fine 'command line: -seed=3: expected a blank instead of =: -seed 3' -amp bf16 -seed=3
+refused fine "command line: -seed=3: write a space instead of '=', as in '-seed 3'" -amp bf16 -seed=3
 edit off_is_no_excuse '$a [amp]\ndtype=fp64'
 refused off_is_no_excuse "cases/off_is_no_excuse.cfg:$((lines + 2)): [amp] dtype = fp64" -amp off
 

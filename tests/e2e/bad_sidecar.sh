@@ -79,7 +79,7 @@ cp backup/other_100.weights.amp case.weights.amp
 refused '' case.weights
 pair 'weights with another last byte'
 printf '\x55' | dd of=case.weights bs=1 seek=$(($(stat -c %s case.weights) - 4)) conv=notrunc status=none
-refused 'it does not belong to case.weights' case.weights
+refused 'does not belong to case.weights' case.weights
 
 # Nobody asks the sidecar where there is no training, or no AMP.
 pair 'not read'

@@ -172,7 +172,7 @@ EOF
     export AMP_DOUBLE_GPU=7.0
     bench connected.cfg -iters 3
     holds out '^bf16 is left out: bf16 needs a GPU of compute capability 8.0'
-    refused '^amp bench: -dtypes: bf16: this machine cannot run it: bf16 needs a GPU' connected.cfg -iters 3 \
+    refused '^amp bench: -dtypes: this machine cannot run bf16: bf16 needs a GPU' connected.cfg -iters 3 \
         -dtypes fp32,bf16 -json no.json
     unset AMP_DOUBLE_GPU
 }

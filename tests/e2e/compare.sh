@@ -137,7 +137,7 @@ seeds_are_added_until_a_loss_is_settled() {
     score bf16-seed1 0.9
     score bf16-seed2 0.1
     compare 0 tiny.data tiny.cfg -dtypes fp32,bf16 -iters $iterations -report two -until 1 -seeds 4
-    holds err '^amp: the result is still open after 3 seeds (-until 1): continuing to 4 of at most 4'
+    holds err '^amp: the result is inconclusive after 3 seeds (-until 1); adding seeds, to a total of 4'
     [ -s two/runs/bf16-seed4/backup/tiny_final.weights ] || fail "$name: no fourth seed"
     [ ! -e two/runs/bf16-seed5 ] || fail "$name: more than were allowed"
     grep -q '^bf16  *cannot tell  ' out && grep -q ' 97.5 % intervals of the differences ' out ||
@@ -301,7 +301,7 @@ bad_input_is_one_line_and_leaves_nothing() {
     refused 'ends in \[route\]' tiny.data middle.cfg
     if [ -x "$BUILD_DIR/tests/darknet-on-doubles" ]; then
         local DARKNET=$BUILD_DIR/tests/darknet-on-doubles
-        AMP_DOUBLE_GPU=7.0 refused 'bf16: this machine cannot run it' tiny.data tiny.cfg \
+        AMP_DOUBLE_GPU=7.0 refused 'this machine cannot run bf16' tiny.data tiny.cfg \
             -dtypes fp32,bf16 -iters 5
     fi
     # What only a training finds: it says so before its first step.

@@ -40,7 +40,7 @@ status=0
 LD_LIBRARY_PATH=driver:$libraries:${LD_LIBRARY_PATH:-} patched/darknet regressor train tiny.data tiny.cfg \
     -amp bf16 -gpus 0,1 > out 2> err || status=$?
 [ $status = 1 ] && [ "$(wc -l < err)" = 1 ] &&
-    grep -q '^command line: -gpus: under AMP only detector train' err ||
+    grep -q '^command line: -gpus: under AMP only `detector train`' err ||
     fail "regressor train -gpus 0,1: status $status, $(tail -n 1 err)"
 nogpu() { # nogpu <arguments...>
     local status=0

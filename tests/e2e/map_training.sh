@@ -185,10 +185,10 @@ refused() {
 
 bad_input() {
     name='bad input'
-    refused '-map: expected nothing or a number of iterations from 1' detector tiny.data -map 0
-    refused '-patience x: expected a number of measurements from 1' detector tiny.data -map 5 -patience x
+    refused '-map: expected no value, or a number of iterations' detector tiny.data -map 0
+    refused '-patience x: expected a number of measurements' detector tiny.data -map 5 -patience x
     refused '-patience counts measurements of -map' detector tiny.data -patience 5
-    refused 'mAP is for detectors' classifier tiny.data -map
+    refused 'measures only detectors' classifier tiny.data -map
     sed 's/^valid=.*/valid=nowhere.txt/' tiny.data > nowhere.data
     refused nowhere.txt detector nowhere.data -amp bf16 -map 5
     printf 'my notes\n' > foreign

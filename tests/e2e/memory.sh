@@ -164,7 +164,7 @@ the_largest_size_has_to_fit() {
 
 # What is no training under AMP is not planned.
 train=(detector train tiny.data large.cfg)
-ends_saying 'command line: -fit works only for trainings under AMP' "$DARKNET" "${train[@]}" -fit
+ends_saying 'command line: -fit works only in a training under AMP' "$DARKNET" "${train[@]}" -fit
 ends_saying 'command line: -fit is given twice' "$DARKNET" "${train[@]}" -amp bf16 -fit -fit
 
 what_fits_is_left_as_it_is

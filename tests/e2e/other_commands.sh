@@ -46,10 +46,10 @@ refused() { # refused <why> <arguments...>: under AMP, and not without
     succeeds "$DARKNET" "${@:2}" -amp off
     ends_saying "amp: .*$1.*-amp off" "$DARKNET" "${@:2}" -amp bf16
 }
-refused "visualize shows layers' fp32 outputs" visualize inner.cfg inner.weights
+refused "shows layers' fp32 outputs" visualize inner.cfg inner.weights
 refused "an inner layer's fp32 output is wanted" lsd test inner.cfg inner.weights images/1.jpg
 refused "an inner layer's fp32 output is wanted" lsd inter inner.cfg inner.weights
-refused 'classifier try prints' classifier try tiny.data class.cfg class.weights images/1.jpg 0
+refused '`classifier try` prints' classifier try tiny.data class.cfg class.weights images/1.jpg 0
 refused 'cuts the network to 2 of its' nightmare inner.cfg inner.weights images/1.jpg 1 -iters 1 -octaves 1
 
 # gcc's OpenMP, which oneDNN uses whatever has compiled the rest, reads its environment when it is loaded, and

@@ -227,7 +227,7 @@ refuses 'there.weights: cannot read the weights' tiny.data tiny.cfg there.weight
 sed '/^\[yolo\]/,$d' tiny.cfg > headless.cfg
 refuses 'no layer has a loss' tiny.data headless.cfg
 sed 's/^channels=3/channels=1/' tiny.cfg > grey.cfg
-refuses 'channels = 1: detector train loads only images with 3 channels' tiny.data grey.cfg
+refuses 'channels = 1: `detector train` loads only images with 3 channels' tiny.data grey.cfg
 sed 's/^classes=.*/classes=3/' kinds.data > bad.data
 refuses 'bad.data: classes=3, but the network has 2' bad.data classes.cfg
 ends_saying there/x.html timeout 600 "$DARKNET" amp probe tiny.data tiny.cfg -report there/x.html

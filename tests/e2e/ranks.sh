@@ -232,8 +232,8 @@ goes_on tiny.cfg -amp fp32
 name="going on with another wire"
 edit halves '1a amp=1\nwire=bf16\nsync_batchnorm=1'
 train 2 halves.cfg half_2/half_tiny_final.weights -amp fp32
-holds err 'gradients were exchanged in fp32 and are in bf16 now (wire=)'
-holds err 'saved with sync_batchnorm=0, and now it is 1'
+holds err 'gradients were exchanged in fp32 and are exchanged in bf16 now (wire=)'
+holds err 'sync_batchnorm was 0 and is 1 now'
 train 0 halves.cfg half_2/half_tiny_final.weights -amp fp32
 ! grep -a 'exchanged in\|sync_batchnorm' err || fail "$name: one program alone exchanges nothing"
 

@@ -126,7 +126,7 @@ echo 'until [ -e told ]; do sleep .05; done; export AMP_COMM_TIMEOUT=1' > rank.0
 echo '"$1" amp check tiny.cfg; : > told; exec sleep 1000' > rank.1
 start "$name" "${train[@]}"
 ends 1
-says 'ranks: rank 1 runs amp check by itself' \
+says 'ranks: rank 1 runs `amp check` by itself' \
     'ranks: joining (a rank that was started with another command, or without MPI, never joins): '
 name='programs that do not join say each why they end'
 # Open MPI ends all once one has ended with an error: each awaits the other.
@@ -173,7 +173,7 @@ name='one core for two threads'
 sed 's/max_batches=.*/max_batches=1/' tiny.cfg > one.cfg
 succeeds env OMP_NUM_THREADS=2 taskset -c "$(taskset -pc $$ | sed 's/.*[ ]\([0-9]*\).*/\1/')" \
     "${launch[@]}" detector train tiny.data one.cfg -amp fp32 -seed 3
-says 'ranks: processors that rank 0 may use: 1; OpenMP threads: 2' '--bind-to none, or --map-by slot:PE='
+says 'ranks: rank 0 has too few processors: 1, for 2 OpenMP threads' '--bind-to none, or --map-by slot:PE='
 mv backup/one_final.weights one.weights
 mv backup/one_final.weights.amp with.weights.amp
 

@@ -203,7 +203,7 @@ other_seeds_and_clear() {
         edit sided "0,/^filters=8/s//&\n$key=1/"
         succeeds "$DARKNET" detector train tiny.data sided.cfg start.weights -amp bf16 -seed 3
         says 'amp: start.weights.amp is not read, and momentum and loss scale are reset, because ' \
-            "$key" 'layer 0 does not read from start.weights what it saved'
+            "$key" 'layer 0 does not load the same weights from start.weights'
     done
     # With the wrong dtype's scale: a note, and the training continues.
     succeeds "$DARKNET" detector train tiny.data tiny.cfg start.weights -amp fp16 -seed 3

@@ -640,8 +640,8 @@ TEST(what_a_training_does_not_survive_is_an_error)
         { "my.data", "\xef\xbb\xbf" "classes=2\ntrain=train.txt\nbackup=.\n", 0, 0,
           "my.data:1: the file begins with a byte order mark; allowed: UTF-8 without one" },
         { "train.txt", "1.webp\n", 0, 0,
-          "1.webp: Darknet would read this file as labels, but it is not a label file: Darknet finds labels "
-          "of images that are named .jpg, .png, .JPG or .JPEG only; rename the image" },
+          "1.webp: this is not a label file, but Darknet would read it as one; Darknet finds labels of "
+          "images that are named .jpg, .png, .JPG or .JPEG only: rename the image" },
         { "train.txt", "images/5.away.jpg\nimages/6.empty.jpg\n", 0, 0,
           "train.txt: none of the 2 images has a label that overlaps it: there is nothing to learn; the last "
           "labels are labels/6.empty.txt" },
@@ -655,8 +655,9 @@ TEST(what_a_training_does_not_survive_is_an_error)
         { "my.names", "round\n\n", 1, 0, "my.names:2: this line is blank" },
         { "my.names", "cat\ndog\n", 1, 0, "train.txt: none of the 3 paths of this list contains exactly" },
         { "train.txt", "images/7.round.square.jpg\n", 1, 0,
-          "train.txt: none of the 1 paths of this list contains exactly one of the 2 labels, from which "
-          "Darknet knows an image's class; the last contains 2: 'images/7.round.square.jpg'" },
+          "train.txt: none of the 1 paths of this list contains exactly one of the 2 labels, but "
+          "Darknet takes an image's class from the label in its path; the last path contains 2: "
+          "'images/7.round.square.jpg'" },
         { "train.txt", unclear, 1, 0,
           "train.txt: none of the 1000 paths checked (this list has 1500) contains exactly one of the" } };
     amp_error error;

@@ -47,8 +47,8 @@ static int join_unfit(void)
 static const struct { const char *name; int (*run)(void); const char *message; } refusals[] = {
     { "cut", cut_network, "amp: this command cuts the network to 3 of its 7 layers; run it with -amp off" },
     { "grow", grow_batch, "as parsed: fine\nlayer 0: the batch grew from 2 to 4" },
-    { "unfit", join_unfit, "from = 0: layer 0 outputs 6x4 and the layer before this one 2x2; these sizes "
-                           "cannot be added" },
+    { "unfit", join_unfit, "from = 0: layer 0 outputs 6x4, but the layer before this one outputs 2x2; "
+                           "these sizes cannot be added" },
 };
 
 TEST(what_cannot_run_ends_the_program_with_a_line)

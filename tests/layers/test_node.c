@@ -182,8 +182,8 @@ TEST(a_table_of_classes_lies_where_the_backend_reads_it)
     assert_string_equal(fake.log, "allocate loss release");
     table[0].learnt = 2;
     assert_int_equal(amp_node_plan(&node, &call, NULL, 0, 1, &error), AMP_BAD_NETWORK);
-    assert_string_equal(error.message, "layer 7 [yolo]: its map gives class 2 for class 0, but classes=2; "
-                        "correct the file that map= names");
+    assert_string_equal(error.message, "layer 7 [yolo]: the file that map= names turns class 0 into "
+                        "class 2, but classes=2; correct that file");
 }
 
 int main(void) { return run_listed_tests("tests", NULL, NULL); }

@@ -70,16 +70,16 @@ int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_pro
     return fit;
 }
 
-/* Writes the part of the error that says why no candidate is left: "of 12 candidates 3 need more workspace
- * than 256 MiB, ...". */
+/* Writes the part of the error that says why no candidate is left: "none of the 12 candidates fits: 3 need
+ * more workspace than 256 MiB, ...". */
 static void explain_none_fit(const amp_conv_candidates *candidates, const amp_conv_plan *plan,
                              size_t workspace_cap, char *text, size_t size)
 {
     int counts[FITNESSES] = { 0 };
     for (int i = 0; i < candidates->count; i++)
         counts[fitness_of(&candidates->list[i], &plan->problem, workspace_cap)]++;
-    snprintf(text, size, "of %d candidates %d need more workspace than %zu MiB, %d are not deterministic, "
-             "%d round their inputs, %d failed", candidates->count, counts[OVER_CAP],
+    snprintf(text, size, "none of the %d candidates fits: %d need more workspace than %zu MiB, %d are not "
+             "deterministic, %d round their inputs, %d failed", candidates->count, counts[OVER_CAP],
              workspace_cap >> 20, counts[NONDETERMINISTIC],
              counts[DOWN_CONVERTS] + counts[TF32], counts[FIT]);
 }

@@ -179,7 +179,8 @@ static amp_status gather(amp_comm *comm, const void *mine, size_t bytes, void *a
     mpi_comm *mpi = (mpi_comm *)comm;
     if (bytes > INT_MAX) /* MPI's counts are int. `bytes` is the same in all ranks, so all of them fail */
         return amp_fail(error, AMP_COMM_FAILED, "ranks: %s: %zu bytes per rank are more than MPI sends in "
-                                                "one call; use more ranks, or one", comm->phase, bytes);
+                                                "one call; use more ranks, or run with a single rank",
+                        comm->phase, bytes);
     amp_watchdog_begin(mpi->watchdog, MAIN, amp_comm_limits(comm), comm->phase);
     int result = MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, mpi->calls);
     amp_watchdog_end(mpi->watchdog, MAIN);

@@ -185,8 +185,8 @@ static void print_operations(const amp_bench *b, FILE *out)
         while (shown < s->operation_count && s->operations[shown].ms >= all / 200) shown++;
         if (!shown) continue;
         char text[16];
-        fprintf(out, "\nwhere %s's time goes on the GPU: operations of a pass and an update, together %s ms; "
-                "the data\nand products they need, and the share of the GPU's limits that this reaches\n",
+        fprintf(out, "\nwhere %s's time goes on the GPU: operations of a pass and an update (%s ms in all), "
+                "the data\nand products that they need, and what share of the GPU's limits they reach\n",
                 s->dtype, amp_bench_number(text, all));
         amp_table_print(out, 0, operation_fields, s->operations, sizeof *s->operations, shown, NULL);
     }
@@ -214,11 +214,11 @@ static void print_head(const amp_bench *b, FILE *out)
     print_cfg(b, out);
     fprintf(out, "images a pass: %d, passes a step: %d, then an update\n", b->batch, b->subdivisions);
     print_machine(b, out);
-    fprintf(out, "times in ms; forward, backward: one pass on synthetic images; brackets: the middle half\n"
-            "of the steps, and the bounds of the ratio; MB: peak memory, first of this benchmark, which\n"
-            "holds the images of one pass, then of a training, which holds two batches (plus the images\n"
-            "that it decodes)\n");
-    if (b->cores) fprintf(out, "loading: images/s of steps whose images are loaded meanwhile\n");
+    fprintf(out, "times in ms; forward, backward: one pass on synthetic images; in brackets: the middle\n"
+            "half of the steps, and the bounds of the ratio; peak MB: memory of this benchmark, which\n"
+            "holds the images of one pass; training: peak MB of a training, which holds two batches\n"
+            "(plus the images that it decodes)\n");
+    if (b->cores) fprintf(out, "loading: images/s of steps that load their images at the same time\n");
     putc('\n', out);
 }
 
@@ -293,7 +293,7 @@ static void write_training(amp_json *j, const amp_bench *b)
 static void print_predictions(const amp_bench *b, int count, FILE *out)
 {
     print_cfg(b, out);
-    fprintf(out, "predictions, as `detector test` makes them of an image that is loaded\n");
+    fprintf(out, "predictions, as `detector test` makes them once its image is loaded\n");
     print_machine(b, out);
     fprintf(out, "ms of a pass on synthetic images; brackets hold the middle half of the passes and the\n"
             "bounds of the ratio; MB at the peak of this benchmark\n");

@@ -53,7 +53,7 @@ static void make_step(struct network *net, int passes)
 static int is_enough(const amp_bench_request *r, int steps, double spent)
 {
     int enough = amp_bench_is_enough(r, steps, spent);
-    amp_exchange_broadcast(&enough, sizeof enough, "whether that was enough");
+    amp_exchange_broadcast(&enough, sizeof enough, "deciding whether to measure more steps");
     return enough;
 }
 
@@ -82,7 +82,7 @@ static void measure_steps(const amp_bench_request *r, struct network *net, row *
     row->step = amp_bench_spread_of(ms, row->steps);
     row->step.typical = row->step.median;
     row->waited = (double)amp_exchange_mean((float)amp_bench_spread_of(waited, row->steps).median,
-                                           "the time waited");
+                                           "averaging the time waited");
     free(ms);
 }
 
@@ -131,8 +131,9 @@ static amp_status prepare(scaling *s, amp_error *error)
         return amp_fail(error, AMP_BAD_CONFIG, "command line: %s: ranks are measured on synthetic images; "
                         "leave the .data file out", r->data);
     if (r->dtypes || r->detect || (amp_this_program()->dtype && !facts.under_amp))
-        return amp_fail(error, AMP_BAD_CONFIG, "command line: %s does not work with several ranks: they are "
-                        "measured in training steps, in the dtype of the .cfg or of -amp fp32 (bf16, fp16)",
+        return amp_fail(error, AMP_BAD_CONFIG, "command line: %s does not work with several ranks: `amp "
+                        "bench` measures ranks in training steps, in the dtype of the .cfg or of -amp fp32 "
+                        "(bf16, fp16)",
                         r->dtypes ? "-dtypes" : r->detect ? "-detect" : "-amp off");
     if (!facts.under_amp) amp_host_request_dtype("fp32");
     s->b.batch = r->batch ? (int)r->batch : facts.batch;
@@ -158,9 +159,9 @@ static void show(const scaling *s, FILE *out)
     const amp_bench *b = &s->b;
     fprintf(out, "%s: %s, batch %d, %d x %d x %d, seed %u, on %s; %s\n", b->cfg, s->dtype, b->batch, b->width,
             b->height, b->channels, b->seed, b->on_gpu ? "GPUs" : "CPUs", s->library);
-    fprintf(out, "ms of a step of all ranks on synthetic images; brackets: the middle half of the steps;\n"
-            "waited: ms spent waiting for sums that backward did not hide; efficiency: the speed\n"
-            "relative to as many single ranks\n");
+    fprintf(out, "step: ms of a step of all ranks on synthetic images, in brackets the middle half of the\n"
+            "steps; waited: ms of waiting for sums that did not overlap with backward; efficiency: the\n"
+            "speed relative to the same number of ranks that train alone\n");
     amp_table_print(out, 0, row_fields, s->rows, sizeof *s->rows, s->count, NULL);
 }
 

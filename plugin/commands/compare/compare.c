@@ -93,9 +93,9 @@ static amp_status read_command(int argc, char **argv, amp_compare *compare, amp_
         { .name = "-iters", .number = &c->iterations, .least = 1, .most = 1 << 30,
           .about = "steps of each training (the .cfg's max_batches)" },
         { .name = "-seeds", .number = &seeds, .least = 1, .most = AMP_COMPARE_MOST_SEEDS,
-          .about = "trainings of each dtype, with the seeds 1 to N (3; with -until at most 24)" },
+          .about = "number of trainings of each dtype, with seeds 1 to N (3; with -until, up to 24)" },
         { .name = "-until", .value = "POINTS", .real = &c->points_allowed, .least = .01, .most = 100,
-          .about = "adds seeds until a loss of this many points is ruled out or shown" },
+          .about = "adds seeds until an accuracy loss of this many points is ruled out or shown" },
         { .name = "-report", .value = "DIR", .text = &folder,
           .about = "folder for the report and all trainings (the .cfg's name and -compare)" },
         { .name = "-sequential", .flag = &compare->sequential,
@@ -143,9 +143,9 @@ static amp_status find_kind(amp_comparison *c, const char *section, amp_error *e
         c->kind = known[k].kind;
         if (!strcmp(section, known[k].section)) return AMP_OK;
     }
-    return amp_fail(error, AMP_BAD_CONFIG, "%s: the last section is %s, but compare knows only detectors "
-                    "that end in [yolo] or [region], and classifiers that end in [softmax], [cost] or "
-                    "[logistic]", c->cfg, section);
+    return amp_fail(error, AMP_BAD_CONFIG, "%s: the last section is %s, but `amp compare` knows only "
+                    "detectors that end in [yolo] or [region], and classifiers that end in [softmax], [cost] "
+                    "or [logistic]", c->cfg, section);
 }
 
 /* Makes the same checks of the .cfg as the trainings, but before a folder is made. Fills *c with the .cfg's
@@ -249,8 +249,8 @@ static amp_status train_all(amp_compare *compare, amp_error *error)
         before = c->seed_count;
         set_seed_count(c, next_look(before, compare->most_seeds));
         AMP_TRY(amp_runs_read(compare, before, error));
-        fprintf(stderr, "amp: the result is still open after %d seeds (-until %g): continuing to %d of at "
-                        "most %d\n",
+        fprintf(stderr, "amp: the result is inconclusive after %d seeds (-until %g); adding seeds, to a "
+                        "total of %d (limit: %d)\n",
                 before, c->points_allowed, c->seed_count, compare->most_seeds);
     }
 }

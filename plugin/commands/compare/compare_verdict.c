@@ -42,7 +42,7 @@ static void advise_on_accuracy(amp_comparison *c, const amp_dtype_summary *s)
 {
     int count = s->difference[0].count;
     if (s->both == AMP_ACCURACY_UNKNOWN && count)
-        advise(c, "%s: it and %s have not learnt enough to be compared: train longer.", s->dtype,
+        advise(c, "neither %s nor %s has learnt enough to be compared: train longer.", s->dtype,
                c->dtypes[c->reference]);
     if (s->both != AMP_ACCURACY_UNDECIDED) return;
     if (count < 2)

@@ -47,8 +47,8 @@ amp_status amp_check_channels(const struct network *net, amp_error *error)
 {
     int c = amp_fork_view(net).c, classifier = amp_fork_box_classes(net) < 0;
     if (amp_fork_loads_channels(c, classifier)) return AMP_OK;
-    return amp_fail(error, AMP_BAD_CONFIG, "the network has channels=%d, and %s train does not load "
-                    "images with that many", c, classifier ? "classifier" : "detector");
+    return amp_fail(error, AMP_BAD_CONFIG, "the network has channels=%d, but `%s train` does not load "
+                    "images with that number of channels", c, classifier ? "classifier" : "detector");
 }
 
 static amp_status measure_all(struct network *net, const amp_evaluation *e, amp_evaluated *out,

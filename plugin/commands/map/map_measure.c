@@ -228,5 +228,6 @@ void amp_map_print(const amp_map_result *r, const amp_lines *names)
     if (r->difficult) printf(" %zu difficult objects, which count neither as objects nor as false "
                              "positives\n", r->difficult);
     if (e->unreadable.count) printf(" %zu images could not be read and are left out\n", e->unreadable.count);
-    if (r->too_thin) printf(" %zu labels thinner than 0.001 left out, as in training\n", r->too_thin);
+    if (r->too_thin)
+        printf(" %zu labels thinner than 0.001 of the image are left out, as in training\n", r->too_thin);
 }

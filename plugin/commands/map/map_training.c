@@ -225,7 +225,7 @@ int amp_map_stops(void)
     if (!amp_ranks_leads()) return 1;
     fflush(stdout);
     fprintf(stderr, "-patience %ld: the best mAP, %.6f at iteration %ld, is %ld measurements old: training "
-            "ends here; its weights are %s\n", patience, map.best.map, map.best.iteration, map.age,
+            "ends here; the best weights are %s\n", patience, map.best.map, map.best.iteration, map.age,
             map.best_file);
     return 1;
 }

@@ -34,7 +34,7 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
         { .name = r->only_detectors ? NULL : "-json", .value = "FILE", .text = &r->json,
           .about = "also writes everything as JSON; - is standard output" },
         { .name = "-top", .number = &r->top, .least = 1, .most = 1 << 24,
-          .about = "for a classifier: the guesses that count for each image (5)" },
+          .about = "for a classifier: how many guesses count for each image (5)" },
         { 0 } };
     r->points = "101";
     r->confidence = (double)amp_map_usual_request().confidence;
@@ -70,8 +70,8 @@ static amp_status read_data(const char *data_file, accuracy *r, amp_error *error
     if (status == AMP_OK) status = amp_validation_images_read(&file, &r->images, error);
     if (status == AMP_OK) status = amp_check_labels(&file, r->classes, &r->labels, error);
     if (status == AMP_OK && file.leaves)
-        status = amp_fail(error, AMP_BAD_CONFIG, "%s: leaves = %.300s: amp valid cannot tell a tree's leaves "
-                          "from its other classes; remove this line", data_file, file.leaves);
+        status = amp_fail(error, AMP_BAD_CONFIG, "%s: leaves = %.300s: `amp valid` cannot tell a tree's "
+                          "leaves from its other classes; remove this line", data_file, file.leaves);
     amp_data_file_free(&file);
     return status;
 }

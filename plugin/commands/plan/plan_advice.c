@@ -78,7 +78,8 @@ static void advise_fp32(amp_plan_report *r, int i)
         advise(r, "fp32", i, "nothing: %s", row->why);
     else if (row->computes == AMP_FP32 && !row->winograd[0]
              && r->machine.support[r->dtype] == AMP_SUPPORT_NATIVE)
-        advise(r, "no kernel", i, "use other numbers of channels than %d -> %d a group", row->in, row->out);
+        advise(r, "no kernel", i, "change the number of channels of a group, now %d -> %d", row->in,
+               row->out);
 }
 
 /* Advises on fp32 layers that force later layers into fp32, although the later ones could run in half
@@ -99,7 +100,7 @@ static void advise_islands(amp_plan_report *r)
             followers += follows[k];
         }
         if (!followers) continue;
-        advise(r, "followed", i, "%s: layers that run in fp32 because of it: %d",
+        advise(r, "followed", i, "%s: layers that follow this one into fp32: %d",
                r->rows[i].autocast.reason == AMP_WHY_KEPT ? "remove amp=0" : "replace it", followers);
     }
 }

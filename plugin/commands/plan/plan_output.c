@@ -83,8 +83,9 @@ static const amp_field product_fields[] = {
 static void print_rows(const amp_plan_report *r, FILE *stream)
 {
     amp_table_print(stream, 0, layer_fields, r->rows, sizeof *r->rows, r->count, r);
-    amp_print_wrapped(stream, 0, "w x h x c: the output's size. channels: of a group, in -> out; ! is not a "
-                                 "multiple of 8. padded: in the backend's copies of the weights.");
+    amp_print_wrapped(stream, 0, "w x h x c: the output's size. channels: of a group, in -> out; ! marks a "
+                                 "number that is not a multiple of 8. padded: in the backend's copies of "
+                                 "the weights.");
     amp_print_wrapped(stream, 0, "stock, AMP: MiB of outputs, deltas and what backward reads again, in "
                       "stock's fp32 and under AMP.");
     amp_print_wrapped(stream, 0, "cast: the output of the named layer is cast for this layer, which is the "
@@ -226,9 +227,9 @@ static void print_memory(const amp_plan_report *r, FILE *stream)
                 gib(r->memory.all), r->memory.what, r->fits_amp, r->fits_amp >= r->most_images ? beyond : "",
                 r->fits_stock, r->fits_stock >= r->most_images ? beyond : "");
     fprintf(stream, "  ");
-    amp_print_wrapped(stream, 2, "Counted: arenas planned at these batches, Darknet's buffers that stay, "
-                      "images and labels (of the pass%s), weights, gradients, momentum, workspace, the "
-                      "program itself%s.", loads ? ", and two loaded batches of `batch=`" : "",
+    amp_print_wrapped(stream, 2, "Counted: arenas planned at these batches, the buffers that Darknet "
+                      "keeps, images and labels (of the pass%s), weights, gradients, momentum, workspace, "
+                      "the program itself%s.", loads ? ", and two loaded batches of `batch=`" : "",
                       loads ? "; not counted: pictures while they are decoded" : "");
     if (r->cache.images)
         fprintf(stream, "  A cache of the %zu training images, at cache_scale=%g: about %.1f MiB more, of "

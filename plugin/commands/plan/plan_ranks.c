@@ -59,7 +59,7 @@ void amp_plan_print_ranks(const amp_plan_report *r, FILE *stream)
 {
     if (!r->rank_rows) return;
     fprintf(stream, "\nRanks with links of %g Gbit/s, gradients in fp32; calculated, not measured%s\n",
-            r->link.gbit, r->link.step_ms > 0 ? "" : "; efficiency: with -step MS");
+            r->link.gbit, r->link.step_ms > 0 ? "" : "; add -step MS to see the efficiency");
     amp_table_print(stream, 2, fields, r->ranks, sizeof *r->ranks, r->rank_rows, r);
     if (amp_fork_state(r->net)->config->sync_batchnorm)
         fprintf(stream, "  Not counted: the sums of sync_batchnorm=1, for which all ranks wait.\n");

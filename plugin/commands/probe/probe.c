@@ -32,7 +32,7 @@ amp_status amp_command_probe(int argc, char **argv, amp_error *error)
         { .name = "WEIGHTS", .text = &c.source.weights, .optional = 1,
           .about = "the weights that the training starts from (random weights)" },
         { .name = "-images", .number = &c.images, .least = 1, .most = 65536,
-          .about = "images of the pass (those of a pass of the training)" },
+          .about = "number of images in the pass (as many as in a pass of the training)" },
         { .name = "-json", .value = "FILE", .text = &json,
           .about = "also writes everything as JSON; - is standard output" },
         { .name = "-report", .value = "FILE", .text = &page,

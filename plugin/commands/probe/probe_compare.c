@@ -72,8 +72,8 @@ static int effects_here(const amp_probe_comparison *c, const amp_network_desc *n
 
 static const char *consequence(int effects)
 {
-    if (effects & AMP_CANNOT_RUN) return "it cannot run this network and is not compared";
-    return effects & AMP_LOSES_DELTA ? "here all parts are added up, as on a GPU" : "not counted";
+    if (effects & AMP_CANNOT_RUN) return "that code cannot run this network and is not compared";
+    return effects & AMP_LOSES_DELTA ? "this comparison adds up all parts, as a GPU does" : "not counted";
 }
 
 /* Adds a sentence about a fault that `count` layers have: "layer 3 [convolutional] (and 2 more) ...". */

@@ -108,8 +108,8 @@ void amp_probe_print_comparison(FILE *stream, const void *comparison)
     fprintf(stream, "%s on %s, from %s, in one pass: %ldx%dx%d\n", c->cfg,
             c->data ? c->data : "random images", weights, c->images, c->width, c->height);
     fprintf(stream, "darknet amp %s, %s, on %s\n", AMP_VERSION, amp_fork_name, c->machine.description);
-    fprintf(stream, "error: |x - y| / |y| over all numbers, after the whole pass; added: by this layer "
-                    "alone, if its input is y's\n");
+    fprintf(stream, "error: |x - y| / |y| over all numbers, after the whole pass; added: the error "
+                    "of this layer alone, with y's input\n");
     for (int k = 0; k < AMP_PROBE_DTYPES; k++) print_table(c, order[k], stream);
     print_ranges(c, stream);
     for (int k = 1; k < AMP_PROBE_DTYPES; k++) print_trials(c, order[k], stream);

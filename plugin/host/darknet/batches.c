@@ -126,9 +126,9 @@ amp_status amp_batches_next(amp_batches *b, int last, amp_error *error)
     int inputs = b->batch.X.cols, truths = b->batch.y.cols;
     if (inputs != b->inputs || truths != b->truths)
         return amp_fail(error, AMP_BAD_CONFIG,
-                        "%.500s: its images and labels have %d and %d numbers, but the network "
-                        "takes %d and %d: check classes, and channels in the .cfg", b->data_file,
-                        inputs, truths, b->inputs, b->truths);
+                        "%.500s: an image has %d numbers where the network takes %d, and its labels "
+                        "have %d where the network takes %d; check classes, and channels in the .cfg",
+                        b->data_file, inputs, b->inputs, truths, b->truths);
     if (!last) start(b);
     return AMP_OK;
 }

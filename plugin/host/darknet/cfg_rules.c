@@ -46,7 +46,7 @@ static void check_policy(cfg_walk *walk)
     if (policy == POLICY_STEPS && (!steps || !scales))
         fail(walk, "policy", "needs steps and scales, but %s is missing", steps ? "scales" : "steps");
     else if (policy == POLICY_STEPS && steps != scales)
-        fail(walk, "scales", "steps has %d numbers and scales %d; give one scale for each step", steps,
+        fail(walk, "scales", "steps has %d numbers, but scales has %d; give one scale for each step", steps,
              scales);
     if (policy == POLICY_POLY && !number(walk, "max_batches"))
         fail(walk, "policy", "divides by max_batches, which is 0; set max_batches");
@@ -115,10 +115,11 @@ static void check_own(cfg_walk *walk, double pad, double stride_x, double stride
                     : number(walk, "dot") ? "dot" : has_activation(walk, "revleaky") ? "activation" : NULL;
     if (key && number(walk, "size") == 1 && (pad || stride_x > 1 || stride_y > 1)
         && !cfg_own_lays_out_1x1(stride_x, number(walk, "dilation")))
-        fail(walk, key, "makes Darknet's own code run the layer, which ignores padding and stride if size=1; "
-                        "remove padding and stride, or this key");
+        fail(walk, key, "with this key Darknet's own code runs the layer, and ignores padding and stride if "
+                        "size=1; remove padding and stride, or this key");
     if (key && has_activation(walk, "relu6"))
-        fail(walk, key, "makes Darknet's own code run the layer, which does not train with activation=relu6");
+        fail(walk, key, "with this key Darknet's own code runs the layer, and does not train it with "
+                        "activation=relu6");
 }
 
 /* Darknet's parser ends the program if share_index= names a layer whose weights have another shape. */
@@ -334,8 +335,8 @@ static void check_joined(cfg_walk *walk, int index)
         return;
     }
     if (trunc(from->w / in->w) != trunc(from->h / in->h) || trunc(in->w / from->w) != trunc(in->h / from->h))
-        fail(walk, "from", "layer %d outputs %.0fx%.0f and the layer before this one %.0fx%.0f; these sizes "
-                           "cannot be added",
+        fail(walk, "from", "layer %d outputs %.0fx%.0f, but the layer before this one outputs %.0fx%.0f; "
+                           "these sizes cannot be added",
              index, from->w, from->h, in->w, in->h);
     if (walk->resized && (from->w != in->w || from->h != in->h))
         fail(walk, "from", "Darknet cannot resize a shortcut between layers of different sizes; set "
@@ -360,8 +361,8 @@ void cfg_rule_shortcut_of_one_size(cfg_walk *walk)
         const cfg_shape *from = &walk->layers[index];
         is_own |= count > 1 && from->outputs && from->outputs != in->outputs;
         if (from->outputs && (from->w != in->w || from->h != in->h))
-            fail(walk, "from", "layer %d outputs %.0fx%.0f, but the layer before this one %.0fx%.0f; both "
-                               "must have the same size", index, from->w, from->h, in->w, in->h);
+            fail(walk, "from", "layer %d outputs %.0fx%.0f, but the layer before this one outputs %.0fx%.0f; "
+                               "both must have the same size", index, from->w, from->h, in->w, in->h);
     }
     /* With relu6, Darknet's own shortcut outputs 0. With hard_mish, it does not keep the input that the
      * gradient needs. */
@@ -388,9 +389,9 @@ void cfg_rule_sam(cfg_walk *walk)
     int index = (int)number(walk, "from");
     const cfg_shape *in = walk->in, *from = &walk->layers[index];
     if (from->outputs && (in->w != from->w || in->h != from->h || in->c != from->c))
-        fail(walk, "from", "layer %d outputs %.0fx%.0fx%.0f, but the layer before this one %.0fx%.0fx%.0f; "
-                           "both must have the same shape", index, from->w, from->h, from->c, in->w, in->h,
-                           in->c);
+        fail(walk, "from", "layer %d outputs %.0fx%.0fx%.0f, but the layer before this one outputs "
+                           "%.0fx%.0fx%.0f; both must have the same shape",
+             index, from->w, from->h, from->c, in->w, in->h, in->c);
 }
 
 /* ---- layers without width and height ---- */
@@ -423,7 +424,7 @@ static void check_norm_of_step(cfg_walk *walk, double pixels)
     if (walk->use != CFG_FOR_ANYTHING && walk->use != CFG_TRAINS_BOXES && number(walk, "batch_normalize")
         && walk->batch / walk->time_steps * pixels == 1)
         cfg_walk_warn(walk, "batch_normalize", NULL, "with one image in a pass, batch norm divides 0 by 0 in "
-                      "each time step: use a batch of at least twice subdivisions, or batch_normalize=0");
+                      "each time step: set batch to at least 2 * subdivisions, or batch_normalize to 0");
 }
 
 /* of_input: how many matrices multiply the input; of_state: how many multiply the state. */
@@ -666,7 +667,7 @@ static void check_heads(cfg_walk *walk)
         if (!head->classes) continue;
         if (head->classes != last->classes)
             cfg_walk_refuse(walk, cfg_walk_given(walk, "classes") ? "classes" : NULL, NULL,
-                            "the last layer has classes=%.0f, but this one %.0f; all must have the same",
+                            "the last layer has classes=%.0f, but this one has %.0f; all must have the same",
                             last->classes, head->classes);
         if (head->reads != last->loaded) cfg_own_unlike_head(walk, head->reads, last->loaded);
     }
@@ -692,14 +693,14 @@ static void check_loader(cfg_walk *walk, int classifier)
             length += snprintf(allowed + length, sizeof allowed - (size_t)length, "%s%d",
                                length ? ", " : "", c);
     if (!amp_fork_loads_channels((int)walk->net.c, classifier))
-        cfg_walk_fail(walk, "channels", allowed, "%s train loads only images with %s channels",
+        cfg_walk_fail(walk, "channels", allowed, "`%s train` loads only images with %s channels",
                       classifier ? "classifier" : "detector", allowed);
     if (!classifier && !number(walk, "max_batches"))
         cfg_walk_warn(walk, cfg_walk_given(walk, "max_batches") ? "max_batches" : NULL, NULL,
-                      "max_batches is %s: detector train makes no step; set it to the number of steps",
+                      "max_batches is %s: `detector train` makes no step; set it to the number of steps",
                       cfg_walk_given(walk, "max_batches") ? "0" : "missing");
     if (classifier && walk->net.w != walk->net.h)
-        fail(walk, "height", "classifier train makes square images, but the width is %.0f", walk->net.w);
+        fail(walk, "height", "`classifier train` makes square images, but the width is %.0f", walk->net.w);
     cfg_own_loader(walk, classifier);
 }
 

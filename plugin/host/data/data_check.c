@@ -188,9 +188,10 @@ amp_status amp_check_paths_name_labels(const amp_lines *list, const amp_lines *l
         if (found == 1 || classes == 1) return AMP_OK;
     }
     return amp_fail(error, AMP_BAD_CONFIG,
-                    "%.300s: none of the %s contains exactly one of the %d labels, from which Darknet knows "
-                    "an image's class; the last contains %d: '%.300s'", file, looked_at(list, "paths", paths),
-                    classes, found, list->line[(tried - 1) * list->count / tried]);
+                    "%.300s: none of the %s contains exactly one of the %d labels, but Darknet takes an "
+                    "image's class from the label in its path; the last path contains %d: '%.300s'", file,
+                    looked_at(list, "paths", paths), classes, found,
+                    list->line[(tried - 1) * list->count / tried]);
 }
 
 /* ---- the rules of a training's data ---- */
@@ -373,8 +374,8 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier)
     amp_data_file data;
     cfg_summary summary;
     if (!cfg)
-        darknet_amp_refuse("command line: a .cfg file is missing; darknet %s train my.data my.cfg "
-                           "[my.weights]", classifier ? "classifier" : "detector");
+        darknet_amp_refuse("command line: a .cfg file is missing; use `darknet %s train my.data my.cfg "
+                           "[my.weights]`", classifier ? "classifier" : "detector");
     if (!amp_host_cfg_uses_amp(cfg, classifier ? CFG_TRAINS_CLASSIFIER : CFG_TRAINS_DETECTOR, &summary)) {
         if (amp_this_program()->cache > 0)
             fprintf(stderr, "amp: -cache %s has no effect, since AMP is off\n",
@@ -394,8 +395,8 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier)
     if (status == AMP_OK && amp_ranks_leads()) status = amp_backups_take(&data, cfg, &error);
     if (status == AMP_OK) note_data(&data, classifier);
     if (status == AMP_OK && !classifier && data.classes && data.classes != training.classes)
-        fprintf(stderr, "amp: the .data file has classes = %d, but the network has %d, and is trained with "
-                "those\n", data.classes, training.classes);
+        fprintf(stderr, "amp: the .data file has classes = %d, but the network has %d; the training uses the "
+                "network's number\n", data.classes, training.classes);
     amp_program_to_set()->trains = 1;
     amp_program_to_set()->images.of_classifier = classifier;
     amp_training_data_free(&training);

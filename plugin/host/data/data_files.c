@@ -166,7 +166,7 @@ static amp_status take(amp_data_file *data, const cfg_item *item, amp_error *err
     for (int i = 0; i < PATHS; i++)
         if (!strcmp(item->text, paths[i].key)) return keep(data, path_at(data, i), item, error);
     if (!strcmp(item->text, "classes"))
-        return keep_number(data, &data->classes, item, 1, "a whole number from 1", error);
+        return keep_number(data, &data->classes, item, 1, "a whole number from 1 up", error);
     if (!strcmp(item->text, "tag")) return keep_number(data, &data->tag, item, 0, "0, 1", error);
     if (!strcmp(item->text, "cache")) return keep_cache(data, &data->cache, item, error);
     if (!strcmp(item->text, "cache_scale")) return keep_scale(data, &data->cache_scale, item, error);

@@ -95,9 +95,9 @@ static amp_status refuse(const char *file, unsigned long line, const char *text,
         [AMP_LABEL_NO_LABEL] = "is not `class x y width height`" };
     char shown[64], what[160];
     if (kind == AMP_LABEL_NO_LABEL && !is_text(file)) /* for example the image itself */
-        return amp_fail(error, AMP_BAD_CONFIG, "%.700s: Darknet would read this file as labels, but it is "
-                                               "not a label file: Darknet finds labels of images that are "
-                                               "named %s; rename the image", file,
+        return amp_fail(error, AMP_BAD_CONFIG, "%.700s: this is not a label file, but Darknet would read it "
+                                               "as one; Darknet finds labels of images that are named %s: "
+                                               "rename the image", file,
                         amp_fork_label_images);
     int odd = show(shown, sizeof shown, text, length);
     if (kind == AMP_LABEL_NO_LABEL && odd)

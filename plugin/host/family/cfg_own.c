@@ -23,15 +23,15 @@ void cfg_own_wrong_anchors(cfg_walk *walk, int numbers, double num)
                       numbers, num, 2 * num);
     else
         cfg_walk_warn(walk, "anchors", NULL,
-                      "anchors has %d numbers, but num=%.0f needs %.0f: the others are 0.5", numbers, num,
-                      2 * num);
+                      "anchors has %d numbers, but num=%.0f needs %.0f: the missing ones are 0.5", numbers,
+                      num, 2 * num);
 }
 
 void cfg_own_unlike_head(cfg_walk *walk, double reads, double loaded)
 {
     cfg_walk_refuse(walk, cfg_walk_given(walk, "max") ? "max" : NULL, NULL,
-                    "has room for %.0f boxes per image, but the last layer for %.0f; give all heads the same "
-                    "max= (default: 200)", reads / LABEL_NUMBERS, loaded / LABEL_NUMBERS);
+                    "has room for %.0f boxes per image, but the last layer has room for %.0f; give all heads "
+                    "the same max= (default: 200)", reads / LABEL_NUMBERS, loaded / LABEL_NUMBERS);
 }
 
 int cfg_own_lays_out_1x1(double stride_x, double dilation) { return stride_x > 1 || dilation > 1; }
@@ -126,13 +126,13 @@ static void check_mixing(cfg_walk *walk)
                             "needs OpenCV to join images, but this Darknet was built without it");
         if (cfg_walk_number(walk, "letter_box"))
             cfg_walk_refuse(walk, "letter_box", "0, or no mosaic",
-                            "cannot be combined with mosaic in detector train");
+                            "cannot be combined with mosaic in `detector train`");
     }
     if (mixup != CUTMIX && mixup != BOTH) return;
-    const char *key = cutmix ? "cutmix" : "mixup", *why = "is for classifier train only";
+    const char *key = cutmix ? "cutmix" : "mixup", *why = "is for `classifier train` only";
     if (HAS_OPENCV && !amp_cfg_fork.strict) /* strict (hank-ai's) ends the program */
-        cfg_walk_warn(walk, key, NULL, "%s; detector train ignores it", why);
-    else cfg_walk_refuse(walk, key, "0", "%s; it would end detector train", why);
+        cfg_walk_warn(walk, key, NULL, "%s; `detector train` ignores it", why);
+    else cfg_walk_refuse(walk, key, "0", "%s; it would end `detector train`", why);
 }
 
 /* Rejects an effect that the loader would silently skip. */
@@ -151,7 +151,7 @@ void cfg_own_loader(cfg_walk *walk, int classifier)
     if (classifier) return;
     if (walk->batch * cfg_walk_number(walk, "subdivisions") == 1)
         cfg_walk_refuse(walk, "batch", "2 or more, best 64 with subdivisions=64",
-                        "makes a step of one image, which detector train rejects");
+                        "makes a step of one image, which `detector train` rejects");
     check_effect(walk, "gaussian_noise");
     check_mixing(walk);
 }

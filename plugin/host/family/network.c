@@ -31,11 +31,11 @@ void amp_own_complete(network *net)
 amp_status amp_own_check(const network *net, amp_error *error)
 {
     if (amp_host_on_gpu(net) && net->optimized_memory)
-        return amp_fail(error, AMP_UNSUPPORTED, "amp: [net]: optimized_memory is not supported under AMP on "
-                        "a GPU; remove it, or run with -amp off");
+        return amp_fail(error, AMP_UNSUPPORTED, "amp: optimized_memory in [net] does not work under AMP on "
+                        "a GPU; remove this key, or run with -amp off");
     if (net->track && amp_ranks_of_step() > 1)
         return amp_fail(error, AMP_UNSUPPORTED,
-                        "amp: [net]: track loads images in sequences, which cannot be divided among %d "
-                        "ranks; remove track, or train with one rank", amp_ranks_of_step());
+                        "amp: track in [net] loads images in sequences, which cannot be divided among %d "
+                        "ranks; remove this key, or train with one rank", amp_ranks_of_step());
     return AMP_OK;
 }

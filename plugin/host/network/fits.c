@@ -295,7 +295,7 @@ static amp_status choose_fit(struct network *net, int least, amp_fitting *out, c
     if (status == AMP_OK) status = choose_of(&a, least, out, error);
     forget(&a);
     AMP_TRY(amp_exchange_outcome(status, "choosing what fits", error));
-    amp_exchange_broadcast(out, sizeof *out, "what fits");
+    amp_exchange_broadcast(out, sizeof *out, "sharing what fits");
     *what = a.what;
     return AMP_OK;
 }

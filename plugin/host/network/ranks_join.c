@@ -13,7 +13,7 @@ static amp_status join(struct darknet_amp *amp, amp_comm **ours, amp_error *erro
 {
     if (amp_fork_device() >= 0) {
         AMP_TRY(amp_fork_sum_on_gpu(amp->engine->backend, ours, error));
-        if ((*ours)->rank == 0) fprintf(stderr, "ranks: their GPUs sum with %s\n", (*ours)->name);
+        if ((*ours)->rank == 0) fprintf(stderr, "ranks: GPUs sum gradients with %s\n", (*ours)->name);
     }
     amp->comm = *ours;
     amp_parallel_join(&amp->engine->parallel, amp->comm, amp->config->wire, AMP_BUCKET,

@@ -158,7 +158,7 @@ static amp_status fits_batch(const amp_run_state *run, const amp_view *view, siz
     int same = run->batch == view->batch && run->subdivisions == view->subdivisions;
     if (same && run->window == window_of(view, seen)) return AMP_OK;
     return amp_fail(error, AMP_BAD_SIDECAR,
-                    "%s: it was saved in the middle of a batch of %d x %d images, and now it is "
+                    "%s: it was saved in the middle of a batch of %d x %d images, but a batch now has "
                     "%d x %d; set batch and subdivisions back, or " ANEW, sidecar, (int)run->batch,
                     (int)run->subdivisions, view->batch, view->subdivisions);
 }
@@ -254,8 +254,8 @@ static void note_one_sided(const struct network *net)
     char *sidecar = weights && layer >= 0 ? amp_sidecar_name(weights) : NULL;
     if (sidecar && amp_name_is_taken(sidecar))
         print_note(net, "amp: %s is not read, and momentum and loss scale are reset, because layer %d does "
-                        "not read from %s what it saved; to continue the saved training, remove its key "
-                        "dontload, dontsave, dontloadscales, numload or flipped\n",
+                        "not load the same weights from %s as it saves; to continue the saved training, "
+                        "remove this layer's key dontload, dontsave, dontloadscales, numload or flipped\n",
                         sidecar, layer, weights);
     free(sidecar);
 }

@@ -98,11 +98,11 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
             backend->description, settings.scaler.dynamic ? "dynamic" : "static",
             (double)settings.scaler.scale, settings.adamw ? ", AdamW" : "");
     if (view.on_gpu)
-        fprintf(stderr, "amp: the authors have not run this release on a GPU: compare a short training with "
-                "-amp off before a long one\n");
+        fprintf(stderr, "amp: the authors have not run this release on a GPU: before a long training, make a "
+                "short one with AMP and one with -amp off, and compare them\n");
     if (program->maps && amp_fork_knows_map())
-        fprintf(stderr, "amp: detector map is this Darknet's own: it uses -points 0 by default and does not "
-                        "clip boxes to the image; amp valid and -map use -points 101 and clip them\n");
+        fprintf(stderr, "amp: this Darknet's own `detector map` uses -points 0 by default and does not clip "
+                        "boxes to the image; `amp valid` and -map use -points 101 and clip the boxes\n");
     return make_engine(amp, net, &settings, backend, error);
 }
 

@@ -166,8 +166,8 @@ static amp_status print_recompute(struct darknet_amp *amp, const amp_plan *plan,
             100 * cost.again / cost.forward, (double)plan->arena.total / 0x1p20,
             (double)whole->arena.total / 0x1p20);
     if (settings->on && !settings->segments && plan->arena.total > settings->budget)
-        fprintf(stderr, "amp: checkpoint=auto: that is %.1f MB more than fits; use more subdivisions, or a "
-                        "smaller width and height\n",
+        fprintf(stderr, "amp: checkpoint=auto: activations take %.1f MB more than fits; use more "
+                        "subdivisions, or a smaller width and height\n",
                 (double)(plan->arena.total - settings->budget) / 0x1p20);
     amp_plan_free(whole, amp->engine->backend);
     return AMP_OK;

@@ -18,7 +18,7 @@ void cfg_own_wrong_anchors(cfg_walk *walk, int numbers, double num)
 void cfg_own_unlike_head(cfg_walk *walk, double reads, double loaded)
 {
     cfg_walk_refuse(walk, NULL, NULL, "reads %.0f numbers of truth per image, but Darknet loads the %.0f of "
-                                      "the last layer; give all heads the type of the last one, and coords=4",
+                                      "the last layer; give all heads the last layer's type, and coords=4",
                     reads, loaded);
 }
 

@@ -66,7 +66,7 @@ static void check_processors(void)
         int cores = p->threads > p->fair ? p->threads : p->fair;
         /* two processors may be two hardware threads of the same core */
         if (p->allowed >= p->threads && (p->allowed > 2 || p->allowed >= p->fair)) continue;
-        fprintf(stderr, "ranks: processors that rank %d may use: %d; OpenMP threads: %d, plus those that "
+        fprintf(stderr, "ranks: rank %d has too few processors: %d, for %d OpenMP threads and those that "
                         "load images and sum gradients; if the launcher binds ranks to processors, use "
                         "mpirun --bind-to none, or --map-by slot:PE=%d\n", i, p->allowed, p->threads, cores);
         break;
@@ -140,7 +140,7 @@ static void start_networks(const char *const *words, int count, int under_amp, c
         darknet_amp_refuse("command line: -gpus: this program was built without GPU=1 and trains on the CPU; "
                            "remove -gpus, and use mpirun -np %d for several ranks", networks);
     if (!is_shared(words[0]))
-        darknet_amp_refuse("command line: -gpus: under AMP only detector train and classifier train use "
+        darknet_amp_refuse("command line: -gpus: under AMP only `detector train` and `classifier train` use "
                            "several GPUs; name one GPU, or use -amp off");
     amp_ranks_set(NULL, networks);
     share_seed();
@@ -155,7 +155,7 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
     if (is_one_of_several(words, count, under_amp))
         amp_host_check(amp_comm_join(amp_host_communicator_lost, &comm, &error), &error);
     else if (amp_comm_is_launched() && count >= 2)
-        fprintf(stderr, "ranks: rank %d runs %s %s by itself%s\n", amp_comm_launched_rank(), words[0],
+        fprintf(stderr, "ranks: rank %d runs `%s %s` by itself%s\n", amp_comm_launched_rank(), words[0],
                 words[1], amp_comm_is_here ? "" : ", since this program was built without MPI");
     amp_ranks_set(comm, 1);
     if (!comm) {
@@ -174,17 +174,17 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
         amp_host_cfg_uses_amp(words[3], CFG_FOR_ANYTHING, NULL); /* ends the program if the .cfg or -amp is
                                                                     wrong */
     if (!under_amp || (!is_shared(words[0]) && !is_bench(words)))
-        amp_ranks_refuse("command line: a launcher started %d copies of this program, but only detector "
-                         "train and classifier train under AMP, and amp bench, share the work; use one of "
-                         "these with -amp fp32 (or bf16, fp16), or start the program without the launcher",
-                         comm->size);
+        amp_ranks_refuse("command line: a launcher started %d copies of this program, but only "
+                         "`detector train` and `classifier train` under AMP, and `amp bench`, share the "
+                         "work; use one of these with -amp fp32 (or bf16, fp16), or start the program "
+                         "without the launcher", comm->size);
     if (strchr(gpus, ','))
         amp_ranks_refuse("command line: -gpus %s: a launcher started %d copies of this program, and each "
                          "trains on one GPU; remove -gpus, and start as many ranks as GPUs", gpus,
                          comm->size);
     if (getenv(AMP_TURNS))
-        amp_ranks_refuse("command line: a launcher started %d copies of this program, but amp compare starts "
-                         "its trainings itself; start amp compare without the launcher", comm->size);
+        amp_ranks_refuse("command line: a launcher started %d copies of this program, but `amp compare` "
+                         "starts its trainings itself; start it without the launcher", comm->size);
     share_seed();
     if (amp_ranks_leads())
         fprintf(stderr, "ranks: %d, %d of them on this machine; %s\n", comm->size, comm->local_size,

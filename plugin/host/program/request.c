@@ -30,8 +30,8 @@ static void refuse_equals_sign(int argc, char **argv, const char *name)
     for (int i = 1; i < argc && argv[i]; i++) {
         if (strncmp(argv[i], name, length) || argv[i][length] != '=') continue;
         cfg_printable(shown, sizeof shown, argv[i] + length + 1);
-        darknet_amp_refuse("command line: %s=%s: expected a blank instead of =: %s %s", name, shown, name,
-                           shown);
+        darknet_amp_refuse("command line: %s=%s: write a space instead of '=', as in '%s %s'", name, shown,
+                           name, shown);
     }
 }
 
@@ -154,7 +154,7 @@ static void take_map(amp_program *program, int *argc, char **argv)
     program->has_map = i > 0;
     if (!*value || strspn(value, "-0123456789") != strlen(value)) return;
     if (!(program->map.every = count_of(value)))
-        darknet_amp_refuse("command line: -map: expected nothing or a number of iterations from 1");
+        darknet_amp_refuse("command line: -map: expected no value, or a number of iterations, 1 or more");
     amp_host_remove_arguments(argc, argv, i, 1);
 }
 
@@ -174,7 +174,7 @@ static double fraction_option(int argc, char **argv, const char *name, double le
     const char *value = map_option(argc, argv, name);
     double number = value ? strtod(value, &end) : usual;
     if (value && (!*value || *end || !(number >= least) || !(number < 1)))
-        darknet_amp_refuse("command line: %s %s: -map expects a number from %g to below 1", name, value,
+        darknet_amp_refuse("command line: %s %s: expected a number of at least %g and below 1", name, value,
                            least);
     return number;
 }
@@ -184,13 +184,13 @@ static void read_map_options(amp_program *program, int argc, char **argv)
     const char *epochs = map_option(argc, argv, "-mAP_epochs"), *points = map_option(argc, argv, "-points");
     program->map.epochs = epochs ? count_of(epochs) : 4;
     if (!program->map.epochs)
-        darknet_amp_refuse("command line: -mAP_epochs %s: expected a number of epochs from 1", epochs);
+        darknet_amp_refuse("command line: -mAP_epochs %s: expected a number of epochs, 1 or more", epochs);
     if (epochs && program->map.every)
         darknet_amp_refuse("command line: -mAP_epochs: -map %ld already says when to measure; give one of "
                            "the two", program->map.every);
     if (points && strcmp(points, "101"))
-        darknet_amp_refuse("command line: -points %s: under AMP -map measures with 101 points; leave it out",
-                           points);
+        darknet_amp_refuse("command line: -points %s: -map under AMP always measures with 101 points; remove "
+                           "-points", points);
     program->map.iou = fraction_option(argc, argv, "-iou_thresh", .01, .5);
     program->map.confidence = fraction_option(argc, argv, "-thresh", 0, .25);
 }
@@ -200,7 +200,7 @@ static void take_patience(amp_program *program, int *argc, char **argv, int unde
     const char *value = amp_host_take_argument(argc, argv, "-patience", "a number of measurements");
     if (!value) return;
     if (!(program->map.patience = count_of(value)))
-        darknet_amp_refuse("command line: -patience %s: expected a number of measurements from 1", value);
+        darknet_amp_refuse("command line: -patience %s: expected a number of measurements, 1 or more", value);
     if (!program->has_map)
         darknet_amp_refuse("command line: -patience counts measurements of -map; add -map [N]%s",
                            under_amp || !amp_fork_knows_map() ? "" : ", and -amp");
@@ -210,8 +210,8 @@ static void take_fit(amp_program *program, int *argc, char **argv, int under_amp
 {
     if (!amp_host_take_flag(argc, argv, "-fit")) return;
     if (!under_amp)
-        darknet_amp_refuse("command line: -fit works only for trainings under AMP; add -amp, or [amp] to the "
-                           ".cfg");
+        darknet_amp_refuse("command line: -fit works only in a training under AMP; add -amp to the command, "
+                           "or a section [amp] to the .cfg");
     program->fit = AMP_FIT_ASKED;
 }
 
@@ -245,18 +245,19 @@ void amp_host_take_options(int *argc, char **argv, int under_amp)
     take_patience(program, argc, argv, under_amp);
     take_fit(program, argc, argv, under_amp);
     if (program->has_map && !program->is_detector)
-        darknet_amp_refuse("command line: -map: mAP is for detectors; use classifier valid for a classifier");
+        darknet_amp_refuse("command line: -map measures only detectors; to measure a classifier, use "
+                           "`classifier valid`");
 }
 
 /* ---- the command, and whether it works with AMP ---- */
 
 /* Darknet's commands that cannot run under AMP. They show a layer's outputs, or train one network through
  * another, and for this they need buffers that AMP does not keep. */
-#define LSD "lsd trains one network through another's fp32 deltas, which AMP does not keep"
+#define LSD "`lsd` trains one network through another's fp32 deltas, which AMP does not keep"
 static const struct { const char *command[2], *why; } refused[] = {
-    { { "visualize", NULL }, "visualize shows layers' fp32 outputs, which AMP does not keep" },
-    { { "classifier", "try" }, "classifier try prints a layer's fp32 output, which AMP does not keep" },
-    { { "rnn", "vec" }, "rnn vec prints a layer's fp32 output, which AMP does not keep" },
+    { { "visualize", NULL }, "`visualize` shows layers' fp32 outputs, which AMP does not keep" },
+    { { "classifier", "try" }, "`classifier try` prints a layer's fp32 output, which AMP does not keep" },
+    { { "rnn", "vec" }, "`rnn vec` prints a layer's fp32 output, which AMP does not keep" },
     { { "lsd", "traingan" }, LSD },
     { { "lsd", "trainprog" }, LSD },
     { { "lsd", "traincolor" }, LSD } };
