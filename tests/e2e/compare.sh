@@ -342,15 +342,15 @@ other_settings_are_one_line_that_names_them() {
         holds err "^amp compare: two: .*$text"
         [ "$(find two | sort)" = "$before" ] || fail "$name: something was changed"
     }
-    other 'not with -iters 9;' tiny.data tiny.cfg -iters 9
+    other 'not made with -iters 9;' tiny.data tiny.cfg -iters 9
     sed 's/^decay=.*/decay=0.0006/' tiny.cfg > other.cfg
-    other 'not with the .cfg file: checksum' tiny.data other.cfg -iters $iterations
-    other 'not with the weights to start from: ' tiny.data tiny.cfg backup/plain_final.weights \
+    other 'not made with the .cfg file: checksum' tiny.data other.cfg -iters $iterations
+    other 'not made with the weights to start from: ' tiny.data tiny.cfg backup/plain_final.weights \
         -iters $iterations
     head -n 4 train.txt > few.txt
     sed 's/^train=.*/train=few.txt/' tiny.data > few.data
-    other 'not with the .data file: ' few.data tiny.cfg -iters $iterations
-    OMP_NUM_THREADS=2 other 'not with the machine: ' tiny.data tiny.cfg -iters $iterations
+    other 'not made with the .data file: ' few.data tiny.cfg -iters $iterations
+    OMP_NUM_THREADS=2 other 'not made with the machine: ' tiny.data tiny.cfg -iters $iterations
 }
 
 a_detector
