@@ -298,7 +298,7 @@ bad_input_is_one_line_and_leaves_nothing() {
     sed 's/^valid=.*/valid=many.txt/' tiny.data > many.data
     refused 'labels/far.txt:1: ' many.data tiny.cfg -iters 1
     edit middle '/^\[upsample\]/,$d'
-    refused 'ends in \[route\]' tiny.data middle.cfg
+    refused 'last section is \[route\]' tiny.data middle.cfg
     if [ -x "$BUILD_DIR/tests/darknet-on-doubles" ]; then
         local DARKNET=$BUILD_DIR/tests/darknet-on-doubles
         AMP_DOUBLE_GPU=7.0 refused 'bf16: this machine cannot run it' tiny.data tiny.cfg \
