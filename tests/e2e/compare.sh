@@ -298,7 +298,7 @@ bad_input_is_one_line_and_leaves_nothing() {
     sed 's/^valid=.*/valid=many.txt/' tiny.data > many.data
     refused 'labels/far.txt:1: ' many.data tiny.cfg -iters 1
     edit middle '/^\[upsample\]/,$d'
-    refused 'ends in \[route\]' tiny.data middle.cfg
+    refused 'last section is \[route\]' tiny.data middle.cfg
     if [ -x "$BUILD_DIR/tests/darknet-on-doubles" ]; then
         local DARKNET=$BUILD_DIR/tests/darknet-on-doubles
         AMP_DOUBLE_GPU=7.0 refused 'this machine cannot run bf16' tiny.data tiny.cfg \
@@ -342,15 +342,15 @@ other_settings_are_one_line_that_names_them() {
         holds err "^amp compare: two: .*$text"
         [ "$(find two | sort)" = "$before" ] || fail "$name: something was changed"
     }
-    other 'not with -iters 9;' tiny.data tiny.cfg -iters 9
+    other 'not made with -iters 9;' tiny.data tiny.cfg -iters 9
     sed 's/^decay=.*/decay=0.0006/' tiny.cfg > other.cfg
-    other 'not with the .cfg file: checksum' tiny.data other.cfg -iters $iterations
-    other 'not with the weights to start from: ' tiny.data tiny.cfg backup/plain_final.weights \
+    other 'not made with the .cfg file: checksum' tiny.data other.cfg -iters $iterations
+    other 'not made with the weights to start from: ' tiny.data tiny.cfg backup/plain_final.weights \
         -iters $iterations
     head -n 4 train.txt > few.txt
     sed 's/^train=.*/train=few.txt/' tiny.data > few.data
-    other 'not with the .data file: ' few.data tiny.cfg -iters $iterations
-    OMP_NUM_THREADS=2 other 'not with the machine: ' tiny.data tiny.cfg -iters $iterations
+    other 'not made with the .data file: ' few.data tiny.cfg -iters $iterations
+    OMP_NUM_THREADS=2 other 'not made with the machine: ' tiny.data tiny.cfg -iters $iterations
 }
 
 a_detector

@@ -165,7 +165,7 @@ if [ -x "$on_doubles" ]; then
             grep -q "AMP's results differ from Darknet's: fp32, layer [24] " || # 16 channels each
             fail "a GPU with a fault: $(tail -2 train.err)"
     done
-    report=$(sed -n 's/.*; send \([^,]*\), or train.*/\1/p' train.err)
+    report=$(sed -n 's/.* with the file \([^,]*\), or train.*/\1/p' train.err)
     grep -q '^fp32 against Darknet' "$report" || fail "the report: $report"
     [ -z "$(ls backup)" ] || fail 'a training that does not start saves something'
     AMP_FAULT='yolo 21' train "$on_doubles"
