@@ -128,7 +128,7 @@ __device__ __forceinline__ int map_line(const size_map &m, size_t line, size_t *
 }
 
 /* Sets *other to the pixel of the other tensor that corresponds to pixel p of a line of this tensor. line:
- * the corresponding line, from map_line. Returns 0 if pixel p has no corresponding pixel. */
+ * the line of the other tensor, from map_line. Returns 0 if pixel p has no corresponding pixel. */
 __device__ __forceinline__ int map_pixel(const size_map &m, size_t line, unsigned p, size_t *other)
 {
     unsigned at = p / m.step;

@@ -135,8 +135,8 @@ static amp_conv_problem problem_of(const amp_conv_desc *d, int pass, int determi
         [FORWARD] = AMP_CONV_FORWARD, [BACKWARD_WEIGHTS] = AMP_CONV_BACKWARD_FILTER,
         [BACKWARD_DATA] = AMP_CONV_BACKWARD_DATA, [BACKWARD_DATA_ADDING] = AMP_CONV_BACKWARD_DATA };
     amp_conv_problem p = { *d, passes[pass], pass == BACKWARD_DATA_ADDING, deterministic };
-    p.conv.dilation = amp_conv_dilation(d); /* turns 0 into 1. Both mean the same, and the problem is a cache
-                                               key, so both must be stored as the same number */
+    p.conv.dilation = amp_conv_dilation(d); /* turns 0 into 1, which means the same: equal problems must have
+                                               equal bytes, because the problem is a cache key */
     p.conv.stride_x = amp_conv_stride_x(d);
     p.conv.training = p.conv.wants_dx = p.conv.transposed = p.conv.leaky = 0;
     p.conv.direct = p.conv.masters_stay = 0;

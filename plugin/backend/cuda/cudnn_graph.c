@@ -28,8 +28,8 @@ struct amp_cudnn {
 
 typedef struct chain {
     cudnnStatus_t status;
-    const char *call, *subject; /* the function that failed; the attribute or kind of descriptor that it was
-                                   called with */
+    const char *call, *subject; /* call: the function that failed; subject: its argument, an attribute or a
+                                   kind of descriptor */
     char text[512];             /* cuDNN's own message */
 } chain;
 
