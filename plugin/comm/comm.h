@@ -61,8 +61,9 @@ struct amp_comm {
      * function; in all others the pointer is NULL. */
     amp_status (*part)(amp_comm *, int size, amp_comm **out, amp_error *);
 
-    /* Returns 1 only for the first call on this machine; the rank that called prints why the program ends. If
-     * the pointer is NULL, each rank prints. Any thread may call it. */
+    /* Whether this rank must print why the program ends. Returns 1 for the first call by any rank on this
+     * machine, and 0 for all later calls. If the pointer is NULL, every rank prints. Any thread may call
+     * it. */
     int (*prints_error)(amp_comm *);
     /* Ends the processes of all ranks with this exit status. If the ranks are threads, it makes their calls
      * fail instead, and returns. Any thread may call it. */
