@@ -27,8 +27,8 @@ struct amp_comm {
     int rank, size;              /* this rank's number, from 0; the number of ranks */
     int local_rank, local_size;  /* rank and size among the ranks on this machine only */
     int one_program;             /* 1: the ranks are threads of one program */
-    int settled;                 /* 1: this rank has made a step with its current memory, so in the next step
-                                    it allocates nothing and loads no code between the sums; set by the
+    int settled;                 /* 1: this rank has made a step with its current memory, so its next step
+                                    neither allocates memory nor loads code between the sums; set by the
                                     caller */
     int has_summed;              /* set by the implementation after the first sums; until then a call may take
                                     four times `seconds` (watchdog.h) */

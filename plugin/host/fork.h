@@ -49,7 +49,7 @@ typedef struct amp_view {
 
 amp_view amp_fork_view(const struct network *);
 
-/* The number of pixels of the largest input, divided by that of the current input. */
+/* The ratio of the largest input's number of pixels to the current input's number of pixels. */
 static inline double amp_largest_area(const amp_view *v)
 {
     return v->w > 0 && v->h > 0 ? (double)v->largest_w * v->largest_h / ((double)v->w * v->h) : 1;

@@ -125,8 +125,8 @@ enum {
     AMP_WRONG_DELTA = 16,      /* the delta that the layer adds to its input layers */
     AMP_WRONG_BACKWARD = 4 | 8 | 16,
     AMP_WRONG_ALL = 31,
-    AMP_LOSES_DELTA = 32,      /* the layer overwrites the delta of the layer before it, to which later layers
-                                  had added */
+    AMP_LOSES_DELTA = 32,      /* the layer overwrites the delta of the layer before it instead of adding to
+                                  it, so what later layers had added is lost */
     AMP_CANNOT_RUN = 64,       /* the layer crashes, or writes outside its arrays */
     AMP_UNDEFINED = 128        /* AMP's results are meaningless too */
 };

@@ -113,8 +113,8 @@ __global__ void shortcut(const T *x, const T *from, size_t from_step, T *y, size
 }
 
 /* How the pixels of this tensor correspond to the pixels of another tensor with a different size. Along each
- * axis, pixel i·step of this tensor corresponds to pixel i·other_step of the other one. Each image has
- * common_h × common_w such pairs. */
+ * axis, pixel i·step of this tensor corresponds to pixel i·other_step of the other one. An image has
+ * common_h × common_w pairs of corresponding pixels. */
 typedef struct size_map { unsigned h, w, step, common_h, common_w, other_h, other_w, other_step; } size_map;
 
 /* Sets *other to the line of the other tensor that corresponds to `line` of this tensor. Lines are numbered

@@ -23,7 +23,7 @@ struct amp_conv {
     amp_conv_desc desc;            /* must be first: times.cu reads it */
     amp_shape y;
     int connected;                 /* 1: computed as matrix products by cuBLAS; 0: by cuDNN's plans */
-    int inputs;                    /* elements of x per image, for a connected layer: x is (n, inputs), w is
+    int inputs;                    /* connected layer: elements of x per image; x is then (n, inputs), w is
                                       (k, inputs), y is (n, k) */
     amp_conv_plan *plans[PASSES];  /* owned by cuda->plans; NULL for a pass that is not needed */
     amp_cudnn_pack packs[PASSES];  /* for each pass: the buffers of its last run, as a cuDNN descriptor */
@@ -107,9 +107,9 @@ static void end_trial(trial *t, amp_backend *backend)
 
 static int is_untimed(const amp_conv_plan *plan) { return plan && !plan->tuned && plan->fit > 1; }
 
-/* Times up to settings.tune engines of each plan that was not timed yet, and makes the fastest one the plan's
- * current engine. Skips plans that are NULL. If there is not enough memory for the timing, plans stay as they
- * are. */
+/* Times up to settings.tune engines of each plan, and makes the fastest one the plan's current engine. Skips
+ * plans that are NULL, that were timed before, or that have only one fit engine. If there is not enough
+ * memory for the timing, plans stay as they are. */
 static amp_status tune(amp_backend *backend, amp_conv_plan *const *plans, int count,
                        const tensor_bytes *bytes, amp_error *error)
 {

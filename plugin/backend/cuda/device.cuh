@@ -134,8 +134,8 @@ static inline bool amp_cuda_wide(const amp_tensor *t)
         else { const int N = 1; __VA_ARGS__; } \
     } while (0)
 
-/* Runs a statement with the constant `A`: the activation if it is a frequent one, else -1. For -1, the kernel
- * uses its argument instead (amp_chosen). */
+/* Runs a statement with the constant `A`: the activation if it is a frequent one, else -1. If A is -1, the
+ * kernel uses its activation argument instead (amp_chosen). */
 #define AMP_CUDA_BY_ACTIVATION(activation, ...) do { \
         switch (activation) { \
         case AMP_LINEAR: { const int A = AMP_LINEAR; __VA_ARGS__; break; } \

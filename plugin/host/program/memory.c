@@ -61,7 +61,8 @@ static void narrow_by_group(amp_available_memory *memory, const char *root, cons
         size_t limit = number_of_group(folder, files->limit, NULL);
         size_t cache = number_of_group(folder, "memory.stat", files->cache);
         used -= cache < used ? cache : used;
-        /* at most `used`: resident pages of shared libraries may be charged to another group */
+        /* not more than `used`: the system may charge this program's pages of shared libraries to another
+         * group */
         size_t resident = memory->resident < used ? memory->resident : used;
         if (limit) narrow(memory, limit, used, "RAM that the control group allows", resident);
     }
