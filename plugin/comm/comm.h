@@ -27,8 +27,8 @@ struct amp_comm {
     int rank, size;              /* this rank's number, from 0; the number of ranks */
     int local_rank, local_size;  /* rank and size among the ranks on this machine only */
     int one_program;             /* 1: the ranks are threads of one program */
-    int settled;                 /* 1: this rank has made a step with its current memory, so in the next step
-                                    it allocates nothing and loads no code between the sums; set by the
+    int settled;                 /* 1: this rank has made a step with its current memory, so its next step
+                                    neither allocates memory nor loads code between the sums; set by the
                                     caller */
     int has_summed;              /* set by the implementation after the first sums; until then a call may take
                                     four times `seconds` (watchdog.h) */
@@ -61,8 +61,9 @@ struct amp_comm {
      * function; in all others the pointer is NULL. */
     amp_status (*part)(amp_comm *, int size, amp_comm **out, amp_error *);
 
-    /* Returns 1 only for the first call on this machine; the rank that called prints why the program ends. If
-     * the pointer is NULL, each rank prints. Any thread may call it. */
+    /* Whether this rank must print why the program ends. Returns 1 for the first call by any rank on this
+     * machine, and 0 for all later calls. If the pointer is NULL, every rank prints. Any thread may call
+     * it. */
     int (*prints_error)(amp_comm *);
     /* Ends the processes of all ranks with this exit status. If the ranks are threads, it makes their calls
      * fail instead, and returns. Any thread may call it. */

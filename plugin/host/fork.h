@@ -49,7 +49,7 @@ typedef struct amp_view {
 
 amp_view amp_fork_view(const struct network *);
 
-/* The number of pixels of the largest input, divided by that of the current input. */
+/* The ratio of the largest input's number of pixels to the current input's number of pixels. */
 static inline double amp_largest_area(const amp_view *v)
 {
     return v->w > 0 && v->h > 0 ? (double)v->largest_w * v->largest_h / ((double)v->w * v->h) : 1;
@@ -199,8 +199,8 @@ size_t amp_fork_buffer_bytes(const struct network *, int layer, int batch, const
  * training without AMP: the bytes of the largest im2col matrix. */
 size_t amp_fork_workspace(const struct network *, int stock);
 
-/* During a detector's training, Darknet keeps a picture of its chart, and another picture for each class's
- * own chart. This is the number of bytes of one such picture; 0: there are none worth counting. */
+/* The bytes of one picture of a chart. During a detector's training, Darknet keeps one picture of the
+ * training's chart and one for each class's own chart. 0: this fork's pictures are not counted. */
 extern const size_t amp_fork_chart_bytes;
 
 /* ---- files ---- */

@@ -125,8 +125,8 @@ enum {
     AMP_WRONG_DELTA = 16,      /* the delta that the layer adds to its input layers */
     AMP_WRONG_BACKWARD = 4 | 8 | 16,
     AMP_WRONG_ALL = 31,
-    AMP_LOSES_DELTA = 32,      /* the layer overwrites the delta of the layer before it, to which later layers
-                                  had added */
+    AMP_LOSES_DELTA = 32,      /* the layer overwrites the delta of the layer before it instead of adding to
+                                  it, so what later layers had added is lost */
     AMP_CANNOT_RUN = 64,       /* the layer crashes, or writes outside its arrays */
     AMP_UNDEFINED = 128        /* AMP's results are meaningless too */
 };
@@ -142,8 +142,8 @@ int amp_fork_has_stock_fault(const struct network *, int layer, int row);
  * Stock Darknet's buffers are those that its make_*_layer functions would allocate. batch: the number of
  * images in one forward pass; with time_steps, images times time steps. */
 
-/* The bytes of stock Darknet's buffers of layer i that grow with the batch: outputs, deltas, and what
- * backward reads again. */
+/* Returns the bytes of those buffers of layer i in stock Darknet whose size grows with the batch: outputs,
+ * deltas, and what backward reads again. */
 size_t amp_fork_stock_bytes(const struct network *net, int i, int batch);
 /* The work of a layer's forward pass. operations and bytes are 0 for recurrent layers, which consist of other
  * layers. */

@@ -113,8 +113,8 @@ __global__ void shortcut(const T *x, const T *from, size_t from_step, T *y, size
 }
 
 /* How the pixels of this tensor correspond to the pixels of another tensor with a different size. Along each
- * axis, pixel i·step of this tensor corresponds to pixel i·other_step of the other one. Each image has
- * common_h × common_w such pairs. */
+ * axis, pixel i·step of this tensor corresponds to pixel i·other_step of the other one. An image has
+ * common_h × common_w pairs of corresponding pixels. */
 typedef struct size_map { unsigned h, w, step, common_h, common_w, other_h, other_w, other_step; } size_map;
 
 /* Sets *other to the line of the other tensor that corresponds to `line` of this tensor. Lines are numbered
@@ -128,7 +128,7 @@ __device__ __forceinline__ int map_line(const size_map &m, size_t line, size_t *
 }
 
 /* Sets *other to the pixel of the other tensor that corresponds to pixel p of a line of this tensor. line:
- * the corresponding line, from map_line. Returns 0 if pixel p has no corresponding pixel. */
+ * the line of the other tensor, from map_line. Returns 0 if pixel p has no corresponding pixel. */
 __device__ __forceinline__ int map_pixel(const size_map &m, size_t line, unsigned p, size_t *other)
 {
     unsigned at = p / m.step;

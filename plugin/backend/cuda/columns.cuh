@@ -1,5 +1,5 @@
-/* For kernels that compute something for each channel of an NHWC tensor. Divides the tensor among blocks, and
- * sums over its pixels in an order that depends only on the shape.
+/* Helpers for kernels that compute one result for each channel of an NHWC tensor. They divide the tensor
+ * among blocks, and sum over its pixels in an order that depends only on the shape.
  *
  * The tensor is a matrix with one row for each pixel. A row consists of packs. A pack is what one thread
  * loads at once: 16 bytes if the channels fill whole packs and memory is aligned, otherwise one element. The
@@ -8,7 +8,7 @@
  * neighbouring threads always read neighbouring memory.
  *
  * A thread sums at most AMP_COLUMN_RUN rows in fp32 and then adds the result to a double. So the rounding
- * error stays that of a short sum. */
+ * error does not grow with the number of rows. */
 #pragma once
 
 #include "device.cuh"
@@ -45,7 +45,8 @@ static inline int amp_cuda_packs(const amp_tensor *t, bool wide)
 
 typedef struct amp_columns {
     size_t rows;                /* pixels of one image. If the sums run over all images, the tensor is treated
-                                   as a single image: `images` is 1, and `rows` has the pixels of all */
+                                   as a single image: `images` is 1, and `rows` counts the pixels of all
+                                   images */
     size_t block_rows;
     unsigned images, chunks;    /* chunks: the number of parts of an image; each part has block_rows rows */
     int packs, lanes, height;   /* packs: packs in a row; lanes: packs across a block; height: rows that a
@@ -77,8 +78,8 @@ static inline amp_columns amp_columns_whole(size_t rows, unsigned images, int pa
 
 static inline unsigned amp_columns_blocks(const amp_columns *c) { return c->images * c->chunks * c->groups; }
 
-/* The elements that one thread works on: pack number `pack` in the rows first, first + step, ... below
- * end. */
+/* The elements that one thread works on: pack number `pack` of each of the rows first, first + step,
+ * first + 2·step, ... up to but not including row `end`. */
 typedef struct amp_column {
     size_t first, end;
     int step, pack;

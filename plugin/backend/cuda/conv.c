@@ -23,7 +23,7 @@ struct amp_conv {
     amp_conv_desc desc;            /* must be first: times.cu reads it */
     amp_shape y;
     int connected;                 /* 1: computed as matrix products by cuBLAS; 0: by cuDNN's plans */
-    int inputs;                    /* elements of x per image, for a connected layer: x is (n, inputs), w is
+    int inputs;                    /* connected layer: elements of x per image; x is then (n, inputs), w is
                                       (k, inputs), y is (n, k) */
     amp_conv_plan *plans[PASSES];  /* owned by cuda->plans; NULL for a pass that is not needed */
     amp_cudnn_pack packs[PASSES];  /* for each pass: the buffers of its last run, as a cuDNN descriptor */
@@ -107,9 +107,9 @@ static void end_trial(trial *t, amp_backend *backend)
 
 static int is_untimed(const amp_conv_plan *plan) { return plan && !plan->tuned && plan->fit > 1; }
 
-/* Times up to settings.tune engines of each plan that was not timed yet, and makes the fastest one the plan's
- * current engine. Skips plans that are NULL. If there is not enough memory for the timing, plans stay as they
- * are. */
+/* Times up to settings.tune engines of each plan, and makes the fastest one the plan's current engine. Skips
+ * plans that are NULL, that were timed before, or that have only one fit engine. If there is not enough
+ * memory for the timing, plans stay as they are. */
 static amp_status tune(amp_backend *backend, amp_conv_plan *const *plans, int count,
                        const tensor_bytes *bytes, amp_error *error)
 {
@@ -135,8 +135,8 @@ static amp_conv_problem problem_of(const amp_conv_desc *d, int pass, int determi
         [FORWARD] = AMP_CONV_FORWARD, [BACKWARD_WEIGHTS] = AMP_CONV_BACKWARD_FILTER,
         [BACKWARD_DATA] = AMP_CONV_BACKWARD_DATA, [BACKWARD_DATA_ADDING] = AMP_CONV_BACKWARD_DATA };
     amp_conv_problem p = { *d, passes[pass], pass == BACKWARD_DATA_ADDING, deterministic };
-    p.conv.dilation = amp_conv_dilation(d); /* turns 0 into 1. Both mean the same, and the problem is a cache
-                                               key, so both must be stored as the same number */
+    p.conv.dilation = amp_conv_dilation(d); /* turns 0 into 1, which means the same: equal problems must have
+                                               equal bytes, because the problem is a cache key */
     p.conv.stride_x = amp_conv_stride_x(d);
     p.conv.training = p.conv.wants_dx = p.conv.transposed = p.conv.leaky = 0;
     p.conv.direct = p.conv.masters_stay = 0;

@@ -11,7 +11,7 @@ struct amp_conv_plans {
     amp_conv_plan **list;
     int count;
     size_t room;
-    int compiled; /* how many engines have been compiled at run time only to be timed */
+    int compiled; /* how many engines were compiled at run time for timing; limit: AMP_CONV_COMPILED */
 };
 
 /* ---- problems ---- */

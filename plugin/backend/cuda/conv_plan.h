@@ -1,11 +1,11 @@
 /* Chooses which of a library's engines computes a convolution.
  *
- * For each problem (one pass of a convolution) the library lists candidate engines, the one that it expects
- * to be fastest first. conv_plan.c filters and sorts the candidates, and builds one after the other until one
- * works. If the caller has a timer, conv_plan.c times several candidates and takes the fastest. It caches the
- * choice, so that a shape that occurs again (random=1) costs only a lookup. A candidate that fails to build
- * or to run is never tried again for that problem. The library is a table of functions, amp_conv_library:
- * cudnn_graph.c implements it, and the tests have a fake one.
+ * For each problem (one pass of a convolution) the library lists candidate engines in the order of their
+ * expected speed, fastest first. conv_plan.c filters and sorts the candidates, and builds one after the other
+ * until one works. If the caller has a timer, conv_plan.c times several candidates and takes the fastest. It
+ * caches the choice, so that a shape that occurs again (random=1) costs only a lookup. A candidate that fails
+ * to build or to run is never tried again for that problem. The library is a table of functions,
+ * amp_conv_library: cudnn_graph.c implements it, and the tests have a fake one.
  *
  * Only one thread at a time may use an amp_conv_plans and its plans. */
 #pragma once
@@ -116,8 +116,8 @@ amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const
  * if the candidate does not run. */
 typedef amp_status (*amp_conv_timer)(void *user, const amp_conv_plan *plan, float *ms, amp_error *error);
 
-/* How many engines may be compiled at run time only to be timed, in all plans together. Without a limit, a
- * network with many depthwise convolutions would compile for minutes at each of its sizes. */
+/* The maximum number of engines, over all plans, that may be compiled at run time for timing. Without a
+ * limit, a network with many depthwise convolutions would compile for minutes at each of its sizes. */
 enum { AMP_CONV_COMPILED = 32 };
 
 /* Times the first best_of candidates in the library's order, and makes the fastest one current. Does nothing

@@ -28,8 +28,8 @@ struct amp_cudnn {
 
 typedef struct chain {
     cudnnStatus_t status;
-    const char *call, *subject; /* the function that failed; the attribute or kind of descriptor that it was
-                                   called with */
+    const char *call, *subject; /* call: the function that failed; subject: its argument, an attribute or a
+                                   kind of descriptor */
     char text[512];             /* cuDNN's own message */
 } chain;
 
@@ -424,9 +424,9 @@ static amp_status check_version(amp_error *error)
                     "to, install the newer one, or rebuild", built, found);
 }
 
-/* Keeps CUDA's run-time compiler (NVRTC) loaded. Otherwise cuDNN loads and unloads it each time it lists
- * engines, which takes most of the listing's time and leaks 70 kB. If the compiler is not found under this
- * name, only this saving is lost. */
+/* Keeps CUDA's run-time compiler (NVRTC) loaded. Otherwise cuDNN would load and unload it for each list of
+ * engines, which takes most of the time of listing and leaks 70 kB. It is no error if the compiler is not
+ * found under this name: then listing just stays slow. */
 static void keep_compiler_loaded(void)
 {
     char name[32];

@@ -45,8 +45,8 @@ void amp_cudnn_describe(char *text, size_t size);
 /* cuDNN as a library for conv_plan.h. The argument `self` of its functions is an amp_cudnn. */
 extern const amp_conv_library amp_cudnn_library;
 
-/* Returns s. If the problem is a filter gradient in fp16, cuDNN writes 2^-s times the gradient, so that it
- * does not overflow. For all other problems s is 0. */
+/* Returns s: cuDNN writes 2^-s times the result of this problem. s is 0 unless the problem is a filter
+ * gradient in fp16, which could overflow without this scaling. */
 int amp_cudnn_downscale(const amp_conv_problem *problem);
 
 /* The buffers of the last run and cuDNN's descriptor of them. The descriptor is reused as long as the buffers

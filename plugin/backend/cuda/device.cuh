@@ -106,8 +106,8 @@ template <class T, int N> __device__ __forceinline__ void amp_put_or_add(T *p, f
     amp_put(p, v, n);
 }
 
-/* Returns how many of the N elements that begin at `first` are below `count`. `first` must be below
- * `count`. */
+/* Returns how many elements of a group exist: the group has the N indices from `first`, the array has `count`
+ * elements. `first` must be below `count`. */
 template <int N> __device__ __forceinline__ int amp_present(size_t first, size_t count)
 {
     return count - first < (size_t)N ? (int)(count - first) : N;
@@ -134,8 +134,8 @@ static inline bool amp_cuda_wide(const amp_tensor *t)
         else { const int N = 1; __VA_ARGS__; } \
     } while (0)
 
-/* Runs a statement with the constant `A`: the activation if it is a frequent one, else -1. For -1, the kernel
- * uses its argument instead (amp_chosen). */
+/* Runs a statement with the constant `A`: the activation if it is a frequent one, else -1. If A is -1, the
+ * kernel uses its activation argument instead (amp_chosen). */
 #define AMP_CUDA_BY_ACTIVATION(activation, ...) do { \
         switch (activation) { \
         case AMP_LINEAR: { const int A = AMP_LINEAR; __VA_ARGS__; break; } \
@@ -170,7 +170,7 @@ static inline size_t amp_cuda_most_blocks(const amp_backend *backend)
     return (size_t)amp_cuda_of(backend)->multiprocessors * AMP_CUDA_BLOCKS_PER_SM;
 }
 
-/* The number of blocks of AMP_CUDA_THREADS for a grid-stride loop over `items`. */
+/* The number of blocks, with AMP_CUDA_THREADS threads each, to launch for a grid-stride loop over `items`. */
 static inline unsigned amp_cuda_blocks(const amp_backend *backend, size_t items)
 {
     size_t blocks = amp_divide_up(items, AMP_CUDA_THREADS), most = amp_cuda_most_blocks(backend);
@@ -188,8 +188,8 @@ static inline amp_status amp_cuda_copy(const amp_backend *backend, const void *f
 __device__ __forceinline__ size_t amp_thread() { return (size_t)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ size_t amp_threads() { return (size_t)gridDim.x * blockDim.x; }
 
-/* Returns how many rows of blocks to launch (the grid's y): `wanted`, or fewer if the limits require it. A
- * row has `across` blocks. */
+/* Returns how many rows of blocks to launch (the grid's y): `wanted`, or fewer if that exceeds CUDA's limit
+ * or amp_cuda_most_blocks, but at least 1. A row has `across` blocks. */
 static inline unsigned amp_cuda_down(const amp_backend *backend, size_t across, size_t wanted)
 {
     size_t most = amp_cuda_most_blocks(backend) / across;

@@ -1,7 +1,7 @@
 /* How kernels are launched and how they read and write numbers. For .cu files only.
  *
- * AMP_LAUNCH(backend, blocks, threads, kernel, arguments...) launches a kernel; if that fails it returns the
- * error from the calling function. AMP_CUDA_BY_DTYPE runs a statement with `T` as the C++ type of a dtype.
+ * AMP_LAUNCH(backend, blocks, threads, kernel, arguments...) launches a kernel. If the launch fails, the
+ * calling function returns the error. AMP_CUDA_BY_DTYPE runs a statement with `T` as the C++ type of a dtype.
  * Tests define AMP_CUDA_RUN to run the same sources on the CPU. */
 #pragma once
 

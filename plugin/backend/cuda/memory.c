@@ -66,8 +66,9 @@ amp_status amp_cuda_allocate(amp_backend *backend, size_t bytes, void **out, amp
 
 struct amp_cuda_spare { struct amp_cuda_spare *next; void *memory; size_t bytes; };
 
-/* Appends to the end of the list. Layers release and allocate in the same order, so each layer gets its old
- * memory back, and the device's table of copies (weights.cu) need not change. */
+/* Appends the block to the end of the list. spare_get searches from the start, and layers allocate in the
+ * order in which they released. So each layer gets its old memory back, and the table of copies on the device
+ * (weights.cu) need not be uploaded again. */
 void amp_cuda_spare_put(amp_backend *backend, void *memory, size_t bytes)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);

@@ -1,5 +1,5 @@
-/* Multiplies two tensors element by element, and computes the sums of products that their gradients need. The
- * second tensor may have only one number for each channel or for each pixel.
+/* multiply: y (+)= x·s. multiply_sums: sums of products, e.g. ds = Σ dy·x. s has the shape of x, one number
+ * for each channel of an image, or one number for each pixel.
  *
  * A launch covers a plane: its rows are pixels, and its columns are groups of channels. If both tensors have
  * the same shape, each is treated as one long row. */
@@ -35,7 +35,8 @@ template <class T> static __device__ __forceinline__ void put_sum(T *s, double s
     amp_put_or_add(s, total, 1, accumulate);
 }
 
-/* s[n,c] (+)= Σ a·b over the pixels of an image. One block sums all pixels of its packs. */
+/* s[n,c] (+)= Σ a·b over the pixels of an image. A block has some packs (groups of channels) of one image,
+ * and sums each over all pixels. */
 template <class P, class T> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) sum_pixels(
     const P *__restrict__ a, const P *__restrict__ b, T *s, amp_columns c, int accumulate)
 {

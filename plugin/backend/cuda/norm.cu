@@ -10,10 +10,10 @@
  * 1 leaves the end of the tensor in the cache. For frequent activations, each thread has the loads of several
  * rows in flight (N in the kernels).
  *
- * For leaky and relu, backward needs only the sign of y. It does not read y but recomputes it from x, with
- * the same arithmetic as forward, so that it is bit-identical. This takes five passes over memory instead of
- * seven. For activations whose gradient is a function of their input, backward recomputes that input in the
- * same way. */
+ * For leaky and relu, backward needs only the sign of y. Instead of reading y, it recomputes y from x, with
+ * the same arithmetic as forward, so that the two are bit-identical. This takes five passes over memory
+ * instead of seven. If an activation's gradient is a function of the activation's input, backward recomputes
+ * that input in the same way. */
 #include "kernels.h"
 
 #include "../check.h"
@@ -359,8 +359,9 @@ __global__ void join_delta_sums(const float *all, int channels, double count, am
 
 /* ----------------------------------------------------------------------------------------- writing passes */
 
-/* y = act((x - mean)·gain + bias). With ADD, y is rounded, and then `add` is added. __fadd_rn keeps nvcc from
- * fusing this sum and the activation's last product into one fma, which would not round y first. */
+/* y = act((x - mean)·gain + bias). With ADD, y is rounded, and then `add` is added. The addition is a
+ * __fadd_rn because nvcc could fuse a `+` with the activation's last product into one fma, and y would not be
+ * rounded first. */
 template <class P, int A, bool ADD>
 __global__ void __launch_bounds__(AMP_COLUMN_THREADS) normalize(const P *__restrict__ x,
     const P *__restrict__ add, P *__restrict__ y, amp_columns c, const float *__restrict__ factors,

@@ -2,7 +2,7 @@
  * backend.h.
  *
  * While the stream captures, each call adds a node to the graph instead of queueing work. The graph stores
- * the addresses and numbers that these calls were given. So the caller must not move its own memory. The
+ * the arguments of these calls, addresses included. So the caller must not move its own memory. The
  * backend's memory (scratch, cuDNN's workspace, tables) may move: cuda->moved counts its moves, and a pass is
  * recorded again if the count has changed since its recording. Some actions are impossible during a capture:
  * growing memory (memory.c), changing cuDNN's engine (conv.c), and everything that CUDA itself rejects. If
@@ -64,7 +64,7 @@ amp_status amp_cuda_pass_end(amp_backend *backend, amp_recorded_pass **pass, int
         return amp_cuda_fail(status, "cudaGraphInstantiateWithFlags", __FILE__, __LINE__, error);
     }
     made->moved = cuda->moved;
-    *pass = made; /* set only after its graph exists, because pass_begin launches that graph */
+    *pass = made; /* not set until the graph exists: pass_begin launches the graph of any *pass but NULL */
     AMP_CUDA_TRY(cudaGraphLaunch((*pass)->graph, cuda->stream));
     return AMP_OK;
 }

@@ -18,13 +18,13 @@ typedef struct windows {
     unsigned across; /* blocks per row of the tensor that is written */
 } windows;
 
-/* The place that a thread computes: a pack of a pixel. */
+/* What a thread computes: one pack of channels of one pixel. */
 typedef struct spot {
     int image, row, column, pack;
 } spot;
 
-/* Finds the thread's place in a tensor of height × width pixels. Returns false if it lies beyond the end of
- * the row. */
+/* Sets *s to the pack that this thread computes in a tensor of height × width pixels. Returns false if that
+ * lies beyond the end of the row. */
 static __device__ __forceinline__ bool spot_of(const windows &g, int height, int width, spot *s)
 {
     unsigned line = blockIdx.x / g.across, at = blockIdx.x % g.across * POOL_THREADS + threadIdx.x;
@@ -182,7 +182,8 @@ amp_status amp_cuda_maxpool_backward(amp_backend *backend, const amp_tensor *dy,
 
 /* ---- average pooling ---- */
 
-/* y is the mean over the pixels of an image. One block sums all pixels of its packs. */
+/* y is the mean over the pixels of an image. A block has some packs (groups of channels) of one image, and
+ * sums each over all pixels. */
 template <class P> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) average(const P *__restrict__ x,
         P *__restrict__ y, amp_columns c)
 {

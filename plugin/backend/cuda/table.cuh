@@ -21,8 +21,8 @@ typedef struct amp_cuda_cut {
  * padding stays 0: tables are compared byte by byte. */
 void *amp_cuda_table_rows(size_t row_bytes, int count);
 
-/* Sets the table's rows and takes ownership of `rows`. After an error the table is empty. `cuts` is 0 if
- * there is no work to do. */
+/* Sets the table's rows and takes ownership of `rows`. If the rows have no units of work, the table's `cuts`
+ * becomes 0: then launch nothing. After an error the table is empty. */
 amp_status amp_cuda_table_set(amp_backend *, amp_cuda_table *, void *rows, size_t row_bytes, int count,
                               amp_error *);
 

@@ -58,8 +58,8 @@ bool is_left_out(int operation)
 
 template <int N> struct of {};
 
-/* Each overload of add() adds the bytes and products that one argument of an operation stands for. By default
- * an argument adds nothing. */
+/* Each overload of add() adds to `bytes` and `products` the memory traffic and the arithmetic that one
+ * argument of an operation causes. By default an argument causes none. */
 template <class T> void add(amp_cuda_work *, const T &) {}
 
 /* A tensor is read or written once. */
@@ -98,8 +98,8 @@ void add(amp_cuda_work *w, const amp_gemm_desc *d)
     w->bytes += sizeof(float) * ((double)d->m * d->k + (double)d->k * d->n + (double)d->m * d->n);
 }
 
-/* Accesses for each parameter: the gradient is read for the check, read for the update, and cleared: 3. The
- * master is read and written: 2. The momentum is read and written: 2; with Adam, two moments are: 4. */
+/* Memory accesses for each parameter: 3 for the gradient (read for the check, read for the update, cleared),
+ * 2 for the master (read, written), and 2 for the momentum, or 4 for Adam's two moments (read, written). */
 void add(amp_cuda_work *w, const amp_step_end *end)
 {
     for (int i = 0; i < end->param_count; i++)
@@ -208,9 +208,8 @@ amp_status end_call(amp_backend *b, amp_error *error)
 amp_error *error_of(amp_error *error) { return error; }
 template <class T, class U, class... A> amp_error *error_of(T, U u, A... a) { return error_of(u, a...); }
 
-/* timed<...>::put adds timing to one entry of the backend's table if that function queues work: it replaces
- * the entry by `call`, which measures the work and calls the original function. Other entries are left
- * unchanged. */
+/* timed<...>::put adds timing to one entry of the backend's table: it replaces the entry by `call`, which
+ * measures the work and calls the original function. Entries that need no timing are left unchanged. */
 template <class F, F amp_backend::*M, int N> struct timed {
     static void put(amp_backend *) {}
 };

@@ -93,8 +93,8 @@ __device__ void amp_tile_drain(const float *tile, unsigned tile_pitch, D *dst, u
     }
 }
 
-/* How matrices of rows × columns are cut into tiles. Tiles at the edges are smaller. src_wide or dst_wide is
- * 1 if this side can be read or written 16 bytes at a time. */
+/* How matrices of rows × columns are cut into tiles. Tiles at the edges may be smaller. src_wide: 1 if the
+ * source can be read 16 bytes at a time; dst_wide: 1 if the destination can be written so. */
 struct amp_tiling { unsigned rows, columns, tile_rows, tile_columns; int src_wide, dst_wide; };
 
 /* The number of tiles of one matrix. */

@@ -1,4 +1,5 @@
-/* Asynchronous copies, which the program does not wait for, and staging: the page-locked memory for them.
+/* Asynchronous copies: the program continues while they run. Also staging: page-locked memory for the data
+ * that they copy.
  *
  * upload_later and download_later queue their copy on the backend's stream and then record the event
  * `uploaded`. uploads_done waits for the last recording of this event. All copies are then complete, and the

@@ -229,8 +229,8 @@ static void destroy(amp_comm *comm)
 {
     mpi_comm *mpi = (mpi_comm *)comm;
     amp_watchdog_begin(mpi->watchdog, MAIN, AMP_LIMITS_ALONE, comm->phase);
-    MPI_Barrier(mpi->calls); /* waits for all ranks: a launcher may kill them once one has exited with an
-                                error */
+    MPI_Barrier(mpi->calls); /* waits for all ranks, because a launcher may kill the others once one rank has
+                                exited with an error */
     stop_summing(mpi);
     if (mpi->printed_error) MPI_Win_free(&mpi->window);
     MPI_Comm_free(&mpi->machine);
@@ -354,10 +354,10 @@ static void set_up_library(void)
     char bytes[32];
     /* Threads that wait yield the CPU to threads that compute. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-    /* Over TCP, Open MPI asks the receiver before it sends a message that is longer, with its header, than
-     * this limit. The limit is set to the longest message of a sum, because the question and the answer would
-     * queue behind data that is already being sent. The two directions of a link would then send in turns
-     * instead of at the same time. */
+    /* The limit for messages over TCP, headers included. Open MPI sends a message up to the limit at once.
+     * Before a longer one it asks the receiver. This question and its answer would queue behind data that is
+     * already being sent, so that the two directions of a link would send in turns instead of at the same
+     * time. So the limit is set to the longest message of a sum. */
     snprintf(bytes, sizeof bytes, "%zu", CHUNK / 2 * sizeof(float) + 4096);
     setenv("OMPI_MCA_btl_tcp_eager_limit", bytes, 0);
 }

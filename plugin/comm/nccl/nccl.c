@@ -7,9 +7,10 @@
  * If the ranks are threads of one program, they share one CUDA driver. A call that allocates or frees memory,
  * or loads code, may wait for all GPUs of the program, and block the other threads meanwhile. If a GPU then
  * waits in a sum that a blocked thread has not queued yet, there is a deadlock. So before the first sum of a
- * step, each thread prepares everything for this sum and then waits for the other threads. They also tell
- * each other whether they may still allocate memory later in the step (comm.settled is 0). If any thread may,
- * all threads wait for each other before every sum of the step, and for every sum to end.
+ * step, each thread prepares everything for this sum and then waits for the other threads. The threads also
+ * tell each other whether they may still allocate memory later in the step (comm.settled is 0). If at least
+ * one of them may allocate, then before every sum of the step all threads wait for each other, and after it
+ * they wait until the sum has ended.
  *
  * If another rank is gone, NCCL's kernels never end. The CPU then hangs as soon as it downloads something
  * that was queued after the sums. The engine downloads between sum_end and the next gather or broadcast, so a
@@ -33,8 +34,8 @@ typedef struct nccl_comm {
     amp_watchdog *watchdog;
     int met;                /* 1: the threads of one program have waited for each other in agree_to_sum, and
                                have not gathered or broadcast since */
-    int one_by_one;         /* 1: in agree_to_sum one of the threads was not settled, so each sum is waited
-                               for */
+    int one_by_one;         /* 1: in agree_to_sum one of the threads was not settled, so all threads wait for
+                               each sum to end */
 } nccl_comm;
 
 /* ---- errors ---- */
@@ -46,8 +47,8 @@ static amp_status fail(const nccl_comm *nccl, ncclResult_t result, const char *c
                     nccl->comm.rank, nccl->call.GetErrorString(result));
 }
 
-/* Calls an NCCL function. If it fails, returns from the calling function, which must have `nccl` and
- * `error`. */
+/* Calls an NCCL function. If that fails, the function that uses the macro returns the error; it must have
+ * variables `nccl` and `error`. */
 #define TRY(name, ...) do { ncclResult_t result_ = nccl->call.name(__VA_ARGS__); \
         if (result_ != ncclSuccess) return fail(nccl, result_, "nccl" #name, error); \
     } while (0)
@@ -165,9 +166,9 @@ static void end_all(amp_comm *comm, int status)
     nccl->ranks = NULL;
 }
 
-/* Frees everything except the CPU's comm. Fields that are not set up yet are NULL. If CUDA was already shut
- * down, at the program's exit, NCCL has nothing left to free. NCCL's library stays loaded, because its own
- * threads run in it. */
+/* Frees everything except the CPU's comm. Fields that are not set up yet are NULL. At the program's exit,
+ * CUDA may already be shut down; then NCCL has nothing left to free. NCCL's library stays loaded, because its
+ * own threads run in it. */
 static void release(nccl_comm *nccl)
 {
     amp_watchdog_stop(nccl->watchdog);

@@ -18,8 +18,8 @@
 #include "../program/program.h"
 
 static const char FOLDER_UNLESS_GIVEN[] = "/backup/"; /* Darknet's default */
-static const char LONGEST_END[] = "_2147483647.weights.amp.new"; /* the longest text that follows the .cfg's
-                                                                    name in a file's name */
+static const char LONGEST_END[] = "_2147483647.weights.amp.new"; /* saved files are named after the .cfg; this
+                                                                    is the longest suffix */
 
 /* ---- before the training ---- */
 
@@ -82,7 +82,9 @@ amp_status amp_backups_take(const amp_data_file *data, const char *cfg, amp_erro
 
 /* ---- only one training at a time saves under a given name ---- */
 
-enum { TRIES = 20, MILLISECONDS = 100 }; /* a program that is killed takes a moment to end */
+/* How often to try to lock, and the time between two tries. A killed program holds its lock until it has
+ * ended, which takes a moment. */
+enum { TRIES = 20, MILLISECONDS = 100 };
 enum { HOLDER = 400 };
 
 static void read_holder(const char *name, char holder[HOLDER])
@@ -127,10 +129,10 @@ void amp_backups_let_go(void)
 
 /* ---- files that killed saves have left ---- */
 
-/* A killed save of this training leaves a file whose name is the .cfg's name followed by text that matches
- * this pattern. The first group is the end of the name of the .weights or .backup file that was being saved;
- * only .amp (for a sidecar) and .new follow it. Other files are not touched, because several trainings may
- * use one folder. */
+/* A killed save of this training leaves a file whose name is the .cfg's name plus a suffix that matches this
+ * pattern. The suffix begins as that of the .weights or .backup file that was being saved (the first group).
+ * Then .amp follows if the file is a sidecar, and .new ends it. Other files are not touched, because several
+ * trainings may use one folder. */
 static const char LEFT_BEHIND[] = "^(\\.backup|(_([0-9]+|final|best))?\\.weights)(\\.amp)?\\.new$";
 
 void amp_backups_settle(void)

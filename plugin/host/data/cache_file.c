@@ -35,7 +35,7 @@ typedef struct entry {
 
 _Static_assert(sizeof(header) == 64 && sizeof(entry) == 64, "as in the file");
 
-/* Whether an image's pixels match their checksum. They are checked when a process first uses them. */
+/* Whether an image's pixels match their checksum. A process checks this when it first uses the image. */
 typedef enum state { UNCHECKED, GOOD, BAD } state;
 typedef struct known { entry entry; _Atomic state state; } known;
 

@@ -102,9 +102,9 @@ amp_status amp_check_image_paths(const amp_lines *list, const char *file, amp_er
     return AMP_OK;
 }
 
-/* The maximum number of images of a list that are checked, evenly spread over the list. One check looks for
- * the files on disk, another one looks for labels in the paths. To check all images would take minutes on a
- * slow disk, or with a thousand classes. */
+/* Two checks look at no more than this many images of a list, evenly spread over it. One looks for the files
+ * on disk, the other looks for labels in the paths. Checking all images would take minutes on a slow disk, or
+ * with a thousand classes. */
 enum { TRIED_MOST = 1000 };
 
 static size_t tried_of(const amp_lines *list) { return list->count < TRIED_MOST ? list->count : TRIED_MOST; }
@@ -145,7 +145,7 @@ amp_status amp_check_images_there(const amp_lines *list, const char *file, amp_e
                     "'%.300s'%s", file, missing, images, first, hint);
 }
 
-/* Reads the lines of `file`. The .data file names this file with `key`, or it is the default for this key. */
+/* Reads the lines of `file`, which is the value of `key` in the .data file, or the default for `key`. */
 static amp_status read_lines(const char *file, const char *key, const char *what, const amp_data_file *data,
                              amp_lines *lines, amp_error *error)
 {
@@ -329,8 +329,8 @@ size_t amp_checked_picture_bytes(int images, size_t inputs)
     size_t pixels = typical_pixels(NULL);
     int is_sampled = !amp_this_program()->images.of_classifier && amp_fork_samples_bytes();
     int at_once = is_sampled ? amp_loaders_processors() : amp_loaders_at_once();
-    /* What an image takes in addition to its 3 bytes per pixel, which the return statement adds. If images
-     * are sampled from these bytes: about 3 more bytes per pixel while a progressive JPEG is decoded.
+    /* The memory for one image, without its decoded bytes (3 per pixel), which the return statement adds.
+     * is_sampled: about 3 bytes per pixel, because decoding a progressive JPEG takes twice the memory.
      * Otherwise: floats for the whole image, for its cropped part, and for the cropped part after it is
      * resized. */
     size_t bytes = is_sampled ? 3 * pixels : (6 * pixels + 2 * inputs) * sizeof(float);

@@ -37,7 +37,8 @@ typedef struct amp_training_data {
     int classifier, classes;  /* classes: number of a detector's classes, or of a classifier's truth values */
     /* these are set by amp_check_data: */
     const char *file;         /* the name of the list of images */
-    amp_lines list, labels;   /* lines of that list, and a classifier's labels; empty if wrong */
+    amp_lines list, labels;   /* list: the lines of `file`; labels: a classifier's labels; each is empty if
+                                 its file could not be used */
 } amp_training_data;
 
 /* A callback for one mistake. If it returns a status other than AMP_OK, the check ends. */

@@ -108,7 +108,7 @@ static amp_status keep(amp_data_file *data, char **where, const cfg_item *item, 
 
 static const double CACHE_SCALE = 2; /* the default of cache_scale */
 
-/* *where is -1 until the key was read. */
+/* Stores the key's value in *where, which is -1 until then. */
 static amp_status keep_number(amp_data_file *data, int *where, const cfg_item *item, long least,
                               const char *allowed, amp_error *error)
 {
@@ -122,7 +122,7 @@ static amp_status keep_number(amp_data_file *data, int *where, const cfg_item *i
     return AMP_OK;
 }
 
-/* *where is -1 until the key was read. */
+/* Stores the kind of cache in *where, which is -1 until then. */
 static amp_status keep_cache(amp_data_file *data, int *where, const cfg_item *item, amp_error *error)
 {
     int value = amp_cache_word(item->value);

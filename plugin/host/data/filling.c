@@ -8,7 +8,7 @@
 
 #include "loader_memory.h"
 
-enum { MOST_THREADS = 8, LEAST_BYTES = 1 << 20 /* one thread more for each of these */ };
+enum { MOST_THREADS = 8, LEAST_BYTES = 1 << 20 /* at least this many per thread */ };
 
 typedef struct filling {
     float *input, **rows;

@@ -1,6 +1,6 @@
-/* Implements the cache of image_cache.h. With cache=ram, the cache is a table with one slot per path, which
- * is made before any loader starts. A loader adds an image by setting the slot's pointer atomically. Each
- * pointer is set only once. */
+/* Implements the cache of image_cache.h. With cache=ram, the cache is a table with one slot per path. The
+ * table is made before any loader starts. A loader adds an image by setting the slot's pointer atomically.
+ * Each pointer is set only once. */
 #include "image_cache.h"
 
 #include <pthread.h>

@@ -27,7 +27,7 @@ amp_status amp_image_cache_open(const amp_photo_use *use, size_t bytes, size_t p
 /* Whether a cache is open and keeps images. */
 int amp_image_cache_is_used(void);
 
-/* Call them when the calling thread begins to load, and when it has finished. trains=1: it loads for a
+/* A thread calls begin before it loads images, and end when it has finished. trains=1: the thread loads for a
  * training. */
 void amp_image_cache_begin(int trains);
 void amp_image_cache_end(void);

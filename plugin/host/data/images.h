@@ -3,9 +3,9 @@
  * Loader threads pick paths at random and load each image into a row of floats. Later another thread copies
  * these rows into a network's input, while loaders already fill other rows. So a row is identified by its
  * address. A loader records the paths that it picked (darknet_amp_paths), then the rows that it loaded from
- * them (amp_images_loaded). Before get_next_batch frees the rows that it copies to an input, it records them
- * (amp_images_filled); until then no other row has the same address. Nothing is recorded unless
- * amp_images_note was called. */
+ * them (amp_images_loaded). get_next_batch records the rows that it copies to an input (amp_images_filled).
+ * It does so before it frees the rows, because a freed row's address may be used again. Nothing is recorded
+ * unless amp_images_note was called. */
 #pragma once
 
 #include <stddef.h>

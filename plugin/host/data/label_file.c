@@ -8,7 +8,7 @@
 #include "../fork.h"
 #include "data_files.h"
 
-enum { LINE_ROOM = 1024 }; /* more than five numbers need */
+enum { LINE_ROOM = 1024 }; /* the size of the buffer for a line; the five numbers of a label need less */
 
 static const char BLANKS[] = " \t\r\n\f\v";
 /* Coordinates beyond this must be in pixels. The coordinates of boxes that overlap an edge, or that were
@@ -18,8 +18,8 @@ static const float BEYOND = 2;
 static const char *skip_blanks(const char *text) { return text + strspn(text, BLANKS); }
 
 /* Reads the number at the start of *text into *whole, or into *value if whole is NULL. Moves *text past the
- * number. Returns 0 if there is no number. Also returns 0 if no blank follows the number; but a number that
- * is read into *value may be the end of the text. */
+ * number. Returns 0 if there is no number, or if no blank follows it. Only a number for *value may also be
+ * followed by the end of the text. */
 static int take_number(const char **text, float *value, long *whole)
 {
     char *end;
@@ -69,9 +69,9 @@ static int is_text(const char *file)
     return length > 4 && !strcmp(file + length - 4, ".txt");
 }
 
-/* Writes text to shown, with \xNN for each byte that is not printable ASCII. Returns 1 if one of
- * the bytes written as \xNN is not an ASCII blank: for example in a byte order mark, a 0, or in a non-ASCII
- * blank. */
+/* Writes text to shown, with \xNN for each byte that is not printable ASCII. Returns 1 if one of the bytes
+ * written as \xNN is not an ASCII blank either. Examples are the bytes of a byte order mark or of a non-ASCII
+ * blank, and a zero byte. */
 static int show(char *shown, size_t room, const char *text, size_t length)
 {
     size_t at = 0;

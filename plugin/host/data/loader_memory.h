@@ -18,10 +18,10 @@ void amp_loaders_begin_part(void);
 void amp_loaders_end_part(void);
 
 /* On a CPU, loaders compete with the training step for processors, so only as many threads are allowed as the
- * step needs. Call adapt after each step. step: the seconds that the step took. waited: the seconds of it
- * that were spent waiting for images. load: the seconds that loading these images took. needed returns the
- * new number of allowed threads, at most `most`, if `threads` are allowed now. The images do not depend on
- * this number, because each part of a batch has its own random numbers. */
+ * step needs. Call adapt after each step; it sets the number of allowed threads to the result of `needed`.
+ * needed returns the new number, at most `most`; `threads` is the current number. In seconds, step: the whole
+ * step; waited: the part of it spent waiting for images; load: the time that loading these images took. The
+ * images do not depend on the number, because each part of a batch has its own random numbers. */
 void amp_loaders_adapt(double waited, double step, double load);
 int amp_loaders_needed(int threads, int most, double waited, double step, double load);
 

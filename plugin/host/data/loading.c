@@ -158,7 +158,7 @@ int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job)
              "the program's memory or threads (ulimit -v, -u) is too low", strerror(status));
     /* Before the first batch there is nothing to save. */
     if (!watch.keeps_faults || watch.jobs < 2) darknet_amp_refuse("%s", error.message);
-    *thread = pthread_self(); /* the caller's pthread_join then fails at once (EDEADLK) */
+    *thread = pthread_self(); /* there is no thread to join: pthread_join then fails at once (EDEADLK) */
     keep(error);
     return 0;
 }
@@ -243,9 +243,9 @@ static void no_image_left(void)
     amp_this_thread()->only_black = 1;
 }
 
-/* The first RANDOM_TRIES tries are random: if a whole folder is missing, its images should not all be
- * replaced by the next image of the list. After these tries the list is tried in order. How many random
- * numbers are drawn does not depend on what other threads have found. */
+/* The first RANDOM_TRIES + 1 tries take a random image: if a whole folder is missing, its images should not
+ * all be replaced by the next image of the list. Later tries follow the list from the last random image. The
+ * number of random numbers drawn does not depend on what other threads have found. */
 enum { RANDOM_TRIES = 32 };
 
 void darknet_amp_another_image(char **paths, int i)

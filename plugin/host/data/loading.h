@@ -43,7 +43,7 @@ typedef struct amp_loading {
     float least_w, least_h; /* the smallest box that Darknet uses: amp_fork_least_box */
 } amp_loading;
 
-/* Call them when the calling thread begins to load, and when it has finished. */
+/* A thread calls begin before it loads images, and end when it has finished. */
 void amp_loading_begin(const amp_loading *from);
 void amp_loading_end(void);
 

@@ -18,9 +18,10 @@ extern "C" {
 /* Sorts the words of a command, which hank-ai's Darknet accepts in any order, into the order of AlexeyAB's
  * commands, and normalizes the spelling of options. Moves argv's pointers. */
 void darknet_amp_order(int argc, char **argv);
-/* Whether a training of this .cfg runs under AMP, or was started by `amp compare`. If so, Darknet does not
- * ask whether to train on a CPU. With several GPUs, all of them train from the first step; stock Darknet
- * begins with one GPU if there is no weights file. */
+/* Whether a training of this .cfg runs under AMP, or was started by `amp compare`. Such a training differs
+ * from one of stock Darknet in two ways. Darknet does not ask whether to train on a CPU. With several GPUs,
+ * all of them train from the first step, even if there is no weights file. (Without a weights file, stock
+ * Darknet begins with one GPU.) */
 int darknet_amp_means_it(const char *cfg);
 /* Whether this word of the command line names a file of weights, whatever its extension. */
 int darknet_amp_names_weights(const char *word);

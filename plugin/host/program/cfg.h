@@ -44,8 +44,8 @@ int amp_host_parser_uses_amp(void);
 amp_config *amp_host_take_config(void);
 
 /* Ends the program with Darknet's own error message `reason`. If this thread's parser is making a network,
- * the .cfg's name precedes the message. If `amp check` finds a mistake in that .cfg, the first one follows
- * the message, with its line number. */
+ * the .cfg's name precedes the message. The first mistake that `amp check` finds in that .cfg, if any,
+ * follows the message, with its line number. */
 void amp_cfg_refuse(const char *reason);
 
 /* The kind of a .cfg's section, used while its lines are read in order. */

@@ -92,7 +92,7 @@ void amp_exchange_join(void **rows, size_t *count, size_t row_bytes, const char 
     *count = total;
 }
 
-/* ---- comparing ranks: facts, as lines of text, that must be the same on all of them ---- */
+/* ---- comparing ranks: the lines that they have noted must be the same on all ranks ---- */
 
 void amp_ranks_note(const char *format, ...)
 {

@@ -2,7 +2,7 @@
  * not change the caller's values.
  *
  * All functions are collective: all ranks call them in the same order. what: the purpose of the call, for
- * example "saving x.weights", which is printed if the call times out. If communication fails, the program
+ * example "saving x.weights"; it is printed if the call times out. If communication fails, the program
  * ends. */
 #pragma once
 

@@ -17,6 +17,6 @@ void amp_host_remove_if_refused(const char *file);
  * on every rank. */
 __attribute__((format(printf, 1, 2))) void amp_host_print(const char *format, ...);
 
-/* Keeps a copy of stderr's descriptor, on which the functions above print. Their lines then appear even if
- * stderr is redirected later (ranks other than 0 redirect it to /dev/null). */
+/* Duplicates stderr's descriptor. The functions above print on the duplicate, so that their lines appear even
+ * if stderr is redirected later (ranks other than 0 redirect it to /dev/null). */
 void amp_host_keep_error_stream(void);

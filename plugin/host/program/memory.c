@@ -61,14 +61,15 @@ static void narrow_by_group(amp_available_memory *memory, const char *root, cons
         size_t limit = number_of_group(folder, files->limit, NULL);
         size_t cache = number_of_group(folder, "memory.stat", files->cache);
         used -= cache < used ? cache : used;
-        /* at most `used`: resident pages of shared libraries may be charged to another group */
+        /* not more than `used`: the system may charge this program's pages of shared libraries to another
+         * group */
         size_t resident = memory->resident < used ? memory->resident : used;
         if (limit) narrow(memory, limit, used, "RAM that the control group allows", resident);
     }
 }
 
-/* Reads the lines of /proc/self/cgroup: "0::/path" in version 2; "4:memory:/path" in version 1, which may
- * list more controllers than memory. */
+/* Reads the lines of /proc/self/cgroup: "0::/path" in version 2; "4:memory:/path" in version 1, where such a
+ * line may also name other controllers beside memory. */
 static void narrow_by_groups(amp_available_memory *memory, const char *root)
 {
     char line[900], controllers[128];

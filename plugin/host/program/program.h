@@ -108,8 +108,8 @@ typedef struct amp_thread_state {
                                      layer's matrix products; NULL: no layer */
     struct amp_engine *engine;  /* the engine of `layer` */
     struct amp_watched *watched; /* the network whose layers a command watches; NULL: none */
-    int checks_prediction;      /* 1: the caller of network_predict checks the result itself, because it can
-                                   return an error, or because it predicts with random weights, whose outputs
+    int checks_prediction;      /* 1: network_predict does not check its result, because its caller does so
+                                   and can return an error. Also 1 if the weights are random: then the outputs
                                    may be anything */
     int measures;               /* 1: this thread reads images in order to measure accuracy. The plugin reads
                                    these images too; if a file cannot be read, its image has data = NULL */

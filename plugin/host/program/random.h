@@ -24,7 +24,7 @@ unsigned long amp_random_jobs_begun(void);
 /* The next loading job gets this number (>= 1). */
 void amp_random_set_next_job(unsigned long job);
 
-/* Draws and discards `count` numbers in the main thread: the numbers that other ranks use. */
+/* Draws `count` numbers in the main thread and discards them, because they are for other ranks. */
 void amp_random_skip(size_t count);
 /* Gives the calling thread its own copy of the main thread's generator, advanced by `skipped` numbers. The
  * main thread must not draw meanwhile. Works only after -seed. */

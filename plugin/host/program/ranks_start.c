@@ -64,7 +64,8 @@ static void check_processors(void)
     for (int i = 0; i < comm->size && amp_ranks_leads(); i++) {
         const processors *p = &all[i];
         int cores = p->threads > p->fair ? p->threads : p->fair;
-        /* two processors may be two hardware threads of the same core */
+        /* two processors may be hardware threads of a single core, so they are enough only if the rank's
+         * equal share is not larger */
         if (p->allowed >= p->threads && (p->allowed > 2 || p->allowed >= p->fair)) continue;
         fprintf(stderr, "ranks: rank %d has too few processors: %d, for %d OpenMP threads and those that "
                         "load images and sum gradients; if the launcher binds ranks to processors, use "

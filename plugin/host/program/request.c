@@ -146,7 +146,7 @@ static long count_of(const char *word)
     return *word && !*end && count >= 1 && count <= 1000000000 ? count : 0;
 }
 
-/* Takes -map, with or without a number after it, off the command line. */
+/* Stores -map, and the number that may follow it, in *program. Removes both words from argv. */
 static void take_map(amp_program *program, int *argc, char **argv)
 {
     int i = amp_host_take_flag(argc, argv, "-map");

@@ -21,11 +21,11 @@ const char *amp_host_take_argument(int *argc, char **argv, const char *name, con
 /* AMP's own options, in the format of amp_fork_options; the last entry has no name. */
 extern const amp_fork_option amp_host_own_options[];
 
-/* Looks for options that `detector train` or `classifier train` does not know. Darknet takes an unknown
- * option for a file name, or ignores it if it follows the weights. For each, prints a message with the most
- * similar known option. Options that are repeated or lack their value are reported too. refuses=1: the
- * message ends the program; refuses=0: it is a warning. An unknown option that resembles no known option only
- * causes a warning. Numbers and file names are not options. */
+/* Looks for options that `detector train` or `classifier train` does not know. (Darknet takes an unknown
+ * option for a file name, or ignores it if it follows the weights.) For each unknown option, prints a message
+ * with the most similar known option. Also reports options that are repeated or lack their value. refuses=1:
+ * the message ends the program; refuses=0: it is a warning. An unknown option that resembles no known option
+ * only causes a warning. Numbers and file names are not options. */
 void amp_host_check_options(int argc, char **argv, int classifier, int refuses);
 
 /* Finds the first `most` words of the command line that are not options or their values: for example

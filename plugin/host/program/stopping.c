@@ -79,7 +79,7 @@ int amp_stopping_agree(void)
     int agreed = 0, mine = stopping.asked, *all = amp_exchange_gather(comm, &mine, sizeof mine);
     for (int i = 0; i < comm->size && !agreed; i++) agreed = all[i];
     free(all);
-    if (agreed) stopping.asked = agreed; /* if 0, keep `asked`: a signal that has arrived meanwhile counts for
-                                              the next call */
+    if (agreed) stopping.asked = agreed; /* if no rank had a signal, `asked` stays: a signal may have arrived
+                                              meanwhile, and the next call must see it */
     return agreed;
 }

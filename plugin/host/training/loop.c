@@ -340,7 +340,7 @@ int amp_training_goes_on(struct network **nets, int enough, const char *backup_f
     amp_error error;
     double waited = amp_turns_waited();
     int is_first = !training.looped;
-    /* with AMP the name is already locked since the program's start */
+    /* has no effect with AMP, because the name has been locked since the program's start */
     if (is_first && amp_ranks_leads()) amp_host_check(amp_backups_hold(backup_folder, base, &error), &error);
     amp_ranks_phase("deciding what follows step %ld", amp_fork_view(nets[0]).batch_number);
     int stop = is_first ? amp_turns_ready() : amp_turns_yield("%s", training.row) || amp_stopping_agree();

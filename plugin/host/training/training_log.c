@@ -166,13 +166,14 @@ amp_status amp_log_rows_read(const char *file, amp_log_rows *rows, amp_error *er
 
 /* ---- resuming ---- */
 
-/* A training that is resumed from a backup keeps the log's rows up to the backup and drops later ones:
- *  - All rows of earlier iterations stay.
- *  - At the backup's own iteration, the row of the step that was taken stays. It may be followed by rows of
- *    skipped steps with the same iteration, and some of these steps may be later than the backup. If the log
- *    has all taken steps that the backup counts, the log keeps as many skipped steps in all as the backup
- *    counts. Otherwise the log began later; then all rows of these skipped steps stay, unless a row of a
- *    later iteration follows. */
+/* A training that is resumed from a backup keeps the log's rows up to the backup and drops later ones. All
+ * rows of earlier iterations stay, and so does the row of the step that was taken at the backup's own
+ * iteration. Rows of skipped steps with the backup's iteration may follow that row. Some of these steps may
+ * be later than the backup. How many of their rows stay depends on the log:
+ *  - If the log has all taken steps that the backup counts, the log is complete. Then the first of these rows
+ *    stay, so many that the log has as many skipped steps in all as the backup counts.
+ *  - Otherwise the log began later. Then all of these rows stay, or none if a row of a later iteration
+ *    follows. */
 typedef struct rows_so_far {
     long iteration;
     unsigned long steps, skipped;              /* taken and skipped steps that the backup counts */
