@@ -28,8 +28,9 @@ typedef struct amp_difference {
     double xx, yy, xy, dd; /* d = x - y; all sums are NaN if x or y holds inf or NaN */
     double floor;          /* lower bound for the size of y: see amp_difference_error */
     double flipped;        /* for an output only: the relative error of the layer's deltas that comes from
-                              the activation's slopes. The slopes at x and y differ if x and y are on
-                              different sides of leaky's kink, or if rounding changed a slope */
+                              different slopes of the activation at x and y. The slopes differ for example
+                              if x and y are on different sides of leaky's kink, or if rounding changed one
+                              of the slopes */
     double largest;        /* the largest |y|, multiplied by `scale` of amp_trace_compare */
     double flushed;        /* of y's nonzero numbers, multiplied by `scale`: the part (0..1) that fp16
                               rounds to 0 */
@@ -50,7 +51,7 @@ double amp_trace_mean_square(const amp_trace_tensor *); /* 0 if there are no num
 
 /* Compares a tensor with its reference. `reference` is the whole trace, because the floor is computed from
  * other tensors. The floor is for tensors that may be 0 except for rounding: the gradient of a bias before
- * batch norm, or a mean. For gradients of biases and scales, the floor is the size of the gradient of the same
+ * batch norm, or a mean. For gradients of biases and scales, the floor is the size of the gradient of the
  * layer's weights. For means it is the square root of their variances. scale: the pass's loss scale for
  * deltas, else 1. */
 void amp_trace_compare(const amp_trace *reference, int layer, amp_trace_kind, const float *numbers,
