@@ -44,7 +44,8 @@ int amp_asks_for_help(const char *argument);
 #define AMP_ALL_DTYPES "stock,fp32,bf16,fp16"
 /* Splits `given`, the value of -dtypes such as "fp32,bf16", into names. If `given` is NULL, splits `usual`
  * without checking it. The caller frees the names with amp_lines_free, also after an error. AMP_BAD_CONFIG: a
- * name is not in AMP_ALL_DTYPES, or is given twice. AMP_UNSUPPORTED: the machine cannot run one of them. */
+ * name is not in AMP_ALL_DTYPES, or is given twice. AMP_UNSUPPORTED: the machine cannot run a dtype in
+ * `given`. */
 amp_status amp_dtypes_read(const char *given, const char *usual, const amp_machine *, amp_lines *,
                            amp_error *);
 

@@ -58,8 +58,8 @@ static void start_again(char **argv)
 
 static void take_seed(int *argc, char **argv)
 {
-    /* Stock's `rnn generate` and similar commands have their own -seed, the text to start with. `amp compare`
-     * has -seeds instead, and rejects -seed. */
+    /* Stock's `rnn generate` and similar commands have a -seed of their own: the text that they continue.
+     * `amp compare` has -seeds instead, and rejects -seed. */
     int own_seed = *argc > 2 && argv[1] && argv[2] && (!strcmp(argv[1], "rnn") ? strcmp(argv[2], "train") != 0
                    : !strcmp(argv[1], "amp") && !strcmp(argv[2], "compare"));
     const char *seed = own_seed ? NULL : amp_host_take_argument(argc, argv, "-seed", "0 to 4294967295");

@@ -28,7 +28,7 @@ typedef struct amp_data_scan {
     const char *data_file,
         *cfg;        /* the network to be trained; NULL: do not check the backup folder */
     int classifier,  /* 1: a classifier; 0: a detector */
-        classes,     /* detector: classes of the last layer; classifier: truth values of an image */
+        classes,     /* detector: number of classes of the last layer; classifier: truth values per image */
         w, h,        /* the size of the network's input */
         boxes,       /* detector: how many boxes per image a step uses at most */
         measures;    /* 1: the .data file must have a `valid` list */

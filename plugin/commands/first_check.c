@@ -2,10 +2,10 @@
  * The selftest needs a process of its own because Darknet's code ends its process when it fails, and because
  * a process frees all its memory when it ends.
  *
- * The child's output is a file in the user's cache folder, called the report. At the end the report is
- * renamed to a fixed name. The file of this name is called the note. If the note exists, this combination of
- * GPU, driver, libraries and plugin has been tested. If the result is AMP_SELFTEST_WRONG, the report is not
- * renamed, so the next training tests again. */
+ * The child writes its output to a file in the user's cache folder, called the report. When the child has
+ * ended, the report is renamed and becomes the note. The note's name has a checksum of GPU, driver, libraries
+ * and plugin. So if the note exists, this combination has been tested. If the result is AMP_SELFTEST_WRONG,
+ * the report is not renamed, so the next training tests again. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -19,7 +19,7 @@ enum { AMP_JSON_DEPTH = 16 };
 
 typedef struct amp_json {
     FILE *stream;
-    int depth, filled[AMP_JSON_DEPTH]; /* filled[level]: 1 if the level has a value already */
+    int depth, filled[AMP_JSON_DEPTH]; /* filled[level]: how many values the level has so far */
     char closing[AMP_JSON_DEPTH];
 } amp_json;
 
@@ -56,5 +56,5 @@ amp_status amp_output_begin(const char *name, amp_output *, amp_error *);
  * the file as it was. Returns status, or the error if the file could not be replaced. */
 amp_status amp_output_end(amp_output *, amp_status status, amp_error *);
 
-/* Opens the file, writes the record with `write`, and ends the file. */
+/* Opens the file with amp_output_begin, writes the record with `write`, and calls amp_output_end. */
 amp_status amp_output_write(const char *name, amp_output_writer *write, const void *record, amp_error *);

@@ -1,6 +1,6 @@
-/* The parent of programs in turns: it starts the child programs and decides whose turn it is. At the end of a
- * step a child writes a line into its socket and waits for the parent's answer of one byte: 'g' (continue) or
- * 's' (stop). */
+/* The parent's side of turns: starts the child programs and decides whose turn it is. At the end of a step a
+ * child writes a line into its socket and waits for the parent's answer of one byte: 'g' (continue) or 's'
+ * (stop). */
 #define _GNU_SOURCE /* environ */
 #include "run_in_turns.h"
 

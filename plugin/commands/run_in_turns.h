@@ -1,6 +1,6 @@
 /* Runs several programs in turns. All are started, but only one works at a time, for about `slice` seconds;
  * then the next one works. So other work on the machine slows all of them alike, and their times can be
- * compared. host/program/turns.h is the side of the started programs. */
+ * compared. The started programs take part through host/program/turns.h. */
 #pragma once
 
 #include "../tensor/status.h"
@@ -51,8 +51,8 @@ amp_status amp_turns_run(amp_turns_program *programs, int count, double slice, i
 /* After this call SIGINT, SIGTERM and SIGHUP are counted instead of ending the program.
  * amp_turns_interrupted returns their number, and can be the `stop` of amp_turns_run. The third signal ends
  * this program at once, and the system then kills the programs that it started. The second signal does not,
- * because some senders signal both a process and its group. A signal that was ignored at the start (nohup)
- * stays ignored. */
+ * because some senders signal both a process and its group: one request then arrives as two signals. A signal
+ * that was ignored at the start (nohup) stays ignored. */
 void amp_turns_watch_signals(void);
 int amp_turns_interrupted(void);
 

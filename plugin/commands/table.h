@@ -95,7 +95,8 @@ void amp_sheet_print(FILE *, int width, const amp_field *, const void *record);
 /* Prints a line of CSV (RFC 4180) with the record's values. If record is NULL, the line has the keys. */
 void amp_csv_print(FILE *, const amp_field *, const void *record);
 
-/* Prints text that is wrapped at 110 columns, each further line indented by `indent`, and ends the line. */
+/* Prints text and a line end. Wraps the text at 110 columns, and indents each line after the first by
+ * `indent`. */
 __attribute__((format(printf, 3, 4)))
 void amp_print_wrapped(FILE *, int indent, const char *format, ...);
 

@@ -23,7 +23,7 @@ amp_status amp_print_version(FILE *stream, amp_error *error)
     fprintf(stream, "  compiler  %s\n", COMPILER);
     fprintf(stream, "  JPEGs     %s\n", amp_jpeg_library());
     fprintf(stream, "  CPU       %s\n", processor[0] ? processor : "unknown");
-    /* Not an error: the report may be about a machine that AMP cannot train on. */
+    /* Not an error: the user's bug report may be about a machine that AMP cannot train on. */
     if (amp_machine_read(&machine, error) == AMP_OK) amp_plan_print_machine(&machine, stream);
     else fprintf(stream, "\nDevice\n  none: %s\n", error->message);
     return AMP_OK;

@@ -143,8 +143,8 @@ typedef struct amp_bench {
     amp_bench_side sides[AMP_BENCH_SIDES];
     int count;
     int turn, last_side;           /* the current round of turns; the side that wrote the last line */
-    /* set by amp_bench_summarize: indices of the layers that are among the AMP_BENCH_TOP slowest of at least
-     * one side, sorted by their time on the first side, slowest first */
+    /* set by amp_bench_summarize: indices of the top layers, sorted by their time on the first side, slowest
+     * first. A top layer is one of the AMP_BENCH_TOP slowest layers of at least one side */
     int top[AMP_BENCH_SIDES * AMP_BENCH_TOP], top_count;
     amp_bench_verdict verdicts[AMP_BENCH_SIDES];
     int verdict_count;
@@ -154,9 +154,9 @@ typedef struct amp_bench {
  * name: receives the copy's name. */
 amp_status amp_bench_write_cfg(const amp_bench_request *, int batch, int subdivisions, char *name,
                                amp_error *);
-/* Whether enough has been measured: `steps` steps, which took spent_ms. -iters sets the number of steps to
- * measure. The default is about 8 seconds of steps, so that all dtypes work in about the same number of
- * rounds. */
+/* Whether the steps measured so far are enough. steps: their number; spent_ms: their total time. -iters sets
+ * the number of steps to measure. The default is about 8 seconds of steps, so that all dtypes work in about
+ * the same number of rounds. */
 int amp_bench_is_enough(const amp_bench_request *, long steps, double spent_ms);
 /* Called by every rank, under mpirun: measures steps with 1, 2, 4, ... ranks. Rank 0 prints a table of how
  * the steps scale. An error ends all ranks. */
@@ -184,7 +184,7 @@ void amp_bench_judge(const amp_bench_side *fp32, const amp_bench_side *half, int
 const char *amp_bench_number(char text[16], double value);
 /* Table cells: for a number (a double), and for an amp_bench_spread: "12.3 (12.1-12.9)". */
 amp_cell_text amp_bench_number_cell, amp_bench_step_cell;
-/* Print and write `count` benchmarks: 1, or with -detect one for each batch size. */
+/* Print and write `count` benchmarks. count is 1, or with -detect the number of batch sizes. */
 void amp_bench_print(const amp_bench *, int count, FILE *);
 void amp_bench_write_json(const amp_bench *, int count, FILE *);
 

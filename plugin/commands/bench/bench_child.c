@@ -38,7 +38,8 @@ typedef struct child {
     int stopped;                   /* 1: the parent asked the child to stop */
     double step_ms;                /* time of the last step */
     long measured;                 /* number of measured steps */
-    /* bytes of GPU memory: used by this program when its turn began; free at that time; peak use */
+    /* bytes of GPU memory. used: by this program when its turn began; at_turn: free at that time; peak: this
+     * program's peak use */
     double used, at_turn, peak;
 } child;
 
@@ -206,8 +207,8 @@ typedef struct clocks {
     double *forward, *backward; /* ms; [layer][pass] */
     double last;                /* when the last tensor was shown, or in stock when the layer began */
     int open;          /* the layer whose backward has begun, but has not shown a gradient yet; -1: none */
-    int is_forward;    /* 1: forward is running. In forward, only loss layers compute deltas and show them to
-                          the observer */
+    int is_forward;    /* 1: forward is running. A delta that is shown meanwhile is that of a loss layer, and
+                          its time is part of this layer's forward */
 } clocks;
 
 /* Adds the time since `last` to the layer's time (-1: to none), and sets `last` to now. */

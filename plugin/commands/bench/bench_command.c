@@ -197,8 +197,8 @@ amp_status amp_command_bench(int argc, char **argv, amp_error *error)
     amp_bench_request request = { 0 };
     amp_bench b[MOST_PARTS] = { 0 };
     amp_lines dtypes = { 0 };
-    /* from here on, a rank that ends does not abort the other ranks: all end for the same reason, each by
-     * itself */
+    /* From here on, a rank that ends does not abort the other ranks. An error occurs on all ranks alike, so
+     * each rank ends by itself. */
     amp_program_to_set()->ranks.over = 1;
     AMP_TRY(read_request(argc, argv, &request, error));
     if (amp_ranks()) {

@@ -220,7 +220,8 @@ static void measure_side(const amp_bench *b, amp_bench_side *s, const rounds *r)
     s->waiting = amp_waits_share(&s->loading);
 }
 
-/* Sets bounds that are too far apart to NaN, since they mean nothing: two rounds may give 0.00 to 7,000. */
+/* Returns the ratio with its bounds. If the bounds are too far apart, replaces both by NaN, because they mean
+ * nothing: two rounds may give 0.00 and 7,000. */
 static amp_bench_ratio bounded(double ratio, double least, double most, int rounds)
 {
     static const double widest = 4;

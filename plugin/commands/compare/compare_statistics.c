@@ -149,7 +149,7 @@ static amp_interval difference_of(const amp_comparison *c, int d, measure *of, d
     return amp_interval_of(values, count, c->alpha);
 }
 
-/* Returns the score (0..1) up to which a network has learnt next to nothing. */
+/* Returns a score (0..1). A network with at most this score has learnt next to nothing. */
 static double chance_of(const amp_comparison *c)
 {
     return c->kind == AMP_COMPARED_CLASSIFIER && c->classes > 0 ? 1.2 / c->classes : .01;

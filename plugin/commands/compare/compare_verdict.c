@@ -16,9 +16,11 @@ amp_accuracy amp_compare_judge(const amp_interval *i, double allowed)
 }
 
 /* The usual estimate of a sample's size (Chow, Shao and Wang, Sample Size Calculations in Clinical Research,
- * 2nd edition (2008), 3.1). `distance` is the distance between the mean and the border -allowed. n seeds show
- * with a probability of 80 % on which side of the border the true mean is, if distance >= (t + z) deviation /
- * sqrt(n).
+ * 2nd edition (2008), 3.1). `distance` is the distance between the mean and the border -allowed. With a
+ * probability of 80 %, n seeds show on which side of the border the true mean is, if
+ *
+ *     distance >= (t + z) * deviation / sqrt(n)
+ *
  * z = 0.8416 is the 80 % quantile of the normal distribution. t is a quantile of Student's distribution
  * instead of the normal distribution, because the deviation is estimated too. */
 int amp_compare_more_seeds(const amp_interval *i, double allowed, double alpha)
@@ -59,8 +61,8 @@ static void advise_on_accuracy(amp_comparison *c, const amp_dtype_summary *s)
 
 /* ---- speed ---- */
 
-/* How long a dtype's speed was measured. fewest: the number of measured steps of the training that has the
- * fewest. seconds: the total time of the measured steps of all trainings. */
+/* How long a dtype's speed was measured. fewest: the smallest number of measured steps in any training that
+ * did not fail. seconds: the total time of the measured steps of all these trainings. */
 typedef struct measured { size_t fewest; double seconds; } measured;
 
 static measured measured_of(const amp_comparison *c, int d)

@@ -35,7 +35,8 @@ typedef struct amp_run {
     amp_log_row *rows;       /* its steps, including skipped steps */
     size_t count, room;
     long skipped;            /* number of skipped steps */
-    /* Medians over the speed_steps steps on which speed is measured (see amp_compare_statistics). */
+    /* Medians over the steps on which speed is measured (see amp_compare_statistics). speed_steps: the number
+     * of these steps. */
     double images_per_second, compute_images_per_second; /* with and without the loading of images */
     size_t speed_steps;
     double speed_seconds;    /* the total time of these steps */
@@ -67,10 +68,12 @@ typedef enum amp_accuracy {
     AMP_ACCURACY_WORSE       /* a loss of more than points_allowed is shown */
 } amp_accuracy;
 
-/* The verdict on a dtype's speed-up over the reference. FASTER: at least AMP_WORTHWHILE_SPEEDUP. SLOWER: less
- * than 1 / AMP_WORTHWHILE_SPEEDUP. NOT_WORTH_IT: less than AMP_WORTHWHILE_SPEEDUP, but not SLOWER. A verdict
- * of these three must hold in every seed. UNDECIDED: none of the three holds in every seed, or too little was
- * measured. UNKNOWN: no step of the dtype or of the reference was measured. */
+/* The verdict on a dtype's speed-up over the reference.
+ * FASTER: at least AMP_WORTHWHILE_SPEEDUP in every seed.
+ * SLOWER: less than 1 / AMP_WORTHWHILE_SPEEDUP in every seed.
+ * NOT_WORTH_IT: less than AMP_WORTHWHILE_SPEEDUP in every seed, but not SLOWER.
+ * UNDECIDED: none of these three holds, or too little was measured.
+ * UNKNOWN: no step of the dtype or of the reference was measured. */
 typedef enum amp_speed {
     AMP_SPEED_UNKNOWN, AMP_SPEED_UNDECIDED, AMP_SPEED_FASTER, AMP_SPEED_NOT_WORTH_IT, AMP_SPEED_SLOWER
 } amp_speed;
@@ -87,7 +90,8 @@ typedef struct amp_dtype_summary {
     amp_accuracy accuracy[2];    /* of each score */
     amp_accuracy both;           /* AS_GOOD if both scores are as good, WORSE if at least one is worse */
     amp_speed speed;             /* set by amp_compare_verdict */
-    int more_seeds;              /* estimated number of further seeds that would decide; 0: unknown */
+    int more_seeds;              /* estimated number of further seeds that would settle the accuracy;
+                                    0: unknown */
     int failed;                  /* number of failed runs */
 } amp_dtype_summary;
 
@@ -142,7 +146,7 @@ typedef struct amp_compare {
     amp_comparison result;
     amp_lines dtypes;          /* owns the names in result.dtypes */
     amp_machine hardware;
-    /* the texts of result.title, result.machine and result.date, which are pointers */
+    /* buffers for the texts that result.title, result.machine and result.date point to */
     char title[600], machine[700], date[32];
     char *base;                /* the .cfg's name without folder and ending, as in names of .weights files */
     char *folder;              /* the report's folder, which contains runs/ */
@@ -151,7 +155,7 @@ typedef struct amp_compare {
     int most_seeds;            /* the limit on the number of seeds; result.seed_count is the number so far */
     int lock;                  /* descriptor of the locked folder; -1: not locked */
     int made_folder, made_runs; /* whether this call made the folder, and runs/ in it */
-    long steps_seen;           /* number of steps that all runs have made during this call */
+    long steps_seen;           /* total number of steps that the runs have made during this call */
 } amp_compare;
 
 /* The names of one run's files. */
@@ -210,7 +214,7 @@ void amp_compare_summarize(amp_comparison *c);
 /* Defaults of points_allowed: points of mAP for detectors, of accuracy for classifiers. */
 #define AMP_DETECTOR_POINTS 1.0
 #define AMP_CLASSIFIER_POINTS 0.5
-/* The significance level. -until divides it by the number of looks. */
+/* The significance level. -until divides it by the number of times that it looks at the scores. */
 #define AMP_COMPARE_ALPHA .05
 /* The smallest speed-up that is worth it. */
 #define AMP_WORTHWHILE_SPEEDUP 1.1

@@ -112,7 +112,7 @@ static void count_skipped(const amp_log_row *rows, size_t count, amp_log_summary
     }
 }
 
-/* Counts the steps, without skipped ones, since the gradient's norm was last above 0. */
+/* Counts the steps after the last step whose gradient norm was not 0. Skipped steps are not counted. */
 static void count_zero_norms(const amp_log_row *rows, size_t count, amp_log_summary *s)
 {
     for (size_t i = count; i-- > 0;) {

@@ -11,8 +11,8 @@
 enum { ASKED = AMP_AP_THRESHOLDS, THRESHOLDS };
 
 typedef struct ranked { /* one detection, and how it was matched */
-    const amp_detected *detected; /* in the caller's array; of two equal detections, the earlier one in this
-                                     array comes first */
+    const amp_detected *detected; /* points into the caller's array, so that sorting can order equal
+                                     detections by their position there */
     uint16_t matched;             /* bit t: a true positive at threshold t */
     uint16_t ignored;             /* bit t: matches a difficult object at threshold t, and is neither a true
                                      nor a false positive */
@@ -20,7 +20,8 @@ typedef struct ranked { /* one detection, and how it was matched */
                                      positive there */
 } ranked;
 
-/* Sets COCO's thresholds to the same doubles as numpy.linspace(.5, .95, 10), and the last one to `asked`. */
+/* Sets COCO's ten thresholds to the same doubles as numpy.linspace(.5, .95, 10), and thresholds[ASKED] to
+ * `asked`. */
 static void set_thresholds(double asked, double thresholds[THRESHOLDS])
 {
     for (int t = 0; t < AMP_AP_THRESHOLDS; t++)

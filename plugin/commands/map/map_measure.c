@@ -15,8 +15,9 @@ static const float THINNEST = .001f;
 
 /* ---- the .data file ---- */
 
-/* Reads the list `difficult`, which has one path per image of `valid`, in the same order. The label file with
- * the image's difficult objects is found from this path, in the same way as from an image's path. */
+/* Reads the list `difficult`, which has one path per image of `valid`, in the same order. amp_label_path
+ * turns each path into the name of a label file, as if it were an image's path. This file has the image's
+ * difficult objects. */
 static amp_status read_difficult(const char *file, amp_detection_data *data, amp_error *error)
 {
     AMP_TRY(amp_lines_read(file, "the list of difficult objects (`difficult` in the .data file)",
@@ -54,7 +55,7 @@ typedef struct measuring {
     const amp_detection_data *data;
     amp_map_result *result;
     int first; /* index of the first image that this rank measures */
-    /* index of the current image; 1 while the labels of its difficult objects are read */
+    /* image: index of the current image. is_difficult: 1 while labels of its difficult objects are read */
     int image, is_difficult;
     amp_detected *found;
     size_t found_count, found_room;
@@ -77,8 +78,8 @@ static amp_status keep_truth(void *context, const char *file, unsigned long line
     return AMP_OK;
 }
 
-/* Reads an image's labels from the file from which Darknet's training would read them. If the file is
- * missing, the image has no objects. */
+/* Reads an image's labels from the same file as Darknet's training. If the file is missing, the image has no
+ * objects. */
 static amp_status read_truths(measuring *m, const char *image_path, int difficult, amp_error *error)
 {
     char path[AMP_LABEL_PATH];
@@ -136,8 +137,8 @@ static amp_status count(const measuring *m, amp_map_result *r, amp_error *error)
     return AMP_OK;
 }
 
-/* Returns the images that this rank measures. They are consecutive in the list, so the ranks' detections,
- * joined in rank order, are the same array as those of a single rank. */
+/* Returns the images that this rank measures. They are consecutive in the list. So joining the ranks'
+ * detections in rank order gives the array that a single rank would make. */
 static amp_lines share_of(const amp_lines *images)
 {
     size_t ranks = (size_t)amp_ranks_count(), rank = amp_ranks() ? (size_t)amp_ranks()->rank : 0;

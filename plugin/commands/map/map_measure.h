@@ -10,7 +10,8 @@
 typedef struct amp_detection_data {
     amp_lines images;    /* paths from the list `valid` */
     amp_lines names;     /* class names, in order; empty if the .data file has no `names` */
-    /* AlexeyAB's list `difficult`: for each image, a path whose label file has the difficult objects */
+    /* AlexeyAB's list `difficult`: one path for each image. The label file that belongs to this path has the
+     * image's difficult objects */
     amp_lines difficult;
 } amp_detection_data;
 

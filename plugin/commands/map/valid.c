@@ -49,8 +49,8 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
  * its path contains. An image without a label in its path counts as wrong. Darknet's top_k selects the K most
  * probable classes, so ties are broken as in stock. Ties are frequent in half precision. */
 typedef struct accuracy {
-    amp_lines images, labels;  /* the `valid` list; the class labels, in order, perhaps more than
-                                  `classes` */
+    /* images: the `valid` list. labels: the class labels, in order; there may be more than `classes` */
+    amp_lines images, labels;
     int k, classes;            /* classes: from the .data file; 2 if it has none, as in Darknet */
     double top1, topk;         /* accuracies, 0..1; while measuring, the number of images that are right so
                                   far */
@@ -236,7 +236,7 @@ static amp_status measure(const request *r, FILE *json, amp_error *error)
 {
     struct network *net;
     amp_data_file data;
-    /* read here already, to find mistakes before the network is made, which takes a while */
+    /* Making the network takes a while, so the .data file is read here first, to find its mistakes early. */
     amp_status status = amp_data_file_read(r->data, &data, error);
     amp_data_file_free(&data);
     if (status == AMP_OK) status = amp_evaluation_open(r->cfg, r->weights, &net, error);

@@ -19,7 +19,8 @@ typedef struct amp_plan_row {
     amp_autocast autocast;
     /* the dtype of the layer's tensors; fp32 for a loss, even if it reads half precision */
     amp_dtype dtype;
-    amp_dtype products, computes; /* dtypes: of the factors of its matrix products; of its arithmetic */
+    /* products: the dtype of the factors of the layer's matrix products; computes: of its arithmetic */
+    amp_dtype products, computes;
     int keep_fp32, is_convolution;
     char why[96];
     /* a convolution's channels per group; a connected layer's number of inputs and outputs */
@@ -29,7 +30,8 @@ typedef struct amp_plan_row {
     char winograd[24];         /* winograd and kernel: as in amp_conv_facts */
     char kernel[64];
     double operations, training_operations; /* operations of one pass: forward alone; forward and backward */
-    /* activations and deltas; amp_bytes ignores that buffers of the arena share memory */
+    /* bytes of activations and deltas. amp_bytes counts each buffer in the arena fully, although buffers of
+     * different layers share memory there */
     size_t stock_bytes, amp_bytes;
     amp_plan_bytes arena;                   /* the arena's part of amp_bytes */
     size_t buffer_bytes;                    /* the part of amp_bytes in Darknet's own buffers */
@@ -63,7 +65,8 @@ typedef struct amp_plan_checkpoint {
 /* A training by several ranks (`-ranks N`): what each rank computes per step, and the cost of the all-reduce
  * of gradients. */
 typedef struct amp_plan_ranks {
-    /* passes: of one rank per step; images: per pass. Both are 0 if the batch cannot be shared equally. */
+    /* passes: the number of passes that each rank makes per step; images: per pass. Both are 0 if the batch
+     * cannot be shared equally. */
     int ranks, passes, images;
     /* megabytes: sent by each rank per step; each rank receives as much. Below 0: the batch cannot be
      * shared. */
@@ -130,8 +133,8 @@ typedef struct amp_plan_report {
     int advice_count;
 } amp_plan_report;
 
-/* Makes the network and its plan, and fills the report. batch, subdivisions: 0 means the .cfg's. The caller
- * frees *report with amp_plan_report_free, also after an error. */
+/* Makes the network and its plan, and fills the report. batch, subdivisions: 0 means the value in the .cfg.
+ * The caller frees *report with amp_plan_report_free, also after an error. */
 amp_status amp_plan_gather(const char *cfg, long batch, long subdivisions, const char *dtype,
                            amp_plan_report *report, amp_error *);
 /* Adds the advice to the report. */

@@ -292,7 +292,9 @@ static amp_status run_amp(amp_probe_comparison *c, amp_dtype dtype, const amp_tr
         c->beyond = amp_allocated(calloc((size_t)s.network.count + 1, sizeof *c->beyond));
         note_beyond(&s.network, record, FLT_MAX, c->undefined, &(int){ 0 });
         note_beyond(&s.network, record, (float)AMP_PROBE_FP16_MOST, c->beyond, &c->first_beyond);
-        c->network = s.network; /* moved to c: the kinds and links stay valid, but not the network's arrays */
+        /* Moves the description to c. It stays valid when the network is freed, except for its pointers to
+         * the network's arrays. */
+        c->network = s.network;
         s.network = (amp_network_desc){ 0 };
     }
     amp_subject_close(&s);

@@ -131,9 +131,9 @@ amp_probe_word amp_probe_word_of(const amp_probe_comparison *, amp_dtype);
 void amp_probe_advise(amp_probe_comparison *);
 /* Names for messages: "output", "delta", "weights' gradient", ... */
 extern const char *const amp_trace_names[AMP_TRACE_KINDS];
-/* Estimates how large an error of a gradient or a delta can be explained by outputs that rounding moved
- * across an activation's kink: 4 times amp_difference.flipped; 0 for other tensors. added: the differences
- * that each layer adds itself. */
+/* Estimates the largest error that a gradient or a delta gets if rounding moves outputs across the kink of an
+ * activation: 4 times amp_difference.flipped. Returns 0 for other tensors. added: the differences that each
+ * layer adds itself. */
 double amp_probe_kinked(const amp_network_desc *, const amp_differences *added, int layer, amp_trace_kind);
 /* Whether the output of layer `value` is the input of a max pool or of another layer that copies selected
  * elements of its input (amp_layer_ops.chooses). */

@@ -6,9 +6,9 @@
  * Random nudges do not cover an error that all n terms of a sum share. Such an error moves the sum n times as
  * far as an error in one term does; random nudges move the sum only sqrt(n) times as far. Two kinds of
  * shared errors are covered separately:
- *  - Darknet's CPU code adds up a gradient image by image. The sums of two images have larger rounding errors
- *    than single numbers, and may cancel each other. So another nudge multiplies all pixels of an image's
- *    channel by the same factor.
+ *  - Darknet's CPU code adds up a gradient image by image. The sum over an image has a larger rounding error
+ *    than a single number. The sums over two images may cancel each other, but their errors remain. So
+ *    another nudge multiplies all pixels of an image's channel by the same factor.
  *  - Batch norm's backward subtracts the mean of a channel's deltas from each of them. An error in this mean
  *    moves all these deltas equally. Nudged deltas cannot show the effect, because their mean is subtracted.
  *    So mean_condition computes the effect. */

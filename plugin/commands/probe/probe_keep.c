@@ -8,9 +8,9 @@
 
 /* A trial is recommended only if the best trial reduces the gradient's error to at most this fraction. */
 #define WORTHWHILE .5
-/* If the best trial reaches WORTHWHILE, the trial with the fewest layers that is good enough is recommended.
- * A trial is good enough if its error is at most AMP_PROBE_LITTLE, or at most the best trial's error divided
- * by AS_GOOD. */
+/* If the best trial reaches WORTHWHILE, one of the good trials is recommended: the one that keeps the fewest
+ * layers in fp32. A trial is good if its error is at most AMP_PROBE_LITTLE, or at most the best trial's error
+ * divided by AS_GOOD. */
 #define AS_GOOD .8
 
 amp_difference amp_probe_gradient(amp_differences *d, int layers, amp_trace_flags *excused)

@@ -23,8 +23,8 @@
  *    off by the rounding of 1 - y.
  *
  * In half precision, the limits are multiples of the rounding of one number: 2^-9 in bf16, 2^-12 in fp16.
- *  - For outputs and statistics the limit is 32 times the dtype's rounding; errors of up to 8 times were
- *    measured.
+ *  - For outputs and statistics the limit is 32 times the dtype's rounding. Errors of up to 8 times this
+ *    rounding were measured.
  *  - For deltas and gradients of both dtypes the limit is 128 times bf16's rounding. It is larger because
  *    batch norm's backward subtracts the mean from a delta, which cancels digits. Errors of up to 37 times
  *    bf16's rounding were measured, with GPU kernels that were built for the CPU and store deltas in 16 bits.
@@ -100,7 +100,8 @@ static double to_delta(const amp_probe_comparison *c, int layer)
 /* ---- limits ---- */
 
 /* Returns the relative error of a layer's delta if each element has the largest rounding error of fp16's
- * smallest numbers: half their distance, which is 2^-24 / loss scale after unscaling. */
+ * smallest numbers. This rounding error is half the distance between two such numbers. After unscaling, the
+ * distance is 2^-24 / loss scale. */
 static double underflow(const amp_probe_comparison *c, int layer)
 {
     const amp_probe_run *r = &c->runs[AMP_FP16];

@@ -496,10 +496,10 @@ static amp_status set_up(amp_subject *s, amp_error *error)
     return set_scale(s, amp->config->dtype == AMP_FP32 ? 1 : s->engine->scaler.scale, error);
 }
 
-/* stirs 1: draws biases and scales. stirs 0: moves each parameter by up to half of its value. Stock's
- * parameters are changed directly, because Darknet's own update skips some layers. Under AMP the momentum is
- * set instead, and the next update applies it. All subjects with the same network and seed get the same
- * numbers. */
+/* stirs 1: draws biases and scales. stirs 0: moves each parameter by up to half of its value. In stock this
+ * move changes the parameters directly, because Darknet's own update skips some layers. Under AMP the move is
+ * written into the momentum, and the next update applies it. All subjects with the same network and seed get
+ * the same numbers. */
 static amp_status draw(amp_subject *s, int stirs, amp_error *error)
 {
     uint64_t state = stirs ? s->source->seed : ~(uint64_t)s->source->seed;
@@ -528,7 +528,7 @@ static amp_status draw(amp_subject *s, int stirs, amp_error *error)
 static amp_status make_step(amp_subject *s, amp_error *error)
 {
     if (!s->engine) return draw(s, 0, error);
-    AMP_TRY(run_unseen(s, 1, error)); /* makes copies of the weights, which the update must then renew */
+    AMP_TRY(run_unseen(s, 1, error)); /* makes copies of the weights; the update must renew the copies */
     AMP_TRY(draw(s, 0, error));
     amp_fork_update(s->net);
     return forget(s, error);

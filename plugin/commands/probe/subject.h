@@ -36,7 +36,7 @@ typedef struct amp_subject {
 /* The smallest loss scale of a training, unless the .cfg sets another. */
 #define AMP_LEAST_SCALE 0x1p-14f
 
-/* Which numbers are nudged, among those that layers start from. A nudge multiplies a number by 1 + AMP_NUDGE
+/* Which of the numbers that layers start from are nudged. A nudge multiplies a number by 1 + AMP_NUDGE
  * or 1 - AMP_NUDGE, at random. AMP_NUDGE is large enough that its effect exceeds rounding, and small enough
  * that little else changes. */
 typedef enum amp_subject_nudge {

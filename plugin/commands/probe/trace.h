@@ -27,9 +27,10 @@ typedef struct amp_difference {
     int compared;          /* 1: x and y exist and have the same size */
     double xx, yy, xy, dd; /* d = x - y; all sums are NaN if x or y holds inf or NaN */
     double floor;          /* lower bound for the size of y: see amp_difference_error */
-    double flipped;        /* for an output only: the relative error of its deltas that is caused by a
-                              different activation slope, for example if x and y are on different sides of
-                              leaky's kink, or if rounding changed the slope */
+    double flipped;        /* for an output only: the relative error of the layer's deltas that comes from
+                              different slopes of the activation at x and y. The slopes differ for example
+                              if x and y are on different sides of leaky's kink, or if rounding changed one
+                              of the slopes */
     double largest;        /* the largest |y|, multiplied by `scale` of amp_trace_compare */
     double flushed;        /* of y's nonzero numbers, multiplied by `scale`: the part (0..1) that fp16
                               rounds to 0 */
@@ -49,9 +50,9 @@ void amp_trace_append(amp_trace *, int layer, amp_trace_kind, const float *numbe
 double amp_trace_mean_square(const amp_trace_tensor *); /* 0 if there are no numbers */
 
 /* Compares a tensor with its reference. `reference` is the whole trace, because the floor is computed from
- * other tensors. For gradients of biases and scales the floor is the size of the layer's weights' gradient,
- * because a bias before batch norm has a gradient of 0 except for rounding. For means it is the square root
- * of their variances, because a mean too may be 0 except for rounding. scale: the pass's loss scale for
+ * other tensors. The floor is for tensors that may be 0 except for rounding: the gradient of a bias before
+ * batch norm, or a mean. For gradients of biases and scales, the floor is the size of the gradient of the
+ * layer's weights. For means it is the square root of their variances. scale: the pass's loss scale for
  * deltas, else 1. */
 void amp_trace_compare(const amp_trace *reference, int layer, amp_trace_kind, const float *numbers,
                        size_t count, double scale, amp_difference *out);

@@ -196,9 +196,9 @@ static int differs(double a, double b)
     return isfinite(a) != isfinite(b) || (isfinite(a) && (a < b || a > b));
 }
 
-/* Writes the loss scale whenever it changes. If `steps` is set, writes the numbers of the steps at which it
- * changes instead. A group of `each` steps is one column of the chart, so only the first, smallest, largest
- * and last scale of a group are considered. */
+/* Writes the loss scale each time it changes, or, if `steps` is set, the number of the step at which it
+ * changes. A group of `each` steps is one column of the chart, so only the first, smallest, largest and last
+ * scale of a group are considered. */
 static void write_scales(amp_json *json, const char *key, const amp_run *run, size_t each, int steps)
 {
     double before = -1;

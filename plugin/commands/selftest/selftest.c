@@ -150,8 +150,8 @@ static amp_status test_all(findings *found, amp_error *error)
     return AMP_OK;
 }
 
-/* Tests the first GPU, whose description has been printed already, and then each further GPU. If -i names
- * another GPU than the first, tests only the named GPU. */
+/* Tests all GPUs, beginning with the first one, whose description has been printed already. If -i names a GPU
+ * other than the first, tests only the named GPU. */
 static amp_status test_all_gpus(findings *found, amp_error *error)
 {
     int first = amp_fork_device() == 0;
