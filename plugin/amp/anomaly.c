@@ -1,6 +1,8 @@
 /* Finds the first non-finite tensor with the backend's own finite check. */
 #include "anomaly.h"
 
+#include <string.h>
+
 amp_status amp_array_found_inf(amp_backend *b, const float *array, size_t count, int *found_inf,
                                amp_error *error)
 {
@@ -51,9 +53,9 @@ amp_status amp_anomaly_look(amp_anomaly *anomaly, amp_backend *b, const amp_seen
 
 const char *amp_anomaly_text(const amp_anomaly *a, const char *type, char text[AMP_ANOMALY_TEXT])
 {
-    const char *first = a->is_first ? "first " : "", *what = a->is_gradient ? " gradient" : "";
-    if (a->layer < 0) snprintf(text, AMP_ANOMALY_TEXT, "%sin the %s, %s", first, a->tensor, a->pass);
-    else snprintf(text, AMP_ANOMALY_TEXT, "%sin %s%s of layer %d [%s], %s", first, a->tensor, what, a->layer,
-                  type, a->pass);
+    const char *what = a->is_gradient ? "gradient of " : "", *pass = strcmp(a->pass, "update") ? " pass" : "";
+    if (a->layer < 0) snprintf(text, AMP_ANOMALY_TEXT, "in the %s (%s%s)", a->tensor, a->pass, pass);
+    else snprintf(text, AMP_ANOMALY_TEXT, "in the %s%s of layer %d [%s] (%s%s)", what, a->tensor, a->layer,
+                  type, a->pass, pass);
     return text;
 }

@@ -19,9 +19,8 @@ typedef struct amp_anomaly {
 
 enum { AMP_ANOMALY_TEXT = 160 };
 
-/* Writes, for example, "first in output of layer 3 [convolutional], forward" to text, and returns it. The
- * word "first" is omitted if is_first is 0. type: the name of the layer's section; ignored for an input of
- * the network. */
+/* Writes, for example, "in the output of layer 3 [convolutional] (forward pass)" to text, and returns it.
+ * type: the name of the layer's section; ignored for an input of the network. */
 const char *amp_anomaly_text(const amp_anomaly *, const char *type, char text[AMP_ANOMALY_TEXT]);
 
 /* Checks a tensor. Records it if it contains inf or NaN and no earlier tensor was recorded. */

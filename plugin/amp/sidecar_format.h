@@ -38,7 +38,7 @@
 #define AMP_SIDECAR_MAGIC "\x89" "AMP\r\n\x1a\n"
 
 /* The end of every message that rejects a sidecar. */
-#define AMP_SIDECAR_REMEDY "remove it to start with a fresh loss scale and momentum"
+#define AMP_SIDECAR_REMEDY "remove the sidecar to start with a fresh loss scale and momentum"
 
 enum {
     AMP_SIDECAR_VERSION = 5,

@@ -97,10 +97,9 @@ static amp_status other_weights(const amp_safe_file *w, const amp_sidecar *c, in
                         "%s: this sidecar does not belong to %.200s; " AMP_SIDECAR_REMEDY, c->name,
                         w->target);
     return amp_fail(error, AMP_BAD_SIDECAR,
-                    "%.200s: this sidecar belongs to %.150s, left behind by a killed save, but %.150s is "
-                    "newer; " AMP_SIDECAR_REMEDY ", or replace the newer file by %.150s to continue from "
-                                                 "the killed save",
-                    c->name, w->temporary, w->target, w->temporary);
+                    "%.200s: this sidecar belongs to %.140s, which an interrupted save left behind; %.140s "
+                    "is newer; " AMP_SIDECAR_REMEDY ", or rename %.140s to %.140s to continue from the "
+                    "interrupted save", c->name, w->temporary, w->target, w->temporary, w->target);
 }
 
 /* Recovers as the opening comment describes. *out: the pair's sidecar, or NULL. *ended: 1 if a missing rename

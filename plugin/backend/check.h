@@ -25,7 +25,7 @@ static inline amp_status amp_check_pair(const char *operation, const amp_tensor 
                                         int same_shape, amp_error *error)
 {
     if (a->layout != AMP_NHWC || b->layout != AMP_NHWC)
-        return amp_fail(error, AMP_BACKEND_FAILED, "%s: its tensors must be NHWC", operation);
+        return amp_fail(error, AMP_BACKEND_FAILED, "%s: the tensors must be NHWC", operation);
     if (a->dtype == b->dtype && a->shape.n == b->shape.n
         && (!same_shape || amp_shape_equal(a->shape, b->shape))) return AMP_OK;
     return amp_refuse_pair(AMP_BACKEND_FAILED, operation, a, b, error);
@@ -109,7 +109,8 @@ static inline amp_status amp_check_channels(const amp_tensor *src, int src_first
     if (channels < 0 || src_first < 0 || dst_first < 0 || src_first > src->shape.c - channels ||
         dst_first > dst->shape.c - channels)
         return amp_fail(error, AMP_BACKEND_FAILED,
-                        "channel copy: out of range: %d channels from channel %d of %d to channel %d of %d",
+                        "channel copy out of range: %d channels; source starts at channel %d of %d, "
+                        "destination at channel %d of %d",
                         channels, src_first, src->shape.c, dst_first, dst->shape.c);
     return AMP_OK;
 }

@@ -141,8 +141,8 @@ static amp_status check_valid(const scan *s, const amp_data_file *data, amp_line
 {
     char what[300];
     if (!data->valid)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: no `valid = FILE`, which names a list of images",
-                        data->name);
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: `valid = FILE` is missing; FILE must list the "
+                        "validation images", data->name);
     snprintf(what, sizeof what, "the list of images (`valid` in %.200s)", data->name);
     AMP_TRY(amp_paths_read(data->valid, what, list, error));
     AMP_TRY(amp_check_image_paths(list, data->valid, error));

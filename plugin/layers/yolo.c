@@ -13,7 +13,7 @@ static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int for
     for (int c = 0; c < d->classes; c++)
         if (d->class_table[c].learnt < 0 || d->class_table[c].learnt >= d->classes)
             return amp_fail(error, AMP_BAD_NETWORK,
-                            "layer %d [yolo]: the file that map= names turns class %d into class %d, but "
+                            "layer %d [yolo]: the file given by map= turns class %d into class %d, but "
                             "classes=%d; correct that file", node->index, c, d->class_table[c].learnt,
                             d->classes);
     return call->outline ? AMP_OK : amp_node_make_table(node, call, d->class_table, bytes, error);

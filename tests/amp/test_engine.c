@@ -143,12 +143,12 @@ TEST(overflow_for_ever_ends_training)
     static char text[65536];
     collapse("fp16", text, sizeof text);
     assert_non_null(strstr(text, "4096 -> 2048"));
-    assert_non_null(strstr(text, "gradients stay inf or NaN at the smallest loss scale, 1024; first in the "
-                                 "image, forward; last good step: 1; last saved: none yet; try a lower "
-                                 "learning_rate"));
+    assert_non_null(strstr(text, "gradients stay inf or NaN at the smallest loss scale, 1024; the first inf "
+                                 "or NaN was in the image (forward pass); last good step: 1; last saved: "
+                                 "none yet; try a lower learning_rate"));
     collapse("bf16", text, sizeof text);
-    assert_non_null(strstr(text, "gradients stay inf or NaN step after step at loss scale 1; first in the "
-                           "image, forward; last good step: 2; "));
+    assert_non_null(strstr(text, "gradients stay inf or NaN step after step at loss scale 1; the first inf "
+                           "or NaN was in the image (forward pass); last good step: 2; "));
 }
 
 /* More steps would not help: the first skipped step is the last. */
@@ -156,8 +156,8 @@ TEST(weights_that_are_not_finite_end_training_at_once)
 {
     static char text[65536];
     collapse("weights", text, sizeof text);
-    assert_non_null(strstr(text, "weights are inf, NaN or beyond 1e19; in weights of layer 1 "
-                           "[convolutional], update; last good step: 2; "));
+    assert_non_null(strstr(text, "weights are inf, NaN or beyond 1e19; found in the weights of layer 1 "
+                           "[convolutional] (update); last good step: 2; "));
     const char *first = strstr(text, "skipped the step");
     assert_non_null(first);
     assert_null(strstr(first + 1, "skipped the step"));

@@ -200,7 +200,7 @@ TEST(another_network_is_refused_untouched)
         char note[256];
         kept_state before = whole_state(other);
         assert_int_equal(amp_sidecar_apply(c, engine_of(other), note, &error), AMP_BAD_SIDECAR);
-        if (!strstr(error.message, others[i].reason) || !strstr(error.message, "remove it")
+        if (!strstr(error.message, others[i].reason) || !strstr(error.message, "remove the sidecar")
             || !strstr(error.message, sidecar) || !is_one_line(error.message))
             fail_msg("\"%s\" does not say \"%s\"", error.message, others[i].reason);
         assert_true(same_states(whole_state(other), before));

@@ -16,7 +16,7 @@ static void refused(const void *bytes, size_t size, const char *reason)
     amp_sidecar *c = (void *)&error;
     amp_status status = parse_copy(bytes, size, "name.amp", &c, &error);
     if (status != AMP_BAD_SIDECAR || c || strncmp(error.message, "name.amp: ", 10)
-        || !strstr(error.message, reason) || !strstr(error.message, "remove it to start")
+        || !strstr(error.message, reason) || !strstr(error.message, "remove the sidecar to start")
         || !is_one_line(error.message))
         fail_msg("status %d, \"%s\" instead of \"%s\"", status, error.message, reason);
 }
@@ -74,10 +74,11 @@ TEST(a_later_version_is_refused_by_its_number)
     unsigned char *bytes = small_sidecar("", 0, &size);
     amp_store_u32(bytes + 8, 6);
     refused(bytes, size, "version 6 of its format, but this program reads only versions up to 5; update the "
-                         "program, or remove it");
+                         "program, or remove the sidecar");
     refused(bytes, 12, "version 6");
     amp_store_u32(bytes + 8, 3);
-    refused(bytes, size, "it has version 3 of its format, which this program does not read; remove it");
+    refused(bytes, size, "it has version 3 of its format, which this program does not read; remove the "
+                         "sidecar");
     free(bytes);
 }
 
@@ -204,7 +205,7 @@ static void refused_file(const char *path, amp_status expected, const char *reas
     amp_sidecar *c = (void *)&error;
     amp_status status = amp_sidecar_read(path, &c, &error);
     if (status != expected || c || !strstr(error.message, path) || !strstr(error.message, reason)
-        || !strstr(error.message, "remove it to start") || !is_one_line(error.message))
+        || !strstr(error.message, "remove the sidecar to start") || !is_one_line(error.message))
         fail_msg("status %d, \"%s\" instead of \"%s\"", status, error.message, reason);
 }
 

@@ -145,7 +145,7 @@ static int fuzz_check(const unsigned char *bytes, size_t size, memory_network *c
     if (status != AMP_OK) {
         REQUIRE(status == AMP_BAD_SIDECAR && !c);
         REQUIRE(!strncmp(error.message, "x.amp: ", 7) && is_one_line(error.message)
-                && strstr(error.message, "remove it"));
+                && strstr(error.message, "remove the sidecar"));
         return 0;
     }
     REQUIRE(amp_sidecar_run(c)->window >= 0 && amp_sidecar_run(c)->t >= 0);

@@ -70,7 +70,7 @@ static void refuses(const char *reason)
     char note[256];
     assert_int_equal(amp_sidecar_recover("w", &c, note, &error), AMP_BAD_SIDECAR);
     assert_null(c);
-    if (!strstr(error.message, reason) || !strstr(error.message, "remove it to start with a fresh loss scale")
+    if (!strstr(error.message, reason) || !strstr(error.message, "remove the sidecar to start with a fresh")
         || strchr(error.message, '\n'))
         fail_msg("\"%s\" does not say \"%s\"", error.message, reason);
 }
@@ -98,7 +98,7 @@ TEST(weights_written_after_a_killed_save_are_kept)
     struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = time(NULL) + 100 } };
     put("w", weights[2], weights[2].size);
     assert_int_equal(utimensat(AT_FDCWD, "w", times, 0), 0);
-    refuses("w.new, left behind by a killed save, but w is newer");
+    refuses("w.new, which an interrupted save left behind; w is newer");
     assert_true(holds("w", weights[2]) && holds("w.amp", sidecars[1]) && holds("w.new", weights[1]));
     assert_int_equal(rename("w.new", "w"), 0); /* as the message advises */
     recovers_to(1, OLD_PAIR, 0);

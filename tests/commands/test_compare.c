@@ -410,7 +410,7 @@ static const struct {
       AMP_SPEED_FASTER, AMP_SPEED_NOT_WORTH_IT, "fp16: fp16 is only stored here.", "bf16" },
     { "as fast, and slower", { { .4, .1 }, { .4, .06 }, { .4, .5 } }, 0, 0, 0,
       AMP_SPEED_NOT_WORTH_IT, AMP_SPEED_SLOWER,
-      "bf16: its steps wait for images: try cache=disk, more cores or smaller photos.", NULL },
+      "bf16: steps wait for images: try cache=disk, more cores or smaller photos.", NULL },
     { "nine steps of a seed of bf16's", { { .1, .4 }, { .1, .2 }, { .1, .5 } }, 1, 2, 10,
       AMP_SPEED_UNDECIDED, AMP_SPEED_SLOWER,
       "bf16: judging its speed needs 10 steps, but 9 were measured: give more -iters.", NULL },

@@ -25,7 +25,7 @@ done
 
 mkdir -p backup
 status_of ranks 2 detector train tiny.data track.cfg -dont_show -amp fp32
-[ $status != 0 ] && grep -aq 'amp: track in \[net\] loads images in sequences' err ||
+[ $status != 0 ] && grep -aq 'amp: track=1 in \[net\] loads images' err ||
     fail "track=1: status $status, $(tail -n 3 err)"
 
 averaged() { # averaged <ranks> <folder> <weights>

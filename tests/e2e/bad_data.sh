@@ -194,11 +194,11 @@ refused ".txt:3: label '2 .5 .5 .2 .2' "
 fresh detector 'no label files'
 rm case/labels/*
 no_label='.txt: cannot read this label file: No such file or directory'
-refused "$no_label; an image without objects needs an empty one"
+refused "$no_label; this Darknet looks for"
 fresh detector 'images whose labels Darknet does not find'
 for i in 1 2 3 4 5 6 7 8; do mv case/images/$i.jpg case/images/$i.bmp; done
 sed -i s/jpg/bmp/ case/train.txt
-refused "${no_label/txt/bmp}; Darknet finds labels of images that are named"
+refused "${no_label/txt/bmp}; Darknet replaces only these image endings"
 fresh detector 'images that Darknet takes for their labels'
 mv case/images case/pictures
 for i in 1 2 3 4 5 6 7 8; do mv case/labels/$i.txt case/pictures/; done

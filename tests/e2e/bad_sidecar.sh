@@ -34,7 +34,7 @@ refused() {
         "$2.amp: "*"$1"*) ;;
         *) fail "$name: not '$2.amp: ... $1' but: $(tail -n 1 err)" ;;
     esac
-    tail -n 1 err | grep -q 'remove it\|newer\|update' ||
+    tail -n 1 err | grep -q 'remove the sidecar\|newer\|update' ||
         fail "$name: does not say what to do: $(tail -n 1 err)"
     [ "$(listing)" = "$before" ] || fail "$name: files were touched"
     tests=$((tests + 1))
@@ -60,7 +60,7 @@ for file in mkfifo 'ln -s nowhere' 'ln -s case.weights.amp'; do
     pair "$file"
     rm case.weights.amp
     $file case.weights.amp
-    ends_saying '^cannot read case.weights.amp: .*; remove it to start with a fresh loss scale ' \
+    ends_saying '^cannot read case.weights.amp: .*; remove the sidecar to start with a fresh loss scale ' \
         timeout -s KILL 600 "$DARKNET" detector train tiny.data tiny.cfg case.weights -amp fp16 -seed 3
     rm case.weights.amp
     tests=$((tests + 1))

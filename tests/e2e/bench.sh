@@ -121,7 +121,7 @@ dtypes = json.load(open("no_loading.json"))["dtypes"]
 sys.exit(any(v is not None for d in dtypes for v in d["loading"].values()))' ||
         fail "$(grep -A 5 loading no_loading.json)"
     grep -v ^train tiny.data > no_list.data
-    refused 'no_list.data: no `train = FILE`' no_list.data tiny.cfg -iters 1 -json no.json
+    refused 'no_list.data: `train = FILE` is missing' no_list.data tiny.cfg -iters 1 -json no.json
     refused 'none.data: cannot read the .data file' none.data tiny.cfg -json no.json
     refused 'tiny.data: -detect predicts synthetic images' tiny.data tiny.cfg -detect -json no.json
 }
@@ -227,7 +227,7 @@ interrupted_it_ends_cleanly() {
 a_program_that_is_killed_is_named() {
     started bf16
     kill -KILL $(programs)
-    ends_with '^amp bench: bf16: its program was killed by signal 9 .*, try a smaller -batch' 'killed'
+    ends_with '^amp bench: the bf16 program was killed by signal 9 .*, try a smaller -batch' 'killed'
 }
 
 all_dtypes_are_measured_and_the_numbers_agree

@@ -155,7 +155,7 @@ validation_alone_is_repeated() {
     sed 's/^valid=.*/valid=two.txt/' tiny.data > two.data
     printf '%s\n' "$PWD"/images/v3.jpg "$PWD"/images/v4.jpg > two.txt
     compare 1 two.data tiny.cfg -dtypes bf16 -seeds 1 -iters $iterations -report unseen
-    tail -n 1 err | grep -q 'trainings failed; bf16, seed 1: ' || fail "$name: $(tail -n 1 err)"
+    tail -n 1 err | grep -q 'failed; the first was bf16, seed 1: ' || fail "$name: $(tail -n 1 err)"
     before=$(stat -c %i unseen/runs/bf16-seed1/backup/tiny_final.weights)
     for i in 3 4; do cp images/$i.jpg images/v$i.jpg; done
     compare 0 two.data tiny.cfg -dtypes bf16 -seeds 1 -iters $iterations -report unseen
@@ -236,7 +236,7 @@ one_of_two_fails() { # one_of_two_fails <dtype> <why> <.data> <.cfg>: the other 
     rm -rf failed
     compare 1 $3 $4 -dtypes fp32,$1 -seeds 1 -iters 120 -report failed
     check_report failed
-    tail -n 1 err | grep -q "^amp compare: 1 of 2 trainings failed; $1, seed 1: $2" ||
+    tail -n 1 err | grep -q "^amp compare: 1 of 2 trainings failed; the first was $1, seed 1: $2" ||
         fail "$name: $(tail -n 2 err)"
     local result=failed/runs/$1-seed1/result.txt
     holds $result '^state failed'

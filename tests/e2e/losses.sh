@@ -36,7 +36,7 @@ one_step "$DARKNET"
 bias '\000\120\303\107'
 sed 's/^max_batches=.*/max_batches=150/' loud.cfg > beyond.cfg
 rm -f backup/*
-ends_saying 'first in output of layer 1 .*; try dtype=bf16, or amp=0 in layer 1, since fp16 holds no output' \
+ends_saying 'first .* output of layer 1 .*; try dtype=bf16, or amp=0 in layer 1, since fp16 holds no output' \
     "$DARKNET" classifier train kinds.data beyond.cfg sure.weights -clear -amp fp16 -seed 1
 sed '/^activation=linear/ a amp=0' beyond.cfg > kept.cfg
 for how in 'beyond.cfg bf16' 'kept.cfg fp16'; do

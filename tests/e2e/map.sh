@@ -105,7 +105,7 @@ with 'valid = valid.txt' 'names = missing.names'
 refused 'missing.names: ' with.data $good
 echo images/nothing.jpg > list
 with 'valid = list'
-refused 'none of the 1 validation images has a labelled object' with.data $good
+refused 'has a labelled object; this Darknet looks for' with.data $good
 printf '%s\n' images/broken.jpg images/gone.jpg > list
 refused 'none of the 2 validation images can be read; the first: images/broken.jpg' with.data $good
 mkfifo images/fifo.jpg

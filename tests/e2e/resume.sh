@@ -180,7 +180,7 @@ behaviour_27_amp_and_other_files_are_interchangeable() {
     cp off.weights chain.weights
     status_of "$DARKNET" detector train tiny.data tiny.cfg chain.weights -amp fp16
     [ $status = 1 ] || fail "$name: a sidecar of other weights: status $status"
-    says 'chain.weights.amp: ' 'chain.weights' 'remove it'
+    says 'chain.weights.amp: ' 'chain.weights' 'remove the sidecar'
     rm chain.weights.amp
     succeeds "$DARKNET" detector train tiny.data tiny.cfg chain.weights -amp fp16
 }

@@ -41,7 +41,7 @@ done
 all=$(spikes log.err | wc -l)
 [ "$(column log)" = "0:$((520 - all)) 1:$all" ] || fail "$name: the log's column: $(column log), not $all"
 spikes log.err | sed -n 1p | grep -q \
-    'spike: step [0-9]*: its [a-z ]* [0-9.]* is [0-9.]* times [0-9.]*, the median .* (spike_factor=20); im' ||
+    'spike: step [0-9]*: [a-z ]* [0-9.]* is [0-9.]* times the median .*, [0-9.]* (spike_factor=20); im' ||
     fail "$name: $(spikes log.err | sed -n 1p)"
 "$DARKNET" amp log log.csv > out
 holds out "^  spikes  *$all, 0 dropped[:;]"

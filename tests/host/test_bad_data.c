@@ -569,7 +569,8 @@ TEST(a_good_set_is_counted)
     scanned(0, 2, AMP_OK, &error);
     amp_data_scan measures = { .data_file = "my.data", .classes = 2, .measures = 1 };
     assert_int_equal(amp_scan_data(&measures, &error), AMP_BAD_CONFIG);
-    assert_string_equal(error.message, "my.data: no `valid = FILE`, which names a list of images");
+    assert_string_equal(error.message, "my.data: `valid = FILE` is missing; FILE must list the "
+                        "validation images");
 }
 
 TEST(what_a_training_survives_is_counted_and_named)
@@ -640,8 +641,8 @@ TEST(what_a_training_does_not_survive_is_an_error)
         { "my.data", "\xef\xbb\xbf" "classes=2\ntrain=train.txt\nbackup=.\n", 0, 0,
           "my.data:1: the file begins with a byte order mark; allowed: UTF-8 without one" },
         { "train.txt", "1.webp\n", 0, 0,
-          "1.webp: this is not a label file, but Darknet would read it as one; Darknet finds labels of "
-          "images that are named .jpg, .png, .JPG or .JPEG only: rename the image" },
+          "1.webp: this is not a label file, but Darknet would read it as one; Darknet replaces only "
+          "these image endings by .txt: .jpg, .png, .JPG, .JPEG; rename the image" },
         { "train.txt", "images/5.away.jpg\nimages/6.empty.jpg\n", 0, 0,
           "train.txt: none of the 2 images has a label that overlaps it: there is nothing to learn; the last "
           "labels are labels/6.empty.txt" },

@@ -321,8 +321,8 @@ TEST(more_sequences_than_there_is_room_for_end_the_program_with_a_line)
     char text[512];
     network *net = make_batch(0, 2, 3, "fp32");
     assert_int_equal(in_child(predict_five, net, text, sizeof text), 1);
-    assert_string_equal(text, "layer 1 [rnn]: has room for 2 sequences of time_steps=3 but got 5 images; set "
-                              "batch=5 and time_steps=1 in the .cfg\n");
+    assert_string_equal(text, "layer 1 [rnn] was made for 2 sequences of 3 time steps, but got 5 images; "
+                              "set batch=5 and time_steps=1 in the .cfg\n");
     release(net);
 }
 

@@ -182,7 +182,7 @@ TEST(a_table_of_classes_lies_where_the_backend_reads_it)
     assert_string_equal(fake.log, "allocate loss release");
     table[0].learnt = 2;
     assert_int_equal(amp_node_plan(&node, &call, NULL, 0, 1, &error), AMP_BAD_NETWORK);
-    assert_string_equal(error.message, "layer 7 [yolo]: the file that map= names turns class 0 into "
+    assert_string_equal(error.message, "layer 7 [yolo]: the file given by map= turns class 0 into "
                         "class 2, but classes=2; correct that file");
 }
 

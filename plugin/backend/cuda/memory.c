@@ -116,7 +116,8 @@ static amp_status grow(amp_backend *backend, void **block, size_t *held, size_t 
     if (bytes <= *held) return AMP_OK;
     size_t rounded = round_up(bytes, BLOCK_UNIT);
     if (amp_cuda_of(backend)->recording)
-        return amp_fail(error, AMP_BACKEND_FAILED, "%s cannot grow while a pass is recorded", what);
+        return amp_fail(error, AMP_BACKEND_FAILED, "%s cannot grow while a pass is being captured into a "
+                        "CUDA graph", what);
     amp_cuda_of(backend)->moved++;
     amp_cuda_release(backend, *block); /* frees first, so that old and new block need not fit into memory
                                           together */

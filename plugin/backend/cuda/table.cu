@@ -59,7 +59,8 @@ static amp_status fill(amp_backend *backend, amp_cuda_table *t, size_t row_bytes
     t->cuts = (unsigned)cuts;
     if (!cuts) return AMP_OK;
     if (amp_cuda_of(backend)->recording) /* a recording can neither allocate nor wait */
-        return amp_fail(error, AMP_BACKEND_FAILED, "lists of arrays cannot change while a pass is recorded");
+        return amp_fail(error, AMP_BACKEND_FAILED, "a list of arrays changed while a pass was being captured "
+                        "into a CUDA graph");
     size_t bytes = t->bytes + cuts * sizeof(amp_cuda_cut);
     AMP_TRY(make_room(backend, t, bytes, error));
     char *image = (char *)amp_allocated(malloc(bytes));

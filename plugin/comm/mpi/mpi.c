@@ -380,9 +380,9 @@ amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_err
     amp_watchdog_end(mpi->watchdog, MAIN);
     *out = &mpi->comm; /* from here on prints_error can be used: only one rank per machine prints the error */
     if (granted < MPI_THREAD_MULTIPLE)
-        return amp_fail(error, AMP_UNSUPPORTED, "ranks: %s was built without MPI_THREAD_MULTIPLE, but sums "
-                                                "that overlap with backward need it; build with an MPI that "
-                                                "has it", mpi->library);
+        return amp_fail(error, AMP_UNSUPPORTED, "ranks: %s was built without MPI_THREAD_MULTIPLE, which is "
+                        "needed to overlap sums of gradients with backward; use an MPI that has it",
+                        mpi->library);
     if (limited == AMP_OK) return start_summing(mpi, error);
     *error = of_limit;
     return limited;

@@ -132,11 +132,12 @@ static amp_status explain_end(const run *r, int index, const amp_turns_end *end,
     char words[512];
     amp_turns_last_message(r->outputs[index], NULL, words, sizeof words);
     if (end->exited)
-        return amp_fail(error, AMP_BACKEND_FAILED, "%s: %s", dtype,
-                        words[0] ? words : "its program ended without a result");
-    return amp_fail(error, AMP_BACKEND_FAILED, "%s: its program was killed by signal %d (%s)%s%s; if memory "
+        return words[0] ? amp_fail(error, AMP_BACKEND_FAILED, "%s: %s", dtype, words)
+             : amp_fail(error, AMP_BACKEND_FAILED, "the %s program ended without a result", dtype);
+    return amp_fail(error, AMP_BACKEND_FAILED, "the %s program was killed by signal %d (%s)%s%s; if memory "
                     "ran out, try a smaller -batch, or fewer -dtypes at a time",
-                    dtype, end->status, strsignal(end->status), words[0] ? "; it said last: " : "", words);
+                    dtype, end->status, strsignal(end->status), words[0] ? "; its last message: " : "",
+                    words);
 }
 
 static amp_status take_end(void *context, int index, const amp_turns_end *end, amp_error *error)

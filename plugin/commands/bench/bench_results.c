@@ -105,8 +105,7 @@ amp_status amp_bench_read_line(amp_bench *b, amp_bench_side *s, const char *line
     b->turn += side < b->last_side;
     b->last_side = side;
     if (take(b, s, name, line + length + (line[length] == ' ')) == AMP_OK) return AMP_OK;
-    return amp_fail(error, AMP_IO_FAILED, "%s: its program wrote a line that is not understood: %s", s->dtype,
-                    line);
+    return amp_fail(error, AMP_IO_FAILED, "the %s program wrote an unexpected line: %s", s->dtype, line);
 }
 
 /* ---- numbers ---- */

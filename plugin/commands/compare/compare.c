@@ -303,8 +303,8 @@ static amp_status name_failures(const amp_compare *compare, amp_error *error)
         if (!failed++) first = &c->runs[i];
     }
     if (!failed) return AMP_OK;
-    return amp_fail(error, AMP_DIVERGED, "%d of %d trainings failed; %s, seed %u: %s", failed, all,
-                    first->dtype, first->seed, first->failure);
+    return amp_fail(error, AMP_DIVERGED, "%d of %d trainings failed; the first was %s, seed %u: %s", failed,
+                    all, first->dtype, first->seed, first->failure);
 }
 
 /* ---- the verb ---- */

@@ -109,7 +109,7 @@ static void judge_speed(amp_comparison *c, int d, const char *note)
         advise(c, "%s: the seeds' speeds differ: use a quieter machine, or more -seeds.", s->dtype);
     if (s->speedup.ratio >= AMP_WORTHWHILE_SPEEDUP) return;
     if (s->compute_speedup.ratio >= AMP_WORTHWHILE_SPEEDUP)
-        advise(c, "%s: its steps wait for images: try cache=disk, more cores or smaller photos.", s->dtype);
+        advise(c, "%s: steps wait for images: try cache=disk, more cores or smaller photos.", s->dtype);
     else if (s->speed != AMP_SPEED_UNDECIDED && note)
         advise(c, "%s: %s.", s->dtype, note);
 }

@@ -128,8 +128,8 @@ static amp_status count(const measuring *m, amp_map_result *r, amp_error *error)
                         "their %zu labels are thinner than %g of the image, and training leaves those out",
                         r->evaluated.images, r->too_thin, (double)THINNEST);
     if (!r->objects)
-        return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images has a labelled object; the "
-                        "first is %.300s, and this Darknet looks for %s", r->evaluated.images,
+        return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images (the first: %.300s) has a "
+                        "labelled object; this Darknet looks for %s", r->evaluated.images,
                         m->data->images.line[0], amp_fork_label_place);
     r->per_class = amp_allocated(calloc((size_t)r->classes, sizeof *r->per_class));
     r->total = amp_average_precision(m->found, m->found_count, m->truths, m->truth_count, r->classes,

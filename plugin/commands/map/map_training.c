@@ -145,7 +145,8 @@ static amp_status check_network(const struct network *net, amp_error *error)
         return amp_fail(error, AMP_BAD_CONFIG, "layer %d is recurrent: measuring would change the state "
                         "that training keeps; measure saved weights with `detector map`", recurrent);
     if (amp_fork_box_classes(net) < 0)
-        return amp_fail(error, AMP_BAD_CONFIG, "its last section is not [yolo], [region] or [detection]");
+        return amp_fail(error, AMP_BAD_CONFIG, "works only for detectors: the .cfg's last section is not "
+                        "[yolo], [region] or [detection]");
     return amp_check_channels(net, error);
 }
 

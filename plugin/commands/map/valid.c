@@ -93,8 +93,8 @@ static amp_status classify(void *context, struct network *net, int i, const amp_
 static amp_status sum_up(accuracy *r, amp_error *error)
 {
     if (r->unlabelled == r->evaluated.images)
-        return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images has a label in its path; "
-                        "the first is %s, the first label %s", r->unlabelled, r->images.line[0],
+        return amp_fail(error, AMP_BAD_CONFIG, "none of the %zu validation images (the first: %s) has a "
+                        "label in its path (the first label: %s)", r->unlabelled, r->images.line[0],
                         r->labels.line[0]);
     r->top1 /= (double)r->evaluated.images;
     r->topk /= (double)r->evaluated.images;
@@ -244,7 +244,7 @@ static amp_status measure(const request *r, FILE *json, amp_error *error)
     if (amp_turns_ready()) status = amp_fail(error, AMP_IO_FAILED, "stopped before it began");
     else if (amp_fork_box_classes(net) >= 0) status = valid_detector(r, net, json, error);
     else if (r->only_detectors)
-        status = amp_fail(error, AMP_BAD_CONFIG, "%s: not a detector: its last section is not [yolo], "
+        status = amp_fail(error, AMP_BAD_CONFIG, "%s: not a detector: the last section is not [yolo], "
                           "[region] or [detection]; `darknet amp valid` measures classifiers", r->cfg);
     else status = valid_classifier(r, net, json, error);
     amp_fork_free_network(net);

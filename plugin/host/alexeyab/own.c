@@ -27,4 +27,4 @@ const char amp_fork_names[] = "";
 const char amp_fork_label_place[] =
     "labels beside their image (in labels/ for images in JPEGImages/, COCO's images/train2017/ and similar "
     "folders)";
-const char amp_fork_label_images[] = ".jpg, .jpeg, .png, .bmp, .ppm or .tiff, or any of these in capitals";
+const char amp_fork_label_images[] = ".jpg, .jpeg, .png, .bmp, .ppm, .tiff (or these in capitals)";

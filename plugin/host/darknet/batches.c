@@ -65,8 +65,8 @@ static amp_status prepare(amp_batches *b, const amp_data_file *file, network *ne
 {
     const layer *last = &net->layers[net->n - 1];
     if (!file->train)
-        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: no `train = FILE`; it names the list of training "
-                        "images", b->data_file);
+        return amp_fail(error, AMP_BAD_CONFIG, "%.500s: `train = FILE` is missing; FILE must list the "
+                        "training images", b->data_file);
     AMP_TRY(amp_paths_read(file->train, "the list of training images", &b->paths, error));
     switch (last->type) {
     case AMP_OWN_DETECTORS: prepare_detector(&b->args, net, last); break;

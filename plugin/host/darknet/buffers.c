@@ -159,9 +159,8 @@ static amp_status fit_sequences(const struct darknet_amp *amp, int i, layer *l, 
     l->steps = batch == amp->batch ? made_steps : 1;
     l->batch = batch / l->steps;
     if (l->batch > amp->batch / made_steps)
-        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s]: has room for %d sequences of time_steps=%d "
-                                                "but got %d images; set batch=%d and time_steps=1 in the "
-                                                ".cfg", i,
+        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s] was made for %d sequences of %d time steps, "
+                        "but got %d images; set batch=%d and time_steps=1 in the .cfg", i,
                         amp_host_type_name(l->type), amp->batch / made_steps, made_steps, batch, batch);
     for (int k = 0; k < count; k++) parts[k].part->batch = l->batch;
     return AMP_OK;
@@ -267,7 +266,7 @@ float *amp_gap_scratch(size_t count)
 {
     float *memory = calloc(count ? count : 1, sizeof *memory);
     if (!memory)
-        darknet_amp_refuse("amp: no memory for %zu MB in a layer of Darknet's own",
+        darknet_amp_refuse("amp: out of memory: a layer that runs in Darknet's own code needs %zu MB",
                            count * sizeof *memory >> 20);
     return memory;
 }

@@ -44,10 +44,10 @@ static void check_policy(cfg_walk *walk)
     int policy = (int)number(walk, "policy");
     int steps = cfg_walk_numbers(walk, "steps"), scales = cfg_walk_numbers(walk, "scales");
     if (policy == POLICY_STEPS && (!steps || !scales))
-        fail(walk, "policy", "needs steps and scales, but %s is missing", steps ? "scales" : "steps");
+        fail(walk, "policy", "needs steps= and scales=, but %s= is missing", steps ? "scales" : "steps");
     else if (policy == POLICY_STEPS && steps != scales)
-        fail(walk, "scales", "steps has %d numbers, but scales has %d; give one scale for each step", steps,
-             scales);
+        fail(walk, "scales", "steps= has %d numbers, but scales= has %d; give one scale for each step",
+             steps, scales);
     if (policy == POLICY_POLY && !number(walk, "max_batches"))
         fail(walk, "policy", "divides by max_batches, which is 0; set max_batches");
 }

@@ -7,8 +7,8 @@ amp_backend *amp_fork_backend(amp_error *error)
 #ifdef GPU
     if (AMP_OWN_GPU >= 0) return amp_cuda_backend_create(error);
     /* In a build with GPU=1, Darknet's CPU code of yolo, region and iseg skips the activations. */
-    amp_fail(error, AMP_UNSUPPORTED, "amp: no GPU is chosen (-nogpu, -i -1): this build runs AMP on a GPU "
-             "only; build one for the CPU, or run with -amp off");
+    amp_fail(error, AMP_UNSUPPORTED, "amp: -nogpu or -i -1 selects the CPU, but this build supports AMP only "
+             "on a GPU; rebuild for the CPU, or run with -amp off");
     return NULL;
 #elif defined(AMP_NO_CPU_BACKEND)
     amp_fail(error, AMP_UNSUPPORTED,

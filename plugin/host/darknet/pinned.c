@@ -14,8 +14,9 @@ static void warn_once(cudaError_t status)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
     if (atomic_flag_test_and_set(&said)) return;
-    fprintf(stderr, "amp: copies of the images to the GPU will be slower: their memory cannot be page-locked "
-            "(cudaHostRegister: %s); check ulimit -l, or the container's limit\n", cudaGetErrorName(status));
+    fprintf(stderr, "amp: copying images to the GPU will be slower: the images' memory cannot be page-locked "
+            "(cudaHostRegister: %s); check ulimit -l or the container's memlock limit\n",
+            cudaGetErrorName(status));
 }
 #endif
 

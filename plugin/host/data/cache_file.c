@@ -229,7 +229,7 @@ static int write_at(int descriptor, const void *bytes, size_t size, uint64_t off
 static int end_adding(amp_cache_file *f, const char *why)
 {
     f->ended = 1;
-    amp_host_print("amp: cache=disk: %s: no more images are kept: %s", f->name, why);
+    amp_host_print("amp: cache=disk: %s: no more images will be added: %s", f->name, why);
     return 0;
 }
 
@@ -351,7 +351,8 @@ amp_status amp_cache_file_open(const char *name, const amp_photo_use *use, doubl
     }
     if (found != OURS) {
         if (found != NO_CACHE)
-            fprintf(stderr, "amp: cache=disk: %s: no images are kept: %s\n", name, strerror(errno));
+            fprintf(stderr, "amp: cache=disk: cannot use %s (%s); images will not be cached\n", name,
+                    strerror(errno));
         if (descriptor >= 0) close(descriptor);
         return found != NO_CACHE ? AMP_OK
              : amp_fail(error, AMP_IO_FAILED, "amp: cache=disk: %.500s is not a cache of images; move it, "

@@ -100,8 +100,8 @@ static void open_table(size_t bytes, size_t pixels)
     size_t fit = bytes / each < count ? bytes / each : count;
     cache.slots = calloc(count, sizeof *cache.slots);
     if (!cache.slots) {
-        fprintf(stderr, "amp: cache=ram: not enough memory for a table of %zu images: no images are kept\n",
-                count);
+        fprintf(stderr, "amp: cache=ram: not enough memory for a table of %zu images; images will not be "
+                "cached\n", count);
         return;
     }
     for (size_t i = 0; i < count; i++) cache.slots[i].path = cache.list.line[i];

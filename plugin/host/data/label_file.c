@@ -96,9 +96,8 @@ static amp_status refuse(const char *file, unsigned long line, const char *text,
     char shown[64], what[160];
     if (kind == AMP_LABEL_NO_LABEL && !is_text(file)) /* for example the image itself */
         return amp_fail(error, AMP_BAD_CONFIG, "%.700s: this is not a label file, but Darknet would read it "
-                                               "as one; Darknet finds labels of images that are named %s: "
-                                               "rename the image", file,
-                        amp_fork_label_images);
+                        "as one; Darknet replaces only these image endings by .txt: %s; "
+                        "rename the image", file, amp_fork_label_images);
     int odd = show(shown, sizeof shown, text, length);
     if (kind == AMP_LABEL_NO_LABEL && odd)
         snprintf(what, sizeof what, "%s, with bytes that are not plain text", wrong[kind]);
@@ -128,12 +127,13 @@ static amp_status fail_missing(const char *file, amp_error *error)
         return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read this label file: %s; Darknet replaces "
                         "only the first .jpg or .png in an image's path by .txt: rename the image or its "
                         "folder so that its path has only one", file, strerror(ENOENT));
-    return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read this label file: %s; %s%s%s", file,
+    return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read this label file: %s; %s%s; %s", file,
                     strerror(ENOENT),
-                    named_so ? "an image without objects needs an empty one; this Darknet looks for "
-                             : "Darknet finds labels of images that are named ",
+                    named_so ? "this Darknet looks for "
+                             : "Darknet replaces only these image endings by .txt: ",
                     named_so ? amp_fork_label_place : amp_fork_label_images,
-                    named_so ? ": copy yours there" : "");
+                    named_so ? "copy your label files there (an image without objects needs an empty label "
+                               "file)" : "rename the image");
 }
 
 /* Reads a line. Returns 1 if it was read; -1 if no line is left; 0 if the line is too long or not text (then

@@ -86,7 +86,7 @@ amp_status amp_validation_images_read(const amp_data_file *data, amp_lines *imag
 {
     if (!data->valid)
         return amp_fail(error, AMP_BAD_CONFIG,
-                        "%s: no `valid = FILE`; it names the list of images to measure on", data->name);
+                        "%s: `valid = FILE` is missing; FILE must list the validation images", data->name);
     AMP_TRY(amp_lines_read(data->valid, "the list of validation images (`valid` in the .data file)", images,
                            error));
     if (images->count == 0)

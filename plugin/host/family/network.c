@@ -35,7 +35,7 @@ amp_status amp_own_check(const network *net, amp_error *error)
                         "a GPU; remove this key, or run with -amp off");
     if (net->track && amp_ranks_of_step() > 1)
         return amp_fail(error, AMP_UNSUPPORTED,
-                        "amp: track in [net] loads images in sequences, which cannot be divided among %d "
-                        "ranks; remove this key, or train with one rank", amp_ranks_of_step());
+                        "amp: track=1 in [net] loads images as sequences, which cannot be divided among "
+                        "%d ranks; remove this key, or train with one rank", amp_ranks_of_step());
     return AMP_OK;
 }

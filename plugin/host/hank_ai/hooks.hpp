@@ -58,8 +58,8 @@ void darknet_amp_use_gpu(int number);
 /* For Darknet's functions on a GPU. Under AMP, DARKNET_AMP_ON_GPU rejects a call of a function that runs the
  * layers itself. DARKNET_AMP_TRAIN and DARKNET_AMP_PREDICT call AMP's hooks and return; the images and labels
  * that they get are in CPU memory. */
-#define DARKNET_AMP_ON_GPU if (net.amp) darknet_amp_refuse("amp: this command runs the layers on a GPU " \
-    "itself; run it with -amp off");
+#define DARKNET_AMP_ON_GPU if (net.amp) darknet_amp_refuse("amp: this command itself runs the layers " \
+    "on the GPU, which AMP does not support; run it with -amp off");
 #define DARKNET_AMP_TRAIN(x, y) if (net.amp and not net.adversarial) { Darknet::Network amp_net = net; \
     amp_net.input = x; amp_net.truth = y; amp_net.train = 1; darknet_amp_forward(AMP_C(amp_net)); \
     darknet_amp_backward(AMP_C(amp_net)); return; }

@@ -21,4 +21,4 @@ int amp_own_image_size(const char *path, int *w, int *h) { return 0; }
 const size_t amp_fork_chart_bytes = 1000 * 940 * 3;
 const char amp_fork_names[] = "unknown.names";
 const char amp_fork_label_place[] = "labels beside their image";
-const char amp_fork_label_images[] = "any ending, which becomes .txt";
+const char amp_fork_label_images[] = "any";

@@ -87,7 +87,7 @@ amp_run_state amp_resume_run_state(struct darknet_amp *amp, const struct network
 
 /* ---- resuming ---- */
 
-#define ANEW "remove it to start with a fresh loss scale and momentum"
+#define ANEW "remove the sidecar to start with a fresh loss scale and momentum"
 
 /* With -gpus only rank 0's network prints, because all networks would print the same. */
 static int is_quiet(const struct darknet_amp *amp) { return amp->united && amp->comm->rank > 0; }
@@ -109,9 +109,8 @@ static amp_status restore_loop(struct network *net, const amp_run_state *run, co
         return AMP_OK;
     if (!is_size(run->width, view.size_step) || !is_size(run->height, view.size_step))
         return amp_fail(error, AMP_BAD_SIDECAR,
-                        "%s: it was saved with an input of %dx%d, which random=1 never "
-                        "chooses; " ANEW, sidecar,
-                        (int)run->width, (int)run->height);
+                        "%s: this sidecar was saved with an input of %dx%d, which random=1 never chooses; "
+                        ANEW, sidecar, (int)run->width, (int)run->height);
     amp_fork_resize(net, run->width, run->height);
     return AMP_OK;
 }
@@ -125,7 +124,8 @@ static amp_status restore_data_order(const amp_run_state *run, const char *sidec
 {
     if (!same_seed(run)) return AMP_OK;
     if (run->next_job == 0 || !amp_random_restore(run->random))
-        return amp_fail(error, AMP_BAD_SIDECAR, "%s: its random state is invalid; " ANEW, sidecar);
+        return amp_fail(error, AMP_BAD_SIDECAR, "%s: this sidecar's random state is invalid; " ANEW,
+                        sidecar);
     amp_random_set_next_job((unsigned long)run->next_job);
     return AMP_OK;
 }
@@ -153,13 +153,14 @@ static amp_status fits_batch(const amp_run_state *run, const amp_view *view, siz
     if (run->window == 0) return AMP_OK;
     if (amp_ranks_of_step() > 1)
         return amp_fail(error, AMP_BAD_SIDECAR,
-                        "%s: it was saved in the middle of a batch, which several ranks cannot share; "
-                        "continue with one process until the next save, or " ANEW, sidecar);
+                        "%s: this sidecar was saved in the middle of a batch, and several ranks cannot "
+                        "continue a half-finished batch; train with one process until the next save, or "
+                        ANEW, sidecar);
     int same = run->batch == view->batch && run->subdivisions == view->subdivisions;
     if (same && run->window == window_of(view, seen)) return AMP_OK;
     return amp_fail(error, AMP_BAD_SIDECAR,
-                    "%s: it was saved in the middle of a batch of %d x %d images, but a batch now has "
-                    "%d x %d; set batch and subdivisions back, or " ANEW, sidecar, (int)run->batch,
+                    "%s: this sidecar was saved in the middle of a batch of %d x %d images, but a batch "
+                    "now has %d x %d; set batch and subdivisions back, or " ANEW, sidecar, (int)run->batch,
                     (int)run->subdivisions, view->batch, view->subdivisions);
 }
 

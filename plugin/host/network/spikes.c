@@ -116,7 +116,7 @@ static void print_images(const amp_image_losses *l)
     int known = 0;
     for (int i = 0; i < l->count; i++) known += l->largest[i].path != NULL;
     if (!known) {
-        fprintf(stderr, "its image files are not known\n");
+        fprintf(stderr, "the image files are not known\n");
         return;
     }
     fprintf(stderr, "images, largest loss first: ");
@@ -149,8 +149,8 @@ void amp_spikes_report(struct darknet_amp *amp, const amp_step_report *report, s
     join_ranks(amp);
     if (amp_ranks_prints_for(amp)) {
         fflush(stdout);
-        fprintf(stderr, "amp: spike: step %zu%s: its %s %.4g is %.3g times %.4g, the median of the last "
-                "steps (spike_factor=%g); ", good_steps + 1, s->dropped ? " is dropped" : "",
+        fprintf(stderr, "amp: spike: step %zu%s: %s %.4g is %.3g times the median of recent steps, %.4g "
+                "(spike_factor=%g); ", good_steps + 1, s->dropped ? " is dropped" : "",
                 s->by_loss ? "loss" : "gradient norm", s->value, s->value / s->median, s->median,
                 amp->config->spike_factor);
         print_images(&amp->image_losses);

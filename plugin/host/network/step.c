@@ -23,6 +23,11 @@ static const char *where(struct darknet_amp *amp, const amp_anomaly *a, char tex
     return amp_anomaly_text(a, a->layer >= 0 && plan ? plan->nodes[a->layer].desc.type : "", text);
 }
 
+static const char *found(const amp_anomaly *a)
+{
+    return a->is_first ? "the first inf or NaN was" : "inf or NaN was found";
+}
+
 /* Returns "images: a.jpg" for image number `one`. If `one` is below 0, lists all images: "images: a.jpg,
  * b.jpg, ... and 3 more". The caller frees the text. NULL: the files are not known. */
 static char *files_of(const amp_view *view, int one)
@@ -63,10 +68,10 @@ static void print_anomaly(struct darknet_amp *amp, const amp_step_report *report
 {
     char text[AMP_ANOMALY_TEXT];
     if (report->anomaly.found && amp->config->debug)
-        amp_host_print("amp: debug: step after %zu: inf or NaN %s pass, subdivision %d of %d; %s",
-                       good_steps, where(amp, &report->anomaly, text), amp->anomaly_subdivision,
-                       amp_fork_view(amp->net).subdivisions,
-                       amp->anomaly_images ? amp->anomaly_images : "its image files are not known");
+        amp_host_print("amp: debug: step after %zu: %s %s, subdivision %d of %d; %s",
+                       good_steps, found(&report->anomaly), where(amp, &report->anomaly, text),
+                       amp->anomaly_subdivision, amp_fork_view(amp->net).subdivisions,
+                       amp->anomaly_images ? amp->anomaly_images : "the image files are not known");
     free(amp->anomaly_images);
     amp->anomaly_images = NULL;
     amp->anomaly_noted = 0;
@@ -89,7 +94,7 @@ static void print_skip(struct darknet_amp *amp, const amp_step_report *report, s
     if (report->scale_after != report->scale_before)
         snprintf(scale, sizeof scale, "; loss scale %g -> %g", (double)report->scale_before,
                  (double)report->scale_after);
-    fprintf(stderr, "amp: skipped the step after step %zu: inf or NaN %s%s\n", good_steps,
+    fprintf(stderr, "amp: skipped the step after step %zu: %s %s%s\n", good_steps, found(&report->bad),
             where(amp, &report->bad, text), scale);
 }
 
@@ -134,10 +139,12 @@ _Noreturn static void collapse(struct darknet_amp *amp, const amp_step_report *r
                  scaler->dynamic ? "at the smallest loss scale," : "step after step at loss scale",
                  (double)report->scale_before);
     darknet_amp_refuse(
-        "amp: training has collapsed: %s; %s; last good step: %zu; last saved: %s%s; try %s%s",
-        why, where(amp, &report->bad, place), good_steps, saved ? saved : "none yet",
+        "amp: training has collapsed: %s; %s %s; last good step: %zu; last saved: %s%s; try %s%s",
+        why, report->bad_master ? "found" : found(&report->bad), where(amp, &report->bad, place), good_steps,
+        saved ? saved : "none yet",
         saved && !amp_file_exists(saved) ? ", which is gone" : "",
-        what_to_try(amp, &report->bad, advice), amp->config->debug ? "" : ", and debug=1 to see the images");
+        what_to_try(amp, &report->bad, advice),
+        amp->config->debug ? "" : "; set debug=1 to see which images");
 }
 
 /* ---- forward ---- */
@@ -206,7 +213,7 @@ static amp_status forward(struct darknet_amp *amp, struct network *net, const am
                         view->layers, amp->layer_count);
     if (view->on_gpu && view->batch > amp->batch)
         return amp_fail(error, AMP_BAD_NETWORK,
-                        "amp: the batch grew from %d to %d images, but Darknet made its input on the GPU for "
+                        "amp: the batch grew from %d to %d images, but Darknet made the input on the GPU for "
                         "%d; set batch in the .cfg to the larger number",
                         amp->batch, view->batch, amp->batch);
     amp_plan_key key = key_of(amp, net, view);

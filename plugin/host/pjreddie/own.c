@@ -199,7 +199,7 @@ const size_t amp_fork_chart_bytes = 0;
 const char amp_fork_names[] = "";
 const char amp_fork_label_place[] =
     "labels in labels/ for images in images/, JPEGImages/ or raw/, and beside the image for all others";
-const char amp_fork_label_images[] = ".jpg, .png, .JPG or .JPEG only";
+const char amp_fork_label_images[] = ".jpg, .png, .JPG, .JPEG";
 void amp_fork_label_path(const char *image, char *path)
 {
     static char *const replacements[][2] = { /* as in fill_truth_detection (data.c) */

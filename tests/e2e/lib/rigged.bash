@@ -38,5 +38,5 @@ skipped() {
         2> trained.err || true
     holds trained.err '^amp: summary\|^amp: training has collapsed'
     sed -n 's/^amp: summary dtype=fp16 .* skipped=\([0-9]*\) .*/\1/p' trained.err | grep . ||
-        grep -c 'skipped the step after .*: inf or NaN' trained.err
+        grep -c 'skipped the step after .*inf or NaN' trained.err
 }
