@@ -203,7 +203,7 @@ typedef struct parse {
     size_t layer_count, layer_room;
     int adam;              /* [net]'s adam=; if it is repeated, the first one counts, as in Darknet; -1: not
                               given */
-    int mentioned;         /* AMP is mentioned: an [amp] section, an amp= anywhere, or -amp */
+    int mentioned;         /* 1: there is an [amp] section, an amp= in any section, or -amp */
 } parse;
 
 static cfg_place place_of(const parse *p, const cfg_item *item)

@@ -30,8 +30,8 @@ static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index
 }
 
 /* If several layers share an array of rolling statistics, each of these layers updates it once per pass.
- * Returns the one factor that has the effect of all these updates together, and sets this factor in the
- * records that the array already has. */
+ * Returns the one factor that has the effect of all these updates together. Also sets this factor in the
+ * entries of p->statistics that already exist for this array. */
 static float join_factors(amp_parameters *p, const amp_statistics_desc *d)
 {
     float factor = d->rolling_factor;
