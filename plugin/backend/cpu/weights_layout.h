@@ -28,7 +28,7 @@ typedef struct amp_weights_layout {
     size_t filter_stride, channel_stride, place_stride;
 } amp_weights_layout;
 
-/* The layout of a memory descriptor. Its order is AMP_WEIGHTS_UNKNOWN if it is not one of the layouts
+/* The layout of a memory descriptor. The layout's order is AMP_WEIGHTS_UNKNOWN if it is not one of the orders
  * above. */
 amp_weights_layout amp_weights_layout_of(amp_const_md md);
 
