@@ -122,7 +122,8 @@ void amp_parameters_free(amp_parameters *p)
 
 /* ---- the end of a step ---- */
 
-/* Sets gradient, rate and decay of held parameters to 0, so that the update does not change them. */
+/* Sets gradient, rate and decay of the parameters of held layers (amp_parameters.held) to 0, so that the
+ * update does not change these parameters. */
 static amp_status hold(amp_parameters *p, amp_error *error)
 {
     for (int i = 0; i < p->param_count; i++) {

@@ -90,8 +90,8 @@ amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error 
     return AMP_OK;
 }
 
-/* Gives the new file the permissions of the old file, and its owner if the system allows this (it does for
- * root). */
+/* Gives the new file the permissions of the old file, and also the old file's owner if the system allows it
+ * (as it does for root). */
 static int copy_permissions(int file, const struct stat *old)
 {
     struct stat now;

@@ -286,8 +286,9 @@ unsigned char *darknet_amp_kept_bytes(const char *file, int how, int *w, int *h,
  * cache owns the returned bytes, as above. Without a cache, returns `pixels` itself. */
 unsigned char *darknet_amp_keep_bytes(const char *file, int how, unsigned char *pixels, int *w, int *h,
                                       int c);
-/* Returns the factor by which the last image that the thread has read was reduced. If the factor is above 1,
- * sets *w and *h to the size of the original photo. If it is 1, leaves them unchanged. */
+/* Returns the factor by which an image was reduced: the image that the calling thread has read last. If the
+ * factor is above 1, sets *w and *h to the size of the original photo. If the factor is 1, leaves *w and *h
+ * unchanged. */
 int darknet_amp_photo(int *w, int *h);
 
 /* The next four functions convert a detector's image from bytes to the network's input in one pass. After
