@@ -5,15 +5,15 @@
 
 #include "observer.h"
 
-/* The tensor in which inf or NaN was found. found is 0 until then. */
+/* The tensor in which inf or NaN was found. `found` is 0 if there is no such tensor. */
 typedef struct amp_anomaly {
     int found, layer;    /* layer -1: an input of the network */
-    int is_first;        /* 1: no earlier tensor of the step was inf or NaN; 0: unknown */
+    int is_first;        /* 1: no earlier tensor of the step contained inf or NaN; 0: unknown */
     const char *pass;    /* "forward", "backward" or "update" */
     const char *tensor;  /* "image", "input", "output", "loss", "delta", "labels", or a parameter's name */
     int is_gradient;     /* 1: `tensor` is a parameter, and its gradient contains inf or NaN */
-    int bad_images;      /* number of images in the subdivision that contain inf or NaN; 0: unknown, as for
-                            gradients */
+    int bad_images;      /* number of images in the subdivision that contain inf or NaN; 0: unknown (always
+                            0 for gradients) */
     int image;           /* index of the first of these images, from 0 */
 } amp_anomaly;
 

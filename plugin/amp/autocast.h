@@ -21,6 +21,6 @@ typedef struct amp_autocast {
                   are HALF */
 } amp_autocast;
 
-/* Returns the form in which a layer computes, and why. input_homes: for each input, its home form, the form
- * in which its producer wrote it. With dtype fp32 or amp=0 the result is never HALF. */
+/* Returns the form in which a layer computes, and why. input_homes: the home form of each input (the form in
+ * which its producer wrote it). With dtype fp32 or amp=0 the result is never HALF. */
 amp_autocast amp_autocast_of(const amp_layer_desc *desc, amp_dtype dtype, const amp_form *input_homes);

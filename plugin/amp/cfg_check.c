@@ -169,8 +169,8 @@ static const char *describe(const cfg_key *key, char text[256])
     return text;
 }
 
-/* Whether text is [+-]digits, optionally followed by '.' and zeros. atoi then reads the number that the user
- * meant. */
+/* Whether text is [+-]digits, optionally followed by '.' and zeros. atoi reads such a text as the number that
+ * the user meant. */
 static int is_whole(const char *text)
 {
     text += *text == '+' || *text == '-';
@@ -302,7 +302,8 @@ static void check_value(struct cfg_check *check, section *s, entry *e, int index
 
 /* ---- the keys of a section ---- */
 
-/* Returns key number i, from 0, of those that a section of this kind may have. NULL: there are fewer keys. */
+/* Returns one of the keys that a section of this kind may have: the key with index i, counted from 0. NULL:
+ * there is no such index. */
 static const cfg_key *key_at(const cfg_fork *fork, const cfg_section_kind *kind, int i)
 {
     if (i < kind->count) return &kind->keys[i];

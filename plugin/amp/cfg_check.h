@@ -2,9 +2,9 @@
  * cannot create a layer, and silently misreads values (it reads "learning_rate=0,001" as 0).
  *
  * A fork's table (cfg_fork) lists the sections, their keys and the allowed values; this header only defines
- * the types. A kind of section may also have a rule. This is a function that computes the layer's shape as
- * the fork's parser does, and finds mistakes that involve several keys or layers. Rules run in layer order.
- * They compute in double, so that products of ints do not overflow. A result that int cannot hold is
+ * the types. A kind of section may also have a rule: a function that computes the layer's shape as the
+ * fork's parser does, and finds mistakes that involve several keys or layers. Rules run in layer order. They
+ * compute in double, so that products of ints do not overflow. A result that an int cannot hold is
  * rejected. */
 #pragma once
 
@@ -56,8 +56,8 @@ typedef struct cfg_section_kind {
 /* A section or key that Darknet supports, but AMP cannot train with. */
 typedef struct cfg_refusal {
     const char *section; /* the name of the section's kind; NULL: any section */
-    const char *key;     /* the rejected key. A key with its default value is accepted, except that a
-                            CFG_LAYER is rejected with any value. NULL: the section itself is rejected */
+    const char *key;     /* this key is rejected unless it has its default value; a CFG_LAYER is rejected
+                            with any value. NULL: the section itself is rejected */
     const char *word;    /* for a CFG_WORD: only this word is rejected; else NULL */
     const char *why;
 } cfg_refusal;
@@ -79,8 +79,8 @@ typedef struct cfg_fork {
 
 /* The output of one layer, or the network's input. Numbers are per image. */
 typedef struct cfg_shape {
-    double w, h, c;            /* 0 if it is not an image */
-    const char *no_image;      /* the reason why it is not an image; NULL if it needs no explanation */
+    double w, h, c;            /* 0 if the output is not an image */
+    const char *no_image;      /* why the output is not an image; NULL if this needs no explanation */
     double outputs;            /* number of outputs; 0: unknown, because of an error in this layer or an
                                   earlier one */
     double weights;
@@ -104,9 +104,9 @@ typedef enum cfg_use {
     CFG_FOR_ANYTHING,
     CFG_TRAINS_DETECTOR,
     CFG_TRAINS_CLASSIFIER,
-    CFG_TRAINS_BOXES,          /* CFG_TRAINS_DETECTOR if the last layer detects boxes. Otherwise
-                                  CFG_FOR_ANYTHING, and problems that concern only `classifier train` are
-                                  warnings */
+    CFG_TRAINS_BOXES,          /* like CFG_TRAINS_DETECTOR if the last layer detects boxes. Otherwise
+                                  like CFG_FOR_ANYTHING, and also warns of problems that concern only
+                                  `classifier train` */
     CFG_TRAINS_DATA            /* CFG_TRAINS_DETECTOR if the last layer detects boxes, else
                                   CFG_TRAINS_CLASSIFIER */
 } cfg_use;
@@ -132,10 +132,10 @@ struct cfg_walk {
 /* These functions read a key of the current section. A CFG_WORD is read as its index in `words`, and a
  * CFG_LAYER as the layer's index. cfg_walk_given: whether the section has the key. */
 int cfg_walk_given(const cfg_walk *, const char *key);
-/* Returns the key's default if it is not given, and 0 if this fork has no key of this name. */
+/* Returns the default if the key is not given, and 0 if this fork has no key of this name. */
 double cfg_walk_number(const cfg_walk *, const char *key);
 int cfg_walk_numbers(const cfg_walk *, const char *key); /* length of a list; 0: not given */
-double cfg_walk_at(const cfg_walk *, const char *key, int index); /* number `index` of a list */
+double cfg_walk_at(const cfg_walk *, const char *key, int index); /* a list's number; index: from 0 */
 const char *cfg_walk_text(const cfg_walk *, const char *key); /* NULL: not given */
 /* Reports a failure if int cannot hold `count`; what: "weights", for example. */
 void cfg_walk_count(cfg_walk *, double count, const char *what);

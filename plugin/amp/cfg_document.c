@@ -124,8 +124,8 @@ static void take_item(cfg_item *item, cfg_syntax syntax, char *text)
 
 static void take_lines(cfg_document *d, cfg_syntax syntax)
 {
-    char *text = d->texts = amp_allocated(malloc(d->size + 2)); /* enough for all copies: the final 0 of a
-                                                                   copy takes the place of its '\n' */
+    char *text = d->texts = amp_allocated(malloc(d->size + 2)); /* enough for all copies: a copy ends with a 0
+                                                                   in place of the line's '\n' */
     size_t room = 0, length;
     for (const char *raw = d->bytes, *end = raw + d->size; raw < end; raw += length) {
         const char *newline = memchr(raw, '\n', (size_t)(end - raw));

@@ -35,9 +35,9 @@ typedef struct cfg_item {
     const char *text, *value;
     const char *raw;        /* the line as it is in the file, including its '\n'; not terminated */
     size_t raw_size;
-    int blanks; /* CFG_OPTION: blanks were removed inside the value, not only around it */
-    int fatal;  /* CFG_BROKEN: this is the last item, because Darknet cannot read the rest of the file
-                   either */
+    int blanks; /* CFG_OPTION: 1 if blanks were removed inside the value, not only around it */
+    int fatal;  /* CFG_BROKEN: 1 if this is the last item, because Darknet cannot read the rest of the
+                   file either */
 } cfg_item;
 
 typedef struct cfg_document {

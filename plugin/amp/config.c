@@ -203,7 +203,7 @@ typedef struct parse {
     size_t layer_count, layer_room;
     int adam;              /* [net]'s adam=; if it is repeated, the first one counts, as in Darknet; -1: not
                               given */
-    int mentioned;         /* AMP is mentioned: an [amp] section, an amp= anywhere, or -amp */
+    int mentioned;         /* 1: there is an [amp] section, an amp= in any section, or -amp */
 } parse;
 
 static cfg_place place_of(const parse *p, const cfg_item *item)
@@ -364,8 +364,8 @@ static amp_status refuse_setting(const parse *p, amp_key key, const char *proble
     return cfg_fail(error, place, problem, allowed);
 }
 
-/* Reports that init_scale is below MIN_SCALE or above MAX_SCALE. bound: the violated limit. value: the value
- * of that limit. The error is about init_scale if the .cfg sets it, else about bound. */
+/* Reports that init_scale is below MIN_SCALE or above MAX_SCALE. bound: which of these two keys. value: the
+ * value of this key. The error is about init_scale if the .cfg sets it, else about bound. */
 static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound, double value,
                                amp_error *error)
 {

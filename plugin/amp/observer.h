@@ -8,10 +8,10 @@
  *   backward: for each layer that computes backward, last to first: its delta, summed over all consumers and
  *             times the loss scale, then each parameter's gradient, summed over the subdivisions so far.
  * Passes without training show only the forward part. Layers that run the host's own code are shown like all
- * others. Not shown: deltas that backward casts (only their sum is shown), batch statistics, and half copies
- * of weights.
+ * others. Not shown: the parts of a delta that backward casts from other forms (only the sum of all parts is
+ * shown), batch statistics, and half copies of weights.
  *
- * Without an observer the engine only makes one comparison per layer and pass. */
+ * If there is no observer, all this costs one comparison per layer and pass. */
 #pragma once
 
 #include "../backend/backend.h"

@@ -90,8 +90,8 @@ static void from_terms(const amp_parallel *p, const amp_statistics *s, const flo
     for (size_t j = 0; j < s->count; j++) now[j] = (float)(kept * (double)committed[j] + (double)terms[j]);
 }
 
-/* Combines the ranks' rolling statistics. They are in many arrays, possibly on a device. Their committed
- * copies are in one block, which is reused as the buffer of the sum:
+/* Combines the ranks' rolling statistics. The statistics are in many arrays, possibly on a device. The
+ * committed copies of all statistics are in one block, which is reused as the buffer of the sum:
  *   - the committed copies are downloaded;
  *   - the backend copies the current statistics into the block (copy_statistics); they are downloaded too;
  *   - the ranks' terms are uploaded to the block, summed over the ranks, and downloaded;

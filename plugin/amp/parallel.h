@@ -36,8 +36,8 @@ typedef struct amp_rank_record {
     float scale;              /* the loss scale */
     int32_t rejected;         /* 1: the step must be skipped */
     int32_t found;            /* 1: the following fields say where an inf or NaN was found, as in amp_anomaly.
-                                 If `rejected` is 1, that is why the step must be skipped. If it is 0, only a
-                                 loss is bad */
+                                 If `rejected` is 1, this inf or NaN is why the step must be skipped. If
+                                 `rejected` is 0, only a loss is inf or NaN */
     int32_t layer, is_first, bad_images, image;
     char pass[16], tensor[64];
 } amp_rank_record;
@@ -55,8 +55,8 @@ typedef struct amp_parallel {
     size_t begun;             /* number of elements, from the end of the gradient block, whose all-reduce has
                                  started */
     uint64_t step;            /* number of updates that have started */
-    amp_rank_record blamed;   /* the record of inf or NaN that the ranks agreed on in the last step; owns the
-                                 strings of the amp_anomaly made from it */
+    amp_rank_record blamed;   /* where the ranks agree that the last step had inf or NaN: a copy of one rank's
+                                 record. The strings of the amp_anomaly made from it are in this copy */
 } amp_parallel;
 
 /* After this call the network trains together with comm's other ranks, and amp_engine_update is collective.

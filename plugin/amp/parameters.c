@@ -30,8 +30,8 @@ static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index
 }
 
 /* If several layers share an array of rolling statistics, each of these layers updates it once per pass.
- * Returns the one factor that has the effect of all these updates together, and sets this factor in the
- * records that the array already has. */
+ * Returns the one factor that has the effect of all these updates together. Also sets this factor in the
+ * entries of p->statistics that already exist for this array. */
 static float join_factors(amp_parameters *p, const amp_statistics_desc *d)
 {
     float factor = d->rolling_factor;
@@ -122,7 +122,8 @@ void amp_parameters_free(amp_parameters *p)
 
 /* ---- the end of a step ---- */
 
-/* Sets gradient, rate and decay of held parameters to 0, so that the update does not change them. */
+/* Sets gradient, rate and decay of the parameters of held layers (amp_parameters.held) to 0, so that the
+ * update does not change these parameters. */
 static amp_status hold(amp_parameters *p, amp_error *error)
 {
     for (int i = 0; i < p->param_count; i++) {

@@ -41,8 +41,8 @@ amp_status amp_parameters_zero_gradients(amp_parameters *, amp_error *);
 /* Sets momentum, moments and gradients to 0, as before the first step. */
 amp_status amp_parameters_reset(amp_parameters *, amp_error *);
 
-/* Calls the backend's finish_step for all parameters. decay: the weight decay. It applies to the parameters
- * with amp_param.decays, but with Adam (not AdamW) to all parameters. */
+/* Calls the backend's finish_step for all parameters. decay: the weight decay. With SGD and AdamW it applies
+ * only to parameters with amp_param.decays, with Adam to all parameters. */
 amp_status amp_parameters_finish_step(amp_parameters *, const amp_update_args *, float decay,
                                       amp_step_outcome *, amp_error *);
 /* Each of these functions finds the first bad array of its kind, in the order in which a step computes them.

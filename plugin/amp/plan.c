@@ -102,7 +102,7 @@ static amp_status choose_folding(amp_plan *plan, amp_backend *backend, amp_error
     return AMP_OK;
 }
 
-/* Returns how many inputs of later layers are this layer's output. */
+/* Returns how many inputs of later layers read this layer's output. */
 static int reads_of(const amp_plan *plan, int layer)
 {
     int reads = 0;
@@ -124,8 +124,10 @@ static void choose_outputs(amp_plan *plan)
     }
 }
 
-/* Chooses which host buffers are needed: outputs that the host reads, outputs and deltas of host layers, and
- * outputs and deltas of the layers whose outputs host layers read. */
+/* Chooses which host buffers are needed:
+ *  - the outputs that the host reads;
+ *  - the outputs and deltas of host layers;
+ *  - the outputs and deltas of layers that feed a host layer. */
 static void choose_host_buffers(amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {

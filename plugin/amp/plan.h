@@ -51,9 +51,9 @@ typedef struct amp_plan {
 
 void amp_network_desc_free(amp_network_desc *);
 
-/* amp_plan_result_bytes: the size of plan->results in bytes, including the images' parts of the cost.
- * amp_plan_image_costs: where these parts begin in plan->results or in a copy of it. Each result has
- * key.batch of them. */
+/* In plan->results, the images' parts of the cost follow the results: key.batch numbers for each result.
+ * amp_plan_result_bytes: the size of results and parts together. amp_plan_image_costs: the address of the
+ * first part in plan->results, or in a copy of it. */
 size_t amp_plan_result_bytes(const amp_plan *);
 double *amp_plan_image_costs(const amp_plan *, amp_yolo_result *results);
 

@@ -11,8 +11,8 @@ typedef struct amp_plan_bytes {
     size_t copies; /* the output cast to other forms */
     size_t deltas; /* deltas of the output, in all forms, and the node's other buffers that only backward uses
                       (sums_delta and delta_part of amp_node) */
-    size_t kept;   /* everything else that forward keeps for backward: batch norm's input and statistics,
-                      max pooling's indices; and a loss's result */
+    size_t kept;   /* everything else that forward keeps for backward (batch norm's input and statistics,
+                      max pooling's indices), and a loss's result */
 } amp_plan_bytes;
 
 /* Returns the bytes of one layer; layer -1 is the image. */

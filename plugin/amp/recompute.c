@@ -1,5 +1,5 @@
-/* Chooses what to recompute. Tries several choices. Each is judged by an outline (a plan without backend
- * objects): by the bytes of its arena, and by the arithmetic that it repeats. */
+/* Chooses what to recompute by trying several choices. For each choice, builds an outline (a plan without
+ * backend objects), which shows the size of the arena and the arithmetic that backward would repeat. */
 #include "recompute.h"
 
 #include <string.h>

@@ -43,9 +43,9 @@ int amp_recording_is_off(amp_recording *, const amp_plan *, const amp_backend *,
                          int ranks);
 /* Call when a training's forward begins. Sets `current`, or clears it if this pass must not be recorded. */
 void amp_recording_choose(amp_recording *, const amp_plan *, const amp_call *, const float *image);
-/* amp_recording_keep_values saves which forms of the plan's values are valid. Call it after a forward that
- * was not replayed. amp_recording_put_values restores what was saved. Call it after the replay of a forward,
- * and before a backward runs again because its recording failed. */
+/* amp_recording_keep_values saves which forms of the plan's values are valid; call it after a forward that
+ * was not replayed. amp_recording_put_values restores what was saved; call it after a forward was replayed,
+ * and also before a backward runs again because its recording failed. */
 void amp_recording_keep_values(amp_recording *, const amp_plan *);
 void amp_recording_put_values(const amp_recording *, amp_plan *);
 /* Frees all recordings. Call this when another plan becomes active. */

@@ -96,7 +96,8 @@ amp_status amp_sidecar_fit_averages(const amp_sidecar *, const amp_average *aver
 void amp_sidecar_fit_ranks(const amp_sidecar *, amp_dtype wire, int sync_batchnorm, char note[256]);
 
 /* Momentum and Adam's moments refer to gradients summed over the batch, as in Darknet. If the saved batch had
- * a different number of images, rescales them to a batch of `images` images, and appends this to note. */
+ * a different number of images, rescales momentum and moments to a batch of `images` images, and appends a
+ * text that says so to note. */
 void amp_sidecar_fit_batch(const amp_sidecar *, amp_engine *, int images, char note[256]);
 
 /* Returns the name of the sidecar: `weights` followed by ".amp". The caller frees it. */
@@ -129,7 +130,8 @@ void amp_sidecar_cancel(amp_sidecar_save *);
  * save was completed. AMP_BAD_SIDECAR: the sidecar is not valid, or belongs to other weights.
  *
  * Call with out = NULL for a NAME that this training saves but does not start from. If a killed save of NAME
- * cannot be completed, its files are then removed too. note says so if there is no older NAME.
+ * cannot be completed, this call removes the files that the killed save left. If there is no older NAME
+ * either, note says that the files were removed.
  *
  * A program that reads weights without training may call this only if NAME is missing. If NAME exists,
  * another program may be saving it. */

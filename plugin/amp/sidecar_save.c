@@ -19,8 +19,8 @@
  * After a power failure, on a disk that cannot flush folders, step 4 may be done but not 3: NAME is W',
  * NAME.amp is A or missing, and NAME.amp.new is A', complete. Recovery does 3.
  *
- * If recovery itself is killed, the next recovery continues. Leftovers are removed once there is a matching
- * pair without them.
+ * If recovery itself is killed, the next recovery continues. Once NAME and NAME.amp are a matching pair,
+ * leftovers are removed.
  *
  * Recovery replaces a file only by one that a valid sidecar identifies by checksum. It does not replace a
  * NAME that is newer than NAME.new: someone has put other weights there since, and they must be kept. A new
@@ -102,8 +102,8 @@ static amp_status other_weights(const amp_safe_file *w, const amp_sidecar *c, in
                     "interrupted save", c->name, w->temporary, w->target, w->temporary, w->target);
 }
 
-/* Recovers as the opening comment describes. *out: the pair's sidecar, or NULL. *ended: 1 if a missing rename
- * was tried; the status then says whether it succeeded. */
+/* Recovers as the opening comment describes. *out: the pair's sidecar, or NULL. *ended: 1 if the killed save
+ * lacked a rename and this function tried it; the status then says whether the rename succeeded. */
 static amp_status end_killed_save(const amp_sidecar_save *pair, amp_sidecar **out, int *ended,
                                   amp_error *error)
 {

@@ -272,9 +272,9 @@ static amp_status write_file(sink *s, const char *path, const content *c, head *
     struct stat info;
     s->file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (s->file < 0) return amp_cannot_write(path, errno, error);
-    int regular = fstat(s->file, &info) == 0 && S_ISREG(info.st_mode); /* only a regular file is flushed,
-                                                                          and removed after a failure; a
-                                                                          device is not */
+    int regular = fstat(s->file, &info) == 0 && S_ISREG(info.st_mode); /* 1: the file is flushed, and is
+                                                                          removed after a failure. Neither
+                                                                          is done to a device */
     amp_status status = write_contents(s, path, c, h, list, regular, error);
     if (close(s->file) != 0 && status == AMP_OK) status = amp_cannot_write(path, errno, error);
     if (status != AMP_OK && regular) unlink(path);

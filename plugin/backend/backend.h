@@ -79,10 +79,10 @@ static inline int amp_conv_span(const amp_conv_desc *d, int size)
 }
 
 /* Which operations a convolution needs. An ordinary convolution always needs conv_forward; it needs
- * conv_backward_data only with training and wants_dx. A deconvolution (transposed convolution) exchanges the
- * two. It computes its output with conv_backward_data, which it always needs, and which never accumulates. It
- * computes the delta of its input with conv_forward, which it needs only with training and wants_dx. Both
- * kinds compute the gradient of the weights with conv_backward_weights. */
+ * conv_backward_data only with training and wants_dx. In a deconvolution (transposed convolution), these two
+ * operations exchange roles. It computes its output with conv_backward_data, which it always needs, and which
+ * never accumulates. It computes the delta of its input with conv_forward, which it needs only with training
+ * and wants_dx. Both kinds compute the gradient of the weights with conv_backward_weights. */
 static inline int amp_conv_wants_forward(const amp_conv_desc *d)
 {
     return !d->transposed || (d->training && d->wants_dx);
@@ -166,11 +166,11 @@ typedef struct amp_conv_weights {
 
 /* How a convolution runs on this machine; for reports only. */
 typedef struct amp_conv_facts {
-    amp_dtype computes;     /* the dtype of its arithmetic: desc.dtype, or fp32 if that is only a storage
-                               format */
+    amp_dtype computes;     /* the dtype of its arithmetic: desc.dtype, or fp32 if desc.dtype is only a
+                               storage format */
     int padded_in, padded_out; /* input and output channels per group in the copies of the weights, including
                                   padding */
-    size_t weight_bytes;    /* bytes of all these copies, once loaded */
+    size_t weight_bytes;    /* bytes of all copies of the weights, once loaded */
     size_t fp32_weight_bytes; /* bytes of the copies if desc.dtype were fp32 */
     size_t workspace_bytes; /* scratch bytes of the pass that needs most; all convolutions share this
                                scratch */
@@ -361,10 +361,9 @@ struct amp_backend {
     amp_status (*upload)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
     /* Like upload, but does not wait: `from` must not change until the next uploads_done has returned. */
     amp_status (*upload_later)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
-    /* Like upload_later, but a device copies while it still computes earlier work. Work queued after this
-     * call waits for the copy. But the copy does not wait for work that was queued since the previous
-     * upload_ahead, so this work must not use `memory`. The caller therefore alternates between two
-     * buffers. */
+    /* Like upload_later, but a device can copy while it computes. Work queued after this call waits for the
+     * copy. The copy waits only for work queued before the previous upload_ahead. So work queued between the
+     * previous upload_ahead and this one must not use `memory`: the caller alternates between two buffers. */
     amp_status (*upload_ahead)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
     /* Gives the program a buffer *source. The program writes data there, and then upload_later copies it to
      * `memory`. *source is page-locked memory of the backend, reserved until the next uploads_done, or
@@ -535,7 +534,7 @@ struct amp_backend {
      * dtype, to nearest even; products are summed in fp32, and c stays fp32. With beta 0, c is overwritten.
      * For factors with a version, the backend keeps copies, one per array and dtype; gemm_drop_copies frees
      * them. gemm_computes returns the dtype in which factors are kept and multiplied: the given dtype, or
-     * fp32 if that is only a storage format. */
+     * fp32 if the given dtype is only a storage format. */
     amp_status (*gemm)(amp_backend *, const amp_gemm_desc *, amp_error *);
     void (*gemm_drop_copies)(amp_backend *);
     amp_dtype (*gemm_computes)(const amp_backend *, amp_dtype);

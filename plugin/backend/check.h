@@ -1,7 +1,7 @@
 /* The argument checks of operations, shared by all backends. They reject tensors that break backend.h's
- * rules, or whose shapes do not match. Each error is one line. Three things are checked elsewhere:
- * amp_host_why_own (host/darknet/native.c) limits max pooling's windows and the number of yolo's anchors, and
- * yolo's masks are checked when the .cfg is read. */
+ * rules, or whose shapes do not match. Each error is one line. Three things are checked elsewhere: max
+ * pooling's windows and the number of yolo's anchors in amp_host_why_own (host/darknet/native.c), and yolo's
+ * masks when the .cfg is read. */
 #pragma once
 
 #include <limits.h>
@@ -57,7 +57,7 @@ static inline void amp_conv_text(const amp_conv_desc *d, const char *pass, char 
              d->pad, amp_conv_dilation(d), d->groups, amp_dtype_name(d->dtype));
 }
 
-/* Checks the sizes of a convolution. Computes in 64 bits, because they come from a .cfg and may be large. */
+/* Checks the sizes of a convolution. Computes in 64 bits, because sizes come from a .cfg and may be large. */
 static inline amp_status amp_check_conv(const amp_conv_desc *d, const char *pass, amp_error *error)
 {
     const char *why = NULL;

@@ -8,7 +8,7 @@
 typedef struct amp_factor_copy {
     struct amp_factor_copy *next;
     const float *from;
-    size_t count;          /* elements, in memory order */
+    size_t count;          /* elements from the factor's first to its last, including gaps between rows */
     amp_dtype dtype;       /* the dtype that the elements were rounded to */
     size_t bytes;          /* size of the copy, whose elements may be stored in a wider dtype */
     unsigned long version; /* amp_factor.version of the copied elements; 0: the copy is not filled yet */

@@ -5,11 +5,13 @@
  * A box is number k of the n boxes in the cell at column i of row j of a w × h grid. Its numbers are
  * adjacent: x, y, w, h, objectness, classes. "Squashed" numbers are the layer's output: most of them are the
  * logistic of the input. A label begins with five floats: the center (x, y), width and height of its box,
- * relative to the image, and the class. A label's own boxes are in the cell that contains the label's center.
- * The anchor of an own box either is more similar to the label than any other anchor, or has a similarity to
- * the label above iou_thresh. Darknet writes outside its arrays if a label's center is outside the image, or
- * if its class is out of range. Here, a label with its center outside the image has no own box. A class out
- * of range is ignored with pjreddie's rules; with AlexeyAB's rules, the whole label is ignored.
+ * relative to the image, and the class.
+ *
+ * A box is one of a label's own boxes if two conditions hold. First, the box is in the cell that contains the
+ * label's center. Second, its anchor either is more similar to the label than any other anchor, or has a
+ * similarity to the label above iou_thresh. Darknet writes outside its arrays if a label's center is outside
+ * the image, or if its class is out of range. Here, a label with its center outside the image has no own box.
+ * A class out of range is ignored with pjreddie's rules; with AlexeyAB's rules, the whole label is ignored.
  *
  * Two labels may have the same own box. With pjreddie's rules, the second label overwrites the deltas of x,
  * y, w, h and objectness. With AlexeyAB's rules, it adds to the deltas of x, y, w and h. The first label sets
@@ -373,8 +375,8 @@ AMP_ANYWHERE float amp_yolo_class_delta(const amp_yolo_target *t, const amp_yolo
     return (target - p) * (wanted ? amp_yolo_multiplier(d, first) * d->cls_normalizer : 1);
 }
 
-/* The deciding class: its delta decides whether a label sets the deltas of all classes. -1: this delta counts
- * as 0. */
+/* The deciding class: its delta decides whether a label sets the deltas of all classes. -1: the label has no
+ * class, and the deciding delta counts as 0. */
 AMP_ANYWHERE int amp_yolo_deciding_class(const amp_yolo_desc *d, const float *label)
 {
     return d->rules == AMP_YOLO_PJREDDIE ? 0 : amp_yolo_class(d, label);

@@ -90,7 +90,8 @@ amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error 
     return AMP_OK;
 }
 
-/* Gives the new file the old file's permissions, and also the old owner if the system allows it (to root). */
+/* Gives the new file the permissions of the old file, and also the old file's owner if the system allows it
+ * (as it does for root). */
 static int copy_permissions(int file, const struct stat *old)
 {
     struct stat now;
@@ -121,9 +122,9 @@ static amp_status is_busy(const char *temporary, amp_error *error)
                     "give each training a folder of its own", temporary);
 }
 
-/* Removes the temporary file of an interrupted save. Holds the file's lock until it is removed, so that no
- * other program uses it. If the name refers to a different file after the lock was taken, another program has
- * created that file and is saving to it. */
+/* Removes the temporary file of an interrupted save. Holds the lock until the file is removed, so that no
+ * other program uses the file. If the name refers to a different file after the lock was taken, another
+ * program has created that file and is saving to it. */
 static amp_status remove_leftover(const char *temporary, amp_error *error)
 {
     struct stat mine, now;

@@ -16,7 +16,7 @@
 
 typedef struct amp_safe_file {
     char *target;    /* the file to replace: `name` after following symbolic links */
-    char *temporary; /* where the caller writes: always target.new, or target itself if direct */
+    char *temporary; /* where the caller writes: target.new, or target itself if direct is 1 */
     int direct;      /* 1: target is not a regular file, so nothing is flushed or renamed */
     int pending;     /* 1: the temporary file still has to be renamed or removed */
     int locked;      /* if pending: the temporary file's descriptor, which holds the lock */

@@ -25,9 +25,9 @@ typedef struct amp_photo_use {
                       w x h; -1: no jitter, the photo is stretched to w x h */
 } amp_photo_use;
 
-/* Returns the largest reduction (1, 2, 4 or 8) that keeps enough of a photo of w x h pixels: each side must
- * keep at least `scale` times as many pixels as it can cover in the network's input. Returns 1 if scale is
- * 0. */
+/* Returns the largest reduction (1, 2, 4 or 8) that leaves enough pixels of a photo of w x h pixels. If a
+ * side of the photo can cover up to N pixels of the network's input, at least scale·N pixels of this side
+ * must be left. Returns 1 if scale is 0. */
 int amp_reduction(const amp_photo_use *use, double scale, int w, int h);
 
 /* Returns how many pixels a side of `length` pixels has after the reduction. */

@@ -39,8 +39,9 @@ int amp_sample_image(const amp_pixels *image, const amp_samples *columns, const 
 
 /* Like Darknet's distort_image, in place. planes: red, green and blue, `count` floats each. Turns the hue by
  * `hue` (from -1 to 1; 1 is a full turn), multiplies HSV's saturation by `saturation` and its value by
- * `exposure`, and clamps the results to 0 … 1. They are within 1e-6 of the exact numbers. One difference: if
- * a pixel's hue rounds to a full turn, Darknet makes the pixel magenta; here it is red. */
+ * `exposure`, and clamps the results to 0 … 1. The results are within 1e-6 of the exact numbers. One
+ * result differs from Darknet's: if a pixel's hue rounds to a full turn, Darknet makes the pixel magenta, and
+ * this function makes it red. */
 void amp_distort_image(float *planes, size_t count, float hue, float saturation, float exposure);
 
 /* The loops over a row of pixels, compiled for one instruction set. */

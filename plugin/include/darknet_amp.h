@@ -1,6 +1,6 @@
 /* The functions that a patched Darknet calls. Each call is one line in Darknet. A function does nothing if
- * AMP is off for the network, unless its comment says otherwise. A section's title names the files of plugin/
- * that define its functions.
+ * AMP is off for the network, unless its comment says otherwise. This header has sections; the title of each
+ * names the files of plugin/ that define the section's functions.
  *
  * This header needs none of Darknet's types: networks are passed as pointers. A function that meets a fatal
  * error prints one line that says what is wrong, where, and what to do, and ends the program with status 1.
@@ -50,15 +50,16 @@ __attribute__((noreturn, format(printf, 1, 2))) void darknet_amp_refuse(const ch
  * [amp] as a layer nor reports these keys as unused. */
 FILE *darknet_amp_open_cfg(const char *file);
 
-/* Called after each layer is made or resized, before the next one. Frees those of the layer's arrays that AMP
- * does not use, so that a network can be made even if it fits into memory only with AMP. Called once
- * more after the last layer, with `made` NULL. At the end of parsing, that last call also sets net->amp; if
- * AMP is off, net->amp stays NULL. */
+/* Called after each layer is made or resized, before the next one. Frees the layer's arrays that AMP does
+ * not use, so that a network can be made even if it fits into memory only with AMP. Called once more after
+ * the last layer, with `made` NULL. At the end of parsing, that last call also sets net->amp; if AMP is off,
+ * net->amp stays NULL. */
 void darknet_amp_made(struct network *net, struct layer *made);
 
 /* Called by resize_network. Resizes the layer to an input of w x h and returns 1 in two cases: if Darknet has
- * a resize function that its resize_network does not call, or if AMP computes the layer and its output has
- * the shape of its input. Returns 0 for any other layer: Darknet then resizes the layer, or refuses to. */
+ * a resize function that its resize_network does not call, or if AMP computes the layer and the layer's
+ * output has the same shape as the layer's input. Returns 0 for any other layer: Darknet then resizes the
+ * layer, or refuses to. */
 int darknet_amp_resize_layer(struct layer *l, int w, int h);
 
 /* Call it before resize_network resizes layer l. Records whether AMP computes the layer, for
@@ -100,9 +101,9 @@ int darknet_amp_skipped(const struct network *net);
 /* ---- beside a step: host/network/state.c, host/network/products.c, host/darknet/predicted.c ---- */
 
 /* Called after Darknet has written to a network's weights, so that AMP makes new 16-bit copies. Without AMP
- * it does nothing. A program that changes weights in memory must call this function too. A prediction on a
- * CPU notices without this call if all weights of a layer have changed, as after rgbgr_weights. It does not
- * notice a change of only a few weights. */
+ * it does nothing. A program that changes weights in memory must call this function too. Even without
+ * this call, a prediction on a CPU notices if all weights of a layer have changed, as after rgbgr_weights. A
+ * change of only a few weights is not noticed. */
 void darknet_amp_weights_changed(struct network *net);
 
 /* Called by Darknet's gemm (gemm_cpu, gemm_gpu) before it computes, with gemm's arguments. Returns 1 if AMP
@@ -141,7 +142,8 @@ int darknet_amp_next_step(struct network **nets, int count, float *average_loss,
 /* Called by get_next_batch to copy `count` rows, each with an image of `floats` floats, into a network's
  * input. Returns 1 if it has copied the rows, which happens only with AMP in the loops of this section. It
  * may then also have freed the rows and set them to NULL. Returns 0 if the caller must copy the rows, as in
- * stock Darknet. The measured time that a step waits for images ends at the step's first call. */
+ * stock Darknet. Each step's waiting time for images is measured until the step's first call of this
+ * function. */
 int darknet_amp_fill(float *input, float **rows, int count, int floats);
 
 /* Called when the loop takes the loaded batch. With AMP, if a loader thread has met a fatal error, saves
@@ -156,8 +158,8 @@ void darknet_amp_mean_loss(float *loss, float *average_loss);
  * before the step's files are saved. */
 __attribute__((format(printf, 3, 4)))
 void darknet_amp_step(float loss, float average_loss, const char *format, ...);
-/* Returns the text, for example ", scale 65536, 1 skipped", that the chart appends to Darknet's own line for
- * that step. Empty without AMP. Valid until the next step; shorter than 128 bytes. */
+/* Returns a text about the last step, for example ", scale 65536, 1 skipped". The chart appends this text to
+ * Darknet's own line for the step. Empty without AMP. Valid until the next step; shorter than 128 bytes. */
 const char *darknet_amp_chart_ending(void);
 
 /* Returns the iteration of the best mAP so far, or 0 if the last step measured no mAP. Sets *map to the last
@@ -247,12 +249,12 @@ FILE *darknet_amp_fopen(const char *file, const char *mode);
 /* Called when OpenCV could not crop, resize and distort an image to w x h. why: OpenCV's reason. Returns 1 if
  * the program will end when its loop reaches this batch; the caller then returns any image of w x h. Returns
  * 0 without AMP: stock Darknet then continues with an image of another size, and reads and writes outside
- * it. */
+ * of that image. */
 int darknet_amp_not_augmented(int w, int h, const char *why);
 
 /* Replaces sprintf in Darknet's C files. room: the size of text, or (size_t)-1 if the compiler does not know
- * it; text is then assumed to have the size that Darknet uses for paths. If the result does not fit, the
- * program ends; the result is nearly always a path. */
+ * this size. The result is nearly always a path, so a text of unknown size is assumed to have the size that
+ * Darknet uses for paths. If the result does not fit, the program ends. */
 __attribute__((format(printf, 3, 4)))
 int darknet_amp_sprintf(char *text, size_t room, const char *format, ...);
 
@@ -275,7 +277,7 @@ int darknet_amp_image_fits(int w, int h, int c);
 /* Sets the reason why an image cannot be read. darknet_amp_bad_image prints it. */
 __attribute__((format(printf, 1, 2))) void darknet_amp_unreadable(const char *why, ...);
 
-/* A cache of decoded images that OpenCV reads. how: any number that identifies how the file was read.
+/* A cache of images that OpenCV has decoded. how: any number that identifies how the file was read.
  * darknet_amp_kept_bytes returns the image's bytes if the cache has them, else NULL. The cache owns the
  * bytes. They must not be written to, and are valid until the thread reads another image. */
 unsigned char *darknet_amp_kept_bytes(const char *file, int how, int *w, int *h, int *c);
@@ -284,8 +286,9 @@ unsigned char *darknet_amp_kept_bytes(const char *file, int how, int *w, int *h,
  * cache owns the returned bytes, as above. Without a cache, returns `pixels` itself. */
 unsigned char *darknet_amp_keep_bytes(const char *file, int how, unsigned char *pixels, int *w, int *h,
                                       int c);
-/* Returns the factor by which the last image that the thread has read was reduced. If the factor is above 1,
- * sets *w and *h to the size of the original photo. If it is 1, leaves them unchanged. */
+/* Returns the factor by which an image was reduced: the image that the calling thread has read last. If the
+ * factor is above 1, sets *w and *h to the size of the original photo. If the factor is 1, leaves *w and *h
+ * unchanged. */
 int darknet_amp_photo(int *w, int *h);
 
 /* The next four functions convert a detector's image from bytes to the network's input in one pass. After
@@ -307,7 +310,7 @@ int darknet_amp_distort_image(float *planes, int count, int channels, float hue,
 
 /* Replaces calloc in Darknet's C files. text: the source text of `count`. If there is no memory and the
  * program has a network under AMP, ends the program. Returns NULL only in two cases: in a program without
- * AMP, and for an array whose size grows with the batch while a network with AMP is made. */
+ * AMP; and, while a network with AMP is made, for an array whose size grows with the batch. */
 void *darknet_amp_calloc(size_t count, size_t size, const char *text);
 /* Called when there is no memory for `bytes` bytes. Ends the program if it has a network under AMP; otherwise
  * returns. */

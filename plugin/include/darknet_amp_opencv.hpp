@@ -23,9 +23,9 @@ static inline void darknet_amp_to_rgb(cv::Mat &mat)
 }
 
 /* Returns 0 if the caller must crop, as in stock Darknet. Returns 1 if `cropped` is the same crop that
- * Darknet would make. The part outside the photo has the photo's mean color; only this part is filled. A crop
- * that lies entirely inside the photo is not copied: it shares the photo's memory, and must not be written
- * to. */
+ * Darknet would make. The part of the crop outside the photo (and only this part) is filled with the photo's
+ * mean color. A crop that lies entirely inside the photo is not copied: it shares the photo's memory, and
+ * must not be written to. */
 static inline int darknet_amp_crop(const cv::Mat &photo, const cv::Rect &crop, cv::Mat &cropped)
 {
     const cv::Rect inside = crop & cv::Rect(cv::Point(0, 0), photo.size());
@@ -46,11 +46,11 @@ static inline int darknet_amp_crop(const cv::Mat &photo, const cv::Rect &crop, c
     return 1;
 }
 
-/* flag: as for imread. Returns 0 if the caller must read the image, as in stock Darknet. Returns 1 if mat has
- * the image, rotated according to its EXIF data. Its channels are RGB (or RGBA) if is_rgb is set, else in
- * OpenCV's order. Also returns 1 with an empty mat, after darknet_amp_bad_image has reported the file. With a
- * cache, the image may be reduced (darknet_amp_photo). Its pixels then belong to the cache, are valid until
- * the thread reads another image, and must not be written to. */
+/* Reads an image. flag: as for cv::imread. Returns 0 if the caller must read the image, as in stock Darknet.
+ * Returns 1 if mat has the image, rotated according to its EXIF data. Its channels are RGB (or RGBA) if
+ * is_rgb is set, else in OpenCV's order. Also returns 1 with an empty mat, after darknet_amp_bad_image has
+ * reported the file. With a cache, the image may be reduced (darknet_amp_photo). Its pixels then belong to
+ * the cache, are valid until the thread reads another image, and must not be written to. */
 static inline int darknet_amp_imread(const char *file, int flag, int is_rgb, cv::Mat &mat)
 {
     const int how = 2 * flag + is_rgb; /* the cache's number for how the file is read */
@@ -83,10 +83,10 @@ static inline int darknet_amp_imread(const char *file, int flag, int is_rgb, cv:
     return 1;
 }
 
-/* Crops and resizes an image that the cache has reduced. `sized` gets the w x h image that cropping the
- * original photo to `crop` and then resizing the crop would give. img: the last image that this thread has
- * read. Returns 1 if img is a reduced copy of its photo. Returns 0, and does nothing, if img is not
- * reduced. */
+/* Crops and resizes an image that the cache has reduced. `crop` is in pixels of the original photo. `sized`
+ * becomes an image of w x h, as if the original photo were cropped and the crop resized. img: the last image
+ * that this thread has read. Returns 1 if img is a reduced copy of its photo. Returns 0, and does nothing, if
+ * img is not reduced. */
 static inline int darknet_amp_crop_reduced(const cv::Mat &img, const cv::Rect &crop, int w, int h,
                                            cv::Mat &sized)
 {

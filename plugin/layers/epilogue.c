@@ -108,9 +108,10 @@ amp_status amp_epilogue_add(amp_node *node, amp_call *call, const amp_tensor *ad
     return normalize(call, &sums, y, &norm, error);
 }
 
-/* There are two conditions. First, this layer must keep its sums until its backward, so that they still exist
- * when the shortcut runs. Second, backward must not read the output, because it is never written. This is
- * true for the activations below: with them, batch norm's backward reads only the sums. */
+/* Returns 1 if two conditions hold. First, this layer must keep its sums until its backward, so that the sums
+ * still exist when the shortcut runs. Second, backward must not read the output, because the output is never
+ * written. The second is true for the activations below: with them, batch norm's backward reads only the
+ * sums. */
 int amp_epilogue_can_add(const amp_node *node)
 {
     amp_activation a = node->desc.activation;

@@ -7,8 +7,8 @@
 
 /* A layer's batch norm, followed by an activation. amp_batchnorm_plan requests memory for the batch
  * statistics, which are used in training. Outside of training the rolling statistics are used. docs/design.md
- * has a table of the code that reads and writes both. backward: dx is the delta of x, and may be the same
- * buffer as dy. */
+ * has a table of the code that reads and writes both kinds of statistics. backward: dx is the delta of x, and
+ * may be the same buffer as dy. */
 void amp_batchnorm_plan(amp_node *, amp_arena *, int forward_time, int backward_time);
 amp_status amp_batchnorm_forward(amp_node *, amp_call *, const amp_tensor *x, const amp_tensor *y,
                                  amp_activation, amp_error *);
@@ -48,8 +48,8 @@ amp_status amp_epilogue_activation_backward(amp_node *, amp_call *, const amp_te
 
 /* fold.c: if a network only predicts, batch norm is folded into the weights and bias of the layer's
  * convolution. Call amp_fold_choose before the node is planned. It sets node->folded if the kind can fold
- * and all folded numbers are within the dtype's range. It reads all weights to find out: where a variance is
- * 0, folding can multiply weights by 10^6, which may exceed fp16's range. amp_fold_load makes the folded
- * copies of the weights, and the folded bias. */
+ * and all folded numbers are within the dtype's range. It must read all weights for this: where a variance is
+ * 0, folding can multiply weights by 10^6, and the products may exceed fp16's range. amp_fold_load makes the
+ * folded copies of the weights, and the folded bias. */
 amp_status amp_fold_choose(amp_node *, amp_backend *, amp_error *);
 amp_status amp_fold_load(amp_node *, amp_backend *, amp_error *);

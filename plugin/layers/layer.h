@@ -252,7 +252,7 @@ typedef struct amp_call {
     float loss_scale;          /* forward multiplies a loss's delta by this; nothing else in a step is
                                   multiplied by it */
     amp_yolo_result *results;  /* one per loss that AMP computes, in the backend's memory */
-    double *image_costs;       /* the cost of each image of the pass, for each of these losses */
+    double *image_costs;       /* for each loss in `results`, the cost of each image of the pass */
     const amp_batchnorm_ranks *ranks; /* sync_batchnorm: the ranks whose images batch norm treats as one
                                          batch; NULL: only this pass's images */
 } amp_call;

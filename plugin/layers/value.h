@@ -1,8 +1,9 @@
 /* A value is the output of one layer, with its delta, in up to three forms.
  *
- * The producer writes its home form. When a consumer asks for another form, the value is cast, and the cast
- * is kept. So there is at most one cast per producer and form in a step. Each consumer adds its part of the
- * delta in its own form. Before the producer's backward, the parts are summed in the home form. */
+ * The producer writes the value in one form, the home form. When a consumer asks for another form, the value
+ * is cast, and the cast is kept. So there is at most one cast per producer and form in a step. Each consumer
+ * adds its part of the delta in its own form. Before the producer's backward, the parts are summed in the
+ * home form. */
 #pragma once
 
 #include "../tensor/status.h"
@@ -21,8 +22,8 @@ typedef struct amp_value {
     amp_form home;
     amp_dtype low_dtype;
     int wants_delta;     /* 1: backward continues into the producer */
-    int delta_parts;     /* number of parts in the sum that is its delta. A consumer contributes one part for
-                            each of its inputs that is this value */
+    int delta_parts;     /* number of parts whose sum is the delta. If several inputs of a consumer are this
+                            value, the consumer contributes one part for each of them */
     void *data[AMP_FORMS], *delta[AMP_FORMS];
     void *data_again[AMP_FORMS]; /* activation checkpointing: the buffers into which backward recomputes the
                                     data. While backward uses them, they are exchanged with `data`

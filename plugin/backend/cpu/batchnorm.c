@@ -97,7 +97,7 @@ static double count_of(const scratch *s, const amp_batchnorm *norm)
     return (double)s->plan.rows * (norm->ranks ? norm->ranks->count : 1);
 }
 
-/* Sums u and u², where u = x - (the channel's number in the first pixel). Then replaces these sums by the
+/* Sums u and u², where u = x - (the first pixel's value of the channel). Then replaces these sums by the
  * moments. */
 static void find_moments(scratch *s, const amp_tensor *x)
 {

@@ -6,9 +6,9 @@
 #include "rows.h"
 
 /* The library may read this many bytes past the end of a tensor, without effect on results. So
- * amp_cpu_allocate makes each block this much larger, for the tensor at its end. Seen in 2.6.3, in backward
- * by data in fp32 with AVX-512: when the library adds to a tensor with few channels, it loads a whole vector,
- * which has more lanes than a pixel has channels. */
+ * amp_cpu_allocate makes each block this much larger, since a tensor may end where the block ends. Seen in
+ * 2.6.3, in backward by data in fp32 with AVX-512: when the library adds to a tensor with few channels, it
+ * loads a whole vector, which has more lanes than a pixel has channels. */
 enum { AMP_ONEDNN_READS_BEHIND = 64 };
 
 /* The library's engine and stream, and one scratch area that all convolutions share, since only one runs at a

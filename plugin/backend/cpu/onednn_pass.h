@@ -10,8 +10,8 @@ enum { AMP_PASS_ARGUMENTS = 5, AMP_SCRATCH_PARTS = 6 };
 struct amp_onednn {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    dnnl_primitive_attr_t attributes;     /* default attributes: the caller passes the scratchpad, from
-                                             `scratch` */
+    dnnl_primitive_attr_t attributes;     /* the defaults, except that the caller passes the
+                                             scratchpad, a part of `scratch` */
     dnnl_primitive_attr_t adding;         /* like attributes, but dst += instead of dst = */
     dnnl_primitive_attr_t leaky;          /* like attributes, but dst = leaky(result) */
     char *scratch;

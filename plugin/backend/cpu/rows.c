@@ -9,8 +9,9 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* __builtin_cpu_supports does not know F16C in some compilers (clang before 17), so this asks CPUID. F16C
- * uses AVX's registers, so the check for AVX2 already includes that the operating system saves them. */
+/* __builtin_cpu_supports does not know F16C in some compilers (clang before 17), so this asks CPUID. That the
+ * operating system saves the registers need not be checked here: F16C uses the registers of AVX, and the
+ * check for AVX2 covers them. */
 static int has_f16c(void)
 {
     unsigned a, b, c, d;

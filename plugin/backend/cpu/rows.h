@@ -32,10 +32,10 @@ typedef struct amp_cpu_pool {
     int offset; /* window (i,j) starts at (i·stride - offset, j·stride - offset) */
 } amp_cpu_pool;
 
-/* Whether batch norm's backward recomputes the activation's input instead of reading y. It does if the
- * gradient needs this input. In fp32, it also does for leaky and relu, whose gradients need only the sign of
- * y, because reading y takes longer. (Not in halves: a small y may have been rounded to 0, and then its
- * recomputed sign would differ.) */
+/* Whether batch norm's backward recomputes the activation's input instead of reading y: always if the
+ * gradient needs this input, and in fp32 also for leaky and relu. The gradients of these two need only the
+ * sign of y, and reading y takes longer than recomputing the sign. (In halves, a small y may have been
+ * rounded to 0, and then its recomputed sign would differ.) */
 static inline int amp_cpu_repeats_forward(amp_activation a, amp_dtype dtype)
 {
     return amp_gradient_wants_input(a) || (dtype == AMP_FP32 && (a == AMP_LEAKY || a == AMP_RELU));
@@ -182,7 +182,7 @@ typedef struct amp_cpu_rows {
     void (*winograd_output)(amp_dtype, amp_cpu_matrix from, size_t channels, void *const *pixels,
                             amp_cpu_tile_size, const amp_cpu_tile_end *);
     /* Computes the same pixels by the direct sum, from the tile's 36 input pixels, which have `in` channels.
-     * first: the filter that computes the first channel written. */
+     * first: the index of the filter that computes the first of these `channels` channels. */
     void (*winograd_direct)(amp_dtype, const void *const *pixels, size_t in, const amp_cpu_filters *,
                             size_t first, size_t channels, void *const *to, const amp_cpu_tile_end *);
     /* Computes U of the panel that begins at filter `first`, for the channels [channel, channel + channels).
@@ -218,8 +218,9 @@ typedef enum amp_cpu_width { AMP_CPU_BASE, AMP_CPU_AVX2, AMP_CPU_AVX512 } amp_cp
  * oneDNN's environment variable DNNL_MAX_CPU_ISA allow. */
 amp_cpu_width amp_cpu_widest(void);
 
-/* The widest table that amp_cpu_widest allows. The environment variable AMP_CPU_ISA = sse2 | avx2 | avx512
- * can lower this choice (nothing else reads it), so that a test can run one program with each table. */
+/* The widest table that amp_cpu_widest allows, or a narrower one that the environment variable AMP_CPU_ISA =
+ * sse2 | avx2 | avx512 selects, so that a test can run one program with each table. Nothing else reads this
+ * variable. */
 const amp_cpu_rows *amp_cpu_rows_best(void);
 
 /* The table of one instruction set, even if this processor does not support it; NULL if this build lacks

@@ -116,8 +116,8 @@ static const float narrow_a[TILE - 1][SIDE][TILE] = {
     { { 1 }, { 1, PA, PA2 }, { 1, -PA, PA2 }, { 1, PB, PB2 }, [SIDE - 1] = { 0, 0, 1 } },
 };
 
-/* pixels_of: the number of pixels that are read per row, for n pixels of output. plane_of: a row has n + 2 of
- * the six planes; this returns the index (0 to 5) of the p-th of them, counted from 0. */
+/* pixels_of: the number of pixels that are read per row, for n pixels of output. plane_of: such a row uses
+ * n + 2 of the six planes; returns the index (0 to 5) of the p-th plane that the row uses (p from 0). */
 AMP_INLINE int pixels_of(int side, int n) { return side == TILE ? n : n == TILE ? SIDE : n + 1; }
 AMP_INLINE int plane_of(int p, int n) { return p <= n ? p : SIDE - 1; }
 

@@ -3,8 +3,9 @@
  * twice:
  *  1. from [place][channel][filter] to [filter][place][channel];
  *  2. for each filter, from [place][channel] to [channel][place].
- * A few blocks are transposed while they are in the cache, and then added to the sum at once. So each
- * addition writes a piece of the sum that is long enough for the hardware to prefetch it. */
+ * A few blocks are transposed together while they are in the cache. For each filter, one addition then adds
+ * the numbers from all these blocks to the sum. So each addition writes a piece of the sum that is long
+ * enough for the hardware to prefetch it. */
 #include "weights_layout.h"
 
 #include <omp.h>

@@ -153,8 +153,8 @@ static void write_copy(const float *turned, const shape *s, const amp_weights_ta
     else write_channel_pairs(turned, s, to, filter, channel, count);
 }
 
-/* Returns the padded number of filters (if `channels` is set: of channels) of the copy in which it is larger,
- * but at least `least`. */
+/* Returns the largest padded number of filters of the copies that are made, but at least `least`. If
+ * `channels` is set, returns the largest padded number of channels in the same way. */
 static size_t largest(size_t least, const amp_weights_target *a, const amp_weights_target *b, int channels)
 {
     const amp_weights_target *both[] = { a, b };

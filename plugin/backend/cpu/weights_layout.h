@@ -28,8 +28,8 @@ typedef struct amp_weights_layout {
     size_t filter_stride, channel_stride, place_stride;
 } amp_weights_layout;
 
-/* The layout of a memory descriptor. Its order is AMP_WEIGHTS_UNKNOWN if it is not one of the layouts
- * above. */
+/* The layout of a memory descriptor. If the descriptor has none of the layouts above, the order is
+ * AMP_WEIGHTS_UNKNOWN. */
 amp_weights_layout amp_weights_layout_of(amp_const_md md);
 
 /* Recognizes the layout of gradients that amp_weights_add reads: fp32, in blocks of n channels by n filters,

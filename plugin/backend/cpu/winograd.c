@@ -272,8 +272,8 @@ void amp_winograd_convolve(const amp_winograd *w, const amp_winograd_task *task,
     size_t own_size = own_floats(w), size = amp_dtype_size(w->dtype);
     memset(zeros, 0, (w->in + w->out) * sizeof *zeros);
     for (int t = 0; t < omp_get_max_threads(); t++)
-        /* the pixel that takes outputs outside the image (nowhere, in output_tiles), which accumulate
-         * reads */
+        /* zeroes the dummy pixel to which outputs outside the image are written (`nowhere` in output_tiles):
+         * if accumulate is set, this pixel is also read */
         memset(own + (size_t)t * own_size, 0, w->out * sizeof *own);
     for (size_t g = 0; g < w->groups; g++) {
         amp_winograd_task part = *task;

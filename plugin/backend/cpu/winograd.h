@@ -80,9 +80,9 @@
  * exceeds AMP_WINOGRAD_LARGE. Results are computed by the direct sum for a large tile, and for all filters
  * that are transformed together with a large panel. This is slow, but rare.
  *
- * The exception is a tile with an inf or NaN in a backward pass. Such a tile is not treated as large, and its
- * inf or NaN may spread over the tile. With the direct sum too, the gradient would contain an inf or NaN. So
- * the step is skipped in any case, and the slow direct sum would only delay this. */
+ * There is one exception: in a backward pass, a tile with an inf or NaN is not treated as large, although its
+ * inf or NaN may spread over the tile. The gradient would contain an inf or NaN with the direct sum too. So
+ * the step is skipped in any case, and the direct sum would only take time. */
 #pragma once
 
 #include "rows.h"

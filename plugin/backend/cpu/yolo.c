@@ -1,9 +1,9 @@
 /* Yolo's loss, one row of cells at a time. The row is widened to fp32, its delta is computed in fp32, and the
  * delta is rounded when it is stored in dx.
  *
- * Few boxes have a label. For the others, only the deltas of the first five numbers are computed, because
- * those of the classes are 0. Each row has its own sums, which are added in order, so that the number of
- * threads does not change the result. */
+ * Few boxes have a label. For a box without a label, only the deltas of its first five numbers are computed,
+ * because the deltas of its classes are 0. Each row has its own sums, which are added in order, so that the
+ * number of threads does not change the result. */
 #include <math.h>
 #include <string.h>
 
