@@ -140,15 +140,27 @@ _Noreturn static void collapse(struct darknet_amp *amp, const amp_step_report *r
         what_to_try(amp, &report->bad, advice), amp->config->debug ? "" : ", and debug=1 to see the images");
 }
 
-/* ---- forward ---- */
+/* ---- which plan a pass runs: see state.h ---- */
 
-static amp_plan_key key_of(const struct darknet_amp *amp, const struct network *net, const amp_view *view)
+amp_plan_key amp_host_plan_key(const struct network *net, int batch, int training)
 {
-    int image_delta = amp_fork_image_delta(net) != NULL, keeps_state = view->training || image_delta;
-    return (amp_plan_key){ .batch = view->batch, .w = view->w, .h = view->h, .keeps_state = keeps_state,
-                           .image_delta = image_delta, .frozen = view->training ? amp_fork_frozen(net) : 0,
+    const struct darknet_amp *amp = amp_fork_state(net);
+    amp_view view = amp_fork_view(net);
+    int image_delta = amp_fork_image_delta(net) != NULL, keeps_state = training || image_delta;
+    return (amp_plan_key){ .batch = batch, .w = view.w, .h = view.h, .keeps_state = keeps_state,
+                           .image_delta = image_delta, .frozen = training ? amp_fork_frozen(net) : 0,
                            .folds = !keeps_state && !amp->measures && !amp->engine->trains };
 }
+
+amp_status amp_host_training_plan(struct network *net, const amp_plan **out, amp_error *error)
+{
+    struct darknet_amp *amp = amp_fork_state(net);
+    amp_plan_key key = amp_host_plan_key(net, amp_fork_view(net).batch, 1);
+    amp->net = net; /* the engine asks for the layers of this network */
+    return amp_engine_plan_for(amp->engine, &key, out, error);
+}
+
+/* ---- forward ---- */
 
 /* Activation checkpointing: prints, once, what the training's first plan recomputes and how much memory that
  * saves. */
@@ -208,7 +220,7 @@ static amp_status forward(struct darknet_amp *amp, struct network *net, const am
         return amp_fail(error, AMP_BAD_NETWORK,
                         "amp: batch grew from %d to %d, but Darknet made its input on the GPU for "
                         "%d; set batch in the .cfg", amp->batch, view->batch, amp->batch);
-    amp_plan_key key = key_of(amp, net, view);
+    amp_plan_key key = amp_host_plan_key(net, view->batch, view->training);
     const amp_plan *plan;
     if (!key.keeps_state) notice_weights(amp, view);
     AMP_TRY(amp_engine_plan_for(amp->engine, &key, &plan, error));
