@@ -120,7 +120,7 @@ int amp_own_borrows_buffers(const layer *l);
  * layers. */
 int amp_own_resize(layer *l, int w, int h);
 
-/* ---- a pass (buffers.c, fork.c) ---- */
+/* ---- a pass (callbacks.c, fork.c) ---- */
 
 /* On a GPU: whether Darknet's own code of this layer also writes its output to CPU memory, where other code
  * reads it. This copy may differ from the output on the GPU. */
