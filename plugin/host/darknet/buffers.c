@@ -2,6 +2,55 @@
  * frees the others. */
 #include "room.h"
 
+/* ---- buffers that AMP does not use ---- */
+
+/* Frees an array that Darknet keeps on both the CPU and the GPU. */
+static void free_pair(float **on_cpu, float **there, int on_gpu)
+{
+    amp_host_free_array(on_cpu, 0);
+    if (on_gpu && there && *there) amp_host_free_array(there, 1);
+}
+
+#define FREE_PAIR(field) free_pair(&l->field, ON_SIDE(1, NULL, &l->field##_gpu), on_gpu)
+
+/* Frees Adam's moments. */
+static void free_moments(layer *l, int on_gpu)
+{
+    FREE_PAIR(m);
+    FREE_PAIR(v);
+    FREE_PAIR(bias_m);
+    FREE_PAIR(bias_v);
+    FREE_PAIR(scale_m);
+    FREE_PAIR(scale_v);
+}
+
+static void free_indexes(layer *l, int on_gpu)
+{
+    free(l->indexes);
+    l->indexes = NULL;
+#ifdef GPU
+    float *there = (float *)l->indexes_gpu;
+    if (on_gpu && there) amp_host_free_array(&there, 1);
+    if (on_gpu) l->indexes_gpu = NULL;
+#endif
+}
+
+/* Frees the buffers, on the CPU and on the GPU, that only Darknet's own forward and backward of this layer
+ * use. */
+static void free_internals(layer *l, int on_gpu)
+{
+    if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL || l->type == CONNECTED
+        || l->type == BATCHNORM) {
+        FREE_PAIR(x);
+        FREE_PAIR(x_norm);
+    }
+    if (l->type == DROPOUT) FREE_PAIR(rand);
+    if (l->type == MAXPOOL) free_indexes(l, on_gpu);
+    amp_own_free_internals(l, on_gpu);
+}
+
+/* ---- outputs, deltas and the workspace ---- */
+
 static size_t elements(const network *net, const layer *l) { return (size_t)l->outputs * net->batch; }
 
 void amp_host_note_buffers(struct darknet_amp *amp, network *net)
@@ -22,8 +71,8 @@ void amp_host_trim(const network *net, layer *l)
 {
     int on_gpu = amp_host_on_gpu(net);
     if (!amp_host_is_native(l) || amp_own_borrows_buffers(l)) return;
-    amp_host_free_moments(l, on_gpu);
-    amp_host_free_internals(l, on_gpu);
+    free_moments(l, on_gpu);
+    free_internals(l, on_gpu);
     amp_host_free_array(amp_host_output_of(l, on_gpu), on_gpu);
     amp_host_free_array(amp_host_delta_of(l, on_gpu), on_gpu);
     if (on_gpu) {
@@ -106,7 +155,7 @@ static amp_status fit_native(const network *net, int i, int needs_output, int ne
     layer *l = &net->layers[i];
     int on_gpu = amp_host_on_gpu(net);
     size_t wanted = elements(net, l);
-    amp_host_free_internals(l, on_gpu);
+    free_internals(l, on_gpu);
     AMP_TRY(fit(amp_host_output_of(l, on_gpu), &have->output_capacity, wanted, needs_output, on_gpu, i,
                 error));
     AMP_TRY(fit(amp_host_delta_of(l, on_gpu), &have->delta_capacity, wanted, needs_delta, on_gpu, i, error));
@@ -137,7 +186,7 @@ amp_status amp_host_fit_buffers(struct darknet_amp *amp, const char *needs_outpu
         layer *l = &net->layers[i];
         float **delta = amp_host_delta_of(l, on_gpu);
         amp_host_buffers *have = &amp->memory->buffers[i];
-        amp_host_free_moments(l, on_gpu);
+        free_moments(l, on_gpu);
         if (amp_host_is_native(l)) {
             AMP_TRY(fit_native(net, i, needs_output[i], needs_delta[i], have, error));
         } else if (net->batch > amp->batch) {

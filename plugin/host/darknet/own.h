@@ -109,10 +109,10 @@ typedef struct amp_own_fault {
 } amp_own_fault;
 extern const amp_own_fault amp_own_faults[];
 
-/* ---- memory (device.c, buffers.c) ---- */
+/* ---- memory (buffers.c, hooks.c) ---- */
 
 /* Frees buffers that only this fork's own forward and backward of a native layer use, except those that
- * device.c frees. */
+ * buffers.c frees. */
 void amp_own_free_internals(layer *l, int on_gpu);
 /* Whether Darknet makes this layer share the output and delta of the layer before it. A dropout does. */
 int amp_own_borrows_buffers(const layer *l);

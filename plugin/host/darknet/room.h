@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../network/state.h"
+#include "arrays.h"
 #include "darknet.h"
 #include "device.h"
 #include "own.h"
