@@ -156,8 +156,11 @@ amp_status amp_host_training_plan(struct network *net, const amp_plan **out, amp
 {
     struct darknet_amp *amp = amp_fork_state(net);
     amp_plan_key key = amp_host_plan_key(net, amp_fork_view(net).batch, 1);
+    amp_plan *plan;
     amp->net = net; /* the engine asks for the layers of this network */
-    return amp_engine_plan_for(amp->engine, &key, out, error);
+    amp_status status = amp_engine_plan_for(amp->engine, &key, &plan, error);
+    *out = plan;
+    return status;
 }
 
 /* ---- forward ---- */
@@ -221,12 +224,12 @@ static amp_status forward(struct darknet_amp *amp, struct network *net, const am
                         "amp: batch grew from %d to %d, but Darknet made its input on the GPU for "
                         "%d; set batch in the .cfg", amp->batch, view->batch, amp->batch);
     amp_plan_key key = amp_host_plan_key(net, view->batch, view->training);
-    const amp_plan *plan;
+    amp_plan *plan;
     if (!key.keeps_state) notice_weights(amp, view);
     AMP_TRY(amp_engine_plan_for(amp->engine, &key, &plan, error));
     AMP_TRY(print_recompute(amp, plan, error));
     AMP_TRY(amp_fork_begin_forward(amp, net, error));
-    AMP_TRY(amp_engine_forward(amp->engine, &key, amp_fork_image(net), view->training, error));
+    AMP_TRY(amp_engine_forward(amp->engine, plan, amp_fork_image(net), view->training, error));
     return amp_fork_end_forward(amp, net, error);
 }
 
