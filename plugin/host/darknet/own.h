@@ -30,7 +30,9 @@
     (*(first) = (t)->group_offset[(t)->group[i]], *(count) = (t)->group_size[(t)->group[i]])
 #endif
 
-/* ---- layers (describe.c, native.c, footprint.c, weights_layout.c) ---- */
+/* ---- layers (describe.c, native.c, footprint.c, weights_layout.c) ----
+ *
+ * The fork's layers.c implements these functions and tables, except amp_own_batchnorm_rule. */
 
 /* Sets *layers to the layers that layer l reads in addition to the one before it (a route: instead of that
  * one). Returns how many. */
@@ -66,7 +68,7 @@ amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu);
  * images. */
 size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu);
 
-/* The tables that native.c reads: native_tables.c of the fork. */
+/* The tables that native.c reads. */
 typedef struct amp_own_type {
     const char *name;          /* name of the .cfg section; NULL: no such layer */
     const amp_layer_ops *kind; /* AMP's functions for the layer; AMP_LAYER_HOST: Darknet's own code */
