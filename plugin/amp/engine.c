@@ -1,14 +1,16 @@
 /* The training step. Read this file first.
  *
- * A step trains on one batch, in one or more subdivisions. The host calls forward and backward for each
- * subdivision, then update once:
+ * A step trains on one batch, in one or more subdivisions. For each subdivision the host calls
+ * plan_for, forward and backward, then update once:
  *
- * amp_engine_forward finds the plan for this shape (plan.c) and makes it the active one. If the masters have
- * changed since the plan's half copies of the weights were made (weights_version), it makes new copies. Then
- * each layer runs. It reads its inputs in the form that it computes in: HALF is fp16 or bf16, WIDE is fp32,
- * PLAIN is Darknet's own fp32 buffer. A value is cast to a form once, for all layers that read that form. A
- * loss layer also writes its delta, multiplied by call->loss_scale. The loss scale enters a step only there
- * (layers/host_layer.c for Darknet's losses, layers/yolo.c for the loss that AMP computes).
+ * amp_engine_plan_for returns the plan for this shape (plan.c), and builds it on first use.
+ *
+ * amp_engine_forward makes it the active plan. If the masters have changed since the plan's half copies of
+ * the weights were made (weights_version), it makes new copies. Then each layer runs. It reads its inputs in
+ * the form that it computes in: HALF is fp16 or bf16, WIDE is fp32, PLAIN is Darknet's own fp32 buffer. A
+ * value is cast to a form once, for all layers that read that form. A loss layer also writes its delta,
+ * multiplied by call->loss_scale. The loss scale enters a step only there (layers/host_layer.c for Darknet's
+ * losses, layers/yolo.c for the loss that AMP computes).
  *
  * amp_engine_backward runs the layers from last to first. With activation checkpointing (recompute.c), it
  * repeats the forward of layers whose activations were not kept, just before they are needed. Before a layer
@@ -123,7 +125,8 @@ static int is_outdated(const amp_engine *engine, const amp_plan *plan)
     return plan->key.folds && plan->planned_version != engine->weights_version;
 }
 
-amp_plan *amp_engine_find_plan(const amp_engine *engine, const amp_plan_key *key)
+/* Returns the plan for this key, or NULL if it has not been built or is outdated. */
+static amp_plan *find_plan(const amp_engine *engine, const amp_plan_key *key)
 {
     for (int i = 0; i < engine->plan_count; i++)
         if (!is_outdated(engine, engine->plans[i]) && !memcmp(&engine->plans[i]->key, key, sizeof *key))
@@ -173,10 +176,9 @@ static amp_status make_plan(amp_engine *engine, const amp_plan_key *key, amp_dty
     return status;
 }
 
-amp_status amp_engine_plan_for(amp_engine *engine, const amp_plan_key *key, const amp_plan **out,
-                               amp_error *error)
+amp_status amp_engine_plan_for(amp_engine *engine, const amp_plan_key *key, amp_plan **out, amp_error *error)
 {
-    amp_plan *plan = amp_engine_find_plan(engine, key);
+    amp_plan *plan = find_plan(engine, key);
     *out = plan;
     if (plan) return AMP_OK;
     free_stale_plans(engine);

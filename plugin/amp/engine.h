@@ -92,8 +92,8 @@ amp_engine *amp_engine_create(const amp_engine_settings *, amp_backend *backend,
 void amp_engine_free(amp_engine *);
 
 /* Sets *out to the plan for this key, and builds the plan on first use. The key's shape must be the host's
- * current shape. Call this before a forward with the key. The next call may free the plan. */
-amp_status amp_engine_plan_for(amp_engine *, const amp_plan_key *, const amp_plan **out, amp_error *);
+ * current shape. The next call may free the plan. */
+amp_status amp_engine_plan_for(amp_engine *, const amp_plan_key *, amp_plan **out, amp_error *);
 /* Makes an outline: a plan of the same network, in any dtype, that cannot run. The backend creates no objects
  * for it, and its memory is laid out but not allocated. recompute = NULL: the plan recomputes nothing. The
  * caller frees the plan with amp_plan_free. */
@@ -110,12 +110,13 @@ void amp_engine_weights_changed(amp_engine *);
  * scaler are reset as in a new engine. */
 amp_status amp_engine_start_anew(amp_engine *, amp_error *);
 
-/* Runs a forward. image: fp32 NCHW, key->batch images. When this returns, the sources of all earlier
+/* Runs a forward with the plan that amp_engine_plan_for has just returned. image: fp32 NCHW, plan->key.batch
+ * images. When this returns, the sources of all earlier
  * upload_later calls of the backend may be overwritten. Usually the host has also received the losses. But if
  * a backward followed the previous training forward, the host receives the losses of this training forward by
  * the end of amp_engine_backward. */
-amp_status amp_engine_forward(amp_engine *, const amp_plan_key *, float *image, int training, amp_error *);
-/* Runs a backward. Call after a forward whose key has keeps_state. image_delta: the buffer to which the
+amp_status amp_engine_forward(amp_engine *, amp_plan *, float *image, int training, amp_error *);
+/* Runs a backward. Call after a forward whose plan keeps state. image_delta: the buffer to which the
  * image's delta is added, without the loss scale; or NULL. */
 amp_status amp_engine_backward(amp_engine *, float *image_delta, amp_error *);
 /* How many ranks train the network. */
@@ -139,8 +140,5 @@ void amp_engine_reject_step(amp_engine *, const amp_anomaly *why);
 amp_call amp_engine_call(amp_engine *, const amp_plan_key *);
 /* Records the first inf or NaN of a watched step. Does nothing if one was recorded before. */
 void amp_engine_note_first(amp_engine *, const amp_anomaly *bad);
-/* Returns the plan for this key, or NULL if it has not been built. Ignores plans that fold batch norm into
- * weights and were built before the weights last changed. */
-amp_plan *amp_engine_find_plan(const amp_engine *, const amp_plan_key *);
 /* Makes `plan` the active plan and provides the memory for its arrays. */
 amp_status amp_engine_activate(amp_engine *, amp_plan *, amp_error *);

@@ -59,9 +59,9 @@ static amp_status show_gradients(amp_engine *engine, const amp_node *node, amp_e
 /* Decides whether anomaly detection watches this pass. It watches either all training passes of a step or
  * none, and never a validation between steps. Without debug=1 it watches a step only if one more overflow
  * would end training, so that the final error message can name the tensor in which the overflow began. */
-static void begin_pass(amp_engine *engine, const amp_plan_key *key, int training)
+static void begin_pass(amp_engine *engine, const amp_plan *plan, int training)
 {
-    int of_step = training && key->keeps_state;
+    int of_step = training && plan->key.keeps_state;
     engine->training = training;
     engine->parallel.passes += of_step;
     if (of_step && !engine->in_step) {
@@ -220,16 +220,12 @@ static amp_status refresh_weights(amp_engine *engine, amp_plan *plan, amp_error 
     return AMP_OK;
 }
 
-amp_status amp_engine_forward(amp_engine *engine, const amp_plan_key *key, float *image, int training,
+amp_status amp_engine_forward(amp_engine *engine, amp_plan *plan, float *image, int training,
                               amp_error *error)
 {
-    amp_plan *plan = amp_engine_find_plan(engine, key);
-    if (!plan)
-        return amp_fail(error, AMP_BAD_NETWORK, "amp: no plan for batch %d at %dx%d", key->batch, key->w,
-                        key->h);
     plan->last_use = ++engine->uses;
     if (engine->losses_due) AMP_TRY(take_due_losses(engine, error));
-    begin_pass(engine, key, training);
+    begin_pass(engine, plan, training);
     AMP_TRY(amp_engine_activate(engine, plan, error));
     AMP_TRY(refresh_weights(engine, plan, error));
     AMP_TRY(forward_recorded(engine, plan, image, error));

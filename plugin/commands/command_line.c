@@ -119,8 +119,8 @@ int darknet_amp_start(int argc, char **argv)
     for (; count && !no_gpu && *gpu; gpu += strcspn(gpu, ","), gpu += *gpu == ',')
         if (atoi(gpu) >= 0) amp_host_check(amp_fork_find_gpu(atoi(gpu), &error), &error);
     amp_host_check(amp_turns_take(&error), &error);
-    if (trains && count > 2)
-        amp_check_training(words[2], count > 3 ? words[3] : NULL, classifies);
+    program->trains = trains && count > 2
+                      && amp_check_training(words[2], count > 3 ? words[3] : NULL, classifies);
     amp_ranks_agree();
     return argc;
 }

@@ -109,7 +109,7 @@ static void take_step(own_network *n, amp_engine *engine, int step)
 {
     amp_error error = { 0 };
     amp_step_report report;
-    const amp_plan *plan;
+    amp_plan *plan;
     const amp_plan_key key = { .batch = BATCH, .w = 1, .h = 1, .keeps_state = 1 };
     amp_update_args args = { .learning_rate = .1f, .momentum = .9f, .batch = BATCH };
     static float images[BATCH][INPUTS];
@@ -118,7 +118,7 @@ static void take_step(own_network *n, amp_engine *engine, int step)
         n->target[i] = wanted(images[i]);
     }
     amp_status status = amp_engine_plan_for(engine, &key, &plan, &error);
-    if (status == AMP_OK) status = amp_engine_forward(engine, &key, images[0], 1, &error);
+    if (status == AMP_OK) status = amp_engine_forward(engine, plan, images[0], 1, &error);
     if (status == AMP_OK) status = amp_engine_backward(engine, NULL, &error);
     if (status == AMP_OK) status = amp_engine_update(engine, &args, 0, &report, &error);
     if (status != AMP_OK) fail_msg("step %d: %s", step, error.message);

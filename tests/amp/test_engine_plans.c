@@ -128,6 +128,13 @@ TEST(layers_of_their_inputs_shape_are_resized)
     release(ours);
 }
 
+static int has_plan(const amp_engine *engine, const amp_plan_key *key)
+{
+    int i = 0;
+    while (i < engine->plan_count && memcmp(&engine->plans[i]->key, key, sizeof *key)) i++;
+    return i < engine->plan_count;
+}
+
 TEST(the_oldest_plan_goes)
 {
     network *net = parse_branched("", "", "fp32");
@@ -141,8 +148,8 @@ TEST(the_oldest_plan_goes)
     train_step(net, 1);
     resize_network(net, 16, 24);
     predict(net);
-    assert_true(amp_engine_find_plan(net->amp->engine, &used));
-    assert_false(amp_engine_find_plan(net->amp->engine, &old));
+    assert_true(has_plan(net->amp->engine, &used));
+    assert_false(has_plan(net->amp->engine, &old));
     release(net);
 }
 

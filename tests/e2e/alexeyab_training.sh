@@ -429,7 +429,7 @@ known='
  col_image delta output activation_input delta_pinned output_pinned loss squared norms spatial_mean mean
  variance mean_delta variance_delta rolling_mean rolling_variance x x_norm m v bias_m bias_v scale_m
  scale_v binary_input bin_re_packed_input t_bit_input workspace_size '
-fields_have_rows 290 "$ALEXEYAB_TREE/include/darknet.h" family/native_tables.c "$known"
+fields_have_rows 290 "$ALEXEYAB_TREE/include/darknet.h" family/layers.c "$known"
 
 # ---- what cannot be followed ----
 # What its parser ends by a signal for.

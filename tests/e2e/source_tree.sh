@@ -1,6 +1,6 @@
 # A tree of the user's is never written to, and one that is not a supported revision is refused by the name of
 # the file that differs. Every field of Darknet's struct layer is either an option with a row in
-# native_tables.c (or in native_tables.h, for both forks), or known to be none.
+# layers.c (or in layer_tables.h, for both forks), or known to be none.
 set -eu
 . "$SOURCE_DIR/tests/e2e/lib/tiny_training.bash"
 . "$SOURCE_DIR/tests/e2e/lib/options.bash"
@@ -73,7 +73,7 @@ known=' type forward backward update batch inputs outputs nweights nbiases truth
  forgot_delta state_delta concat concat_delta binary_weights binary_input biases bias_updates scales
  scale_updates weights weight_updates delta output loss squared norms spatial_mean mean variance mean_delta
  variance_delta rolling_mean rolling_variance x x_norm m v bias_m bias_v scale_m scale_v '
-fields_have_rows 180 "$DARKNET_TREE/include/darknet.h" pjreddie/native_tables.c "$known"
+fields_have_rows 180 "$DARKNET_TREE/include/darknet.h" pjreddie/layers.c "$known"
 
 nowhere() { # nowhere <expression> <what it is>: in the C files
     local found

@@ -9,7 +9,7 @@
 /* The fork's table, with an additional row. */
 #define amp_own_types types_without_it
 #define amp_own_type_count count_without_it
-#include "host/pjreddie/native_tables.c"
+#include "host/pjreddie/layers.c"
 #undef amp_own_types
 #undef amp_own_type_count
 

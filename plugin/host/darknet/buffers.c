@@ -1,8 +1,55 @@
 /* Manages Darknet's fp32 layer buffers under AMP: keeps those that Darknet's code still reads or writes, and
- * frees the others. Also implements the engine's callbacks (amp_host), which run Darknet's own layers. */
+ * frees the others. */
 #include "room.h"
 
-#include "utils.h"
+/* ---- buffers that AMP does not use ---- */
+
+/* Frees an array that Darknet keeps on both the CPU and the GPU. */
+static void free_pair(float **on_cpu, float **there, int on_gpu)
+{
+    amp_host_free_array(on_cpu, 0);
+    if (on_gpu && there && *there) amp_host_free_array(there, 1);
+}
+
+#define FREE_PAIR(field) free_pair(&l->field, ON_SIDE(1, NULL, &l->field##_gpu), on_gpu)
+
+/* Frees Adam's moments. */
+static void free_moments(layer *l, int on_gpu)
+{
+    FREE_PAIR(m);
+    FREE_PAIR(v);
+    FREE_PAIR(bias_m);
+    FREE_PAIR(bias_v);
+    FREE_PAIR(scale_m);
+    FREE_PAIR(scale_v);
+}
+
+static void free_indexes(layer *l, int on_gpu)
+{
+    free(l->indexes);
+    l->indexes = NULL;
+#ifdef GPU
+    float *there = (float *)l->indexes_gpu;
+    if (on_gpu && there) amp_host_free_array(&there, 1);
+    if (on_gpu) l->indexes_gpu = NULL;
+#endif
+}
+
+/* Frees the buffers, on the CPU and on the GPU, that only Darknet's own forward and backward of this layer
+ * use. */
+static void free_internals(layer *l, int on_gpu)
+{
+    if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL || l->type == CONNECTED
+        || l->type == BATCHNORM) {
+        FREE_PAIR(x);
+        FREE_PAIR(x_norm);
+    }
+    if (l->type == DROPOUT) FREE_PAIR(rand);
+    if (l->type == MAXPOOL) free_indexes(l, on_gpu);
+    amp_own_free_internals(l, on_gpu);
+}
+
+/* ---- outputs, deltas and the workspace ---- */
 
 static size_t elements(const network *net, const layer *l) { return (size_t)l->outputs * net->batch; }
 
@@ -24,8 +71,8 @@ void amp_host_trim(const network *net, layer *l)
 {
     int on_gpu = amp_host_on_gpu(net);
     if (!amp_host_is_native(l) || amp_own_borrows_buffers(l)) return;
-    amp_host_free_moments(l, on_gpu);
-    amp_host_free_internals(l, on_gpu);
+    free_moments(l, on_gpu);
+    free_internals(l, on_gpu);
     amp_host_free_array(amp_host_output_of(l, on_gpu), on_gpu);
     amp_host_free_array(amp_host_delta_of(l, on_gpu), on_gpu);
     if (on_gpu) {
@@ -108,7 +155,7 @@ static amp_status fit_native(const network *net, int i, int needs_output, int ne
     layer *l = &net->layers[i];
     int on_gpu = amp_host_on_gpu(net);
     size_t wanted = elements(net, l);
-    amp_host_free_internals(l, on_gpu);
+    free_internals(l, on_gpu);
     AMP_TRY(fit(amp_host_output_of(l, on_gpu), &have->output_capacity, wanted, needs_output, on_gpu, i,
                 error));
     AMP_TRY(fit(amp_host_delta_of(l, on_gpu), &have->delta_capacity, wanted, needs_delta, on_gpu, i, error));
@@ -130,53 +177,16 @@ amp_status amp_host_fit_workspace(struct darknet_amp *amp, const network *net, a
     return AMP_OK;
 }
 
-void amp_fork_forget_overflow(struct darknet_amp *amp)
+amp_status amp_host_fit_buffers(struct darknet_amp *amp, const char *needs_output, const char *needs_delta,
+                                amp_error *error)
 {
-    amp_backend *b = amp->engine->backend;
-    amp_error error;
-    if (amp->memory->workspace)
-        amp_host_check(b->zero(b, amp->memory->workspace, amp->memory->workspace_bytes, &error), &error);
-}
-
-static void describe(void *context, int batch, amp_network_desc *out)
-{
-    struct darknet_amp *amp = context;
-    int as_made = amp->net->batch;
-    amp->net->batch = batch; /* shapes depend on net->batch */
-    amp_fork_describe(amp->net, amp->config, out);
-    amp->net->batch = as_made;
-}
-
-/* Sets the number of sequences (batch) and of time steps for one pass through a recurrent layer and the
- * layers inside it. Darknet's set_batch_network sets only the recurrent layer's batch, to the number of
- * images. A pass with as many images as the network was made for has the .cfg's time steps. Any other pass is
- * a prediction, in which each image is a sequence of one step. */
-static amp_status fit_sequences(const struct darknet_amp *amp, int i, layer *l, amp_error *error)
-{
-    amp_own_part parts[AMP_OWN_MOST_PARTS];
-    int count = amp_host_parts(l, parts), batch = amp->net->batch, made_steps = amp->net->time_steps;
-    if (!count) return AMP_OK;
-    l->steps = batch == amp->batch ? made_steps : 1;
-    l->batch = batch / l->steps;
-    if (l->batch > amp->batch / made_steps)
-        return amp_fail(error, AMP_BAD_NETWORK, "layer %d [%s] was made for %d sequences of %d time steps, "
-                        "but got %d images; set batch=%d and time_steps=1 in the .cfg", i,
-                        amp_host_type_name(l->type), amp->batch / made_steps, made_steps, batch, batch);
-    for (int k = 0; k < count; k++) parts[k].part->batch = l->batch;
-    return AMP_OK;
-}
-
-static amp_status prepare_buffers(void *context, const char *needs_output, const char *needs_delta,
-                                  amp_error *error)
-{
-    struct darknet_amp *amp = context;
     network *net = amp->net;
     int on_gpu = amp_host_on_gpu(net);
     for (int i = 0; i < net->n; i++) {
         layer *l = &net->layers[i];
         float **delta = amp_host_delta_of(l, on_gpu);
         amp_host_buffers *have = &amp->memory->buffers[i];
-        amp_host_free_moments(l, on_gpu);
+        free_moments(l, on_gpu);
         if (amp_host_is_native(l)) {
             AMP_TRY(fit_native(net, i, needs_output[i], needs_delta[i], have, error));
         } else if (net->batch > amp->batch) {
@@ -190,74 +200,12 @@ static amp_status prepare_buffers(void *context, const char *needs_output, const
     return amp_host_fit_workspace(amp, net, error);
 }
 
-static float *output_of(void *context, int i)
+void amp_fork_forget_overflow(struct darknet_amp *amp)
 {
-    network *net = ((struct darknet_amp *)context)->net;
-    return *amp_host_output_of(&net->layers[i], amp_host_on_gpu(net));
-}
-
-static float *delta_of(void *context, int i)
-{
-    network *net = ((struct darknet_amp *)context)->net;
-    return *amp_host_delta_of(&net->layers[i], amp_host_on_gpu(net));
-}
-
-static void run(struct darknet_amp *amp, int i, int is_forward, float *input, float *input_delta,
-                int training)
-{
-    const int *far;
-    int count = amp_own_far_inputs(&amp->net->layers[i], &far) + 1, on_gpu = amp_host_on_gpu(amp->net);
-    int indices[count];
-    float *outputs[count], *deltas[count];
-    amp_joined room = { indices, outputs, deltas };
-    layer l = amp_own_joined(amp->net, i, &room);
+    amp_backend *b = amp->engine->backend;
     amp_error error;
-    amp_host_check(fit_sequences(amp, i, &l, &error), &error); /* the engine's callbacks return no status */
-    amp_pass pass = amp_own_pass(amp->net, i, input, input_delta, amp->memory->workspace, training);
-    amp_host_products_begin(amp, i);
-    if (is_forward) ON_SIDE(on_gpu, amp_gap_forward(l, pass), amp_gap_forward_gpu(l, pass));
-    else ON_SIDE(on_gpu, amp_gap_backward(l, pass), amp_gap_backward_gpu(l, pass));
-    amp_host_products_end();
-}
-
-static void run_forward(void *context, int i, float *input, int training)
-{
-    struct darknet_amp *amp = context;
-    run(amp, i, 1, input, NULL, training);
-    if (training) amp_host_note_loss(amp, i, input);
-}
-
-static void run_backward(void *context, int i, float *input, float *input_delta, int training)
-{
-    run(context, i, 0, input, input_delta, training);
-}
-
-static const float *labels_of(void *context, int i)
-{
-    return amp_host_labels(((struct darknet_amp *)context)->net, i);
-}
-
-static void found(void *context, int i, const amp_yolo_result *result, const double *image_costs)
-{
-    struct darknet_amp *amp = context;
-    amp_own_print_yolo(amp->net, i, result);
-    for (int b = 0; amp->image_losses.pass && b < amp->net->batch; b++)
-        amp->image_losses.pass[b] += image_costs[b];
-}
-
-static float loss_of(void *context, int i) { return *((struct darknet_amp *)context)->net->layers[i].cost; }
-
-static void random_uniform(void *context, float *numbers, size_t count)
-{
-    for (size_t i = 0; i < count; i++) numbers[i] = rand_uniform(0, 1);
-}
-
-amp_host amp_fork_callbacks(struct darknet_amp *amp)
-{
-    return (amp_host){ .context = amp, .describe = describe, .prepare_buffers = prepare_buffers,
-                       .output = output_of, .delta = delta_of, .forward = run_forward,
-                       .backward = run_backward, .labels = labels_of, .found = found, .loss = loss_of,
-                       .random_uniform = random_uniform };
+    if (amp->memory->workspace)
+        amp_host_check(b->zero(b, amp->memory->workspace, amp->memory->workspace_bytes, &error), &error);
 }
 
 /* ---- memory for a fork's gaps.c (declared in own.h) ---- */

@@ -106,9 +106,9 @@ static int has_activation(const cfg_walk *walk, const char *name)
     return activation && !strcmp(activation, name);
 }
 
-/* Checks a convolution that Darknet's own code runs under AMP (native_tables.c). With 1x1 windows that code
- * uses the input directly, without im2col, so it ignores padding and stride. It also does not compute the
- * gradient of relu6. */
+/* Checks a convolution that Darknet's own code runs under AMP (native.c). With 1x1 windows that code uses the
+ * input directly, without im2col, so it ignores padding and stride. It also does not compute the gradient of
+ * relu6. */
 static void check_own(cfg_walk *walk, double pad, double stride_x, double stride_y)
 {
     const char *key = number(walk, "xnor") ? "xnor" : number(walk, "binary") ? "binary"

@@ -1,4 +1,4 @@
-/* The arrays of Darknet's structs, on the CPU and on a GPU: see device.h. */
+/* The CPU or the GPUs that networks run on, and their memory: see device.h. */
 #include "device.h"
 
 #include <string.h>
@@ -8,8 +8,6 @@
 #include "../../backend/cuda/state.h"
 #include "../../comm/comm.h"
 #endif
-
-/* ---- which device, and its memory ---- */
 
 #ifdef GPU
 /* Makes a CUDA call, and ends the program if it fails. */
@@ -124,31 +122,6 @@ size_t amp_fork_free_gpu_memory(size_t *all) { return *all = 0; }
 double amp_fork_gpu_memory_in_use_mb(const network *net) { return -1; }
 #endif
 
-/* ---- arrays ---- */
-#define ARRAY(field) ON_SIDE(on_gpu, l->field, l->field##_gpu)
-#define PLACE(field) ON_SIDE(on_gpu, &l->field, &l->field##_gpu)
-
-amp_host_arrays amp_host_arrays_of(layer *l, int on_gpu)
-{
-    amp_host_arrays a = { .weights = ARRAY(weights),
-                          .biases = ARRAY(biases),
-                          .scales = ARRAY(scales),
-                          .rolling_mean = ARRAY(rolling_mean),
-                          .rolling_variance = ARRAY(rolling_variance),
-                          .weight_updates = PLACE(weight_updates),
-                          .bias_updates = PLACE(bias_updates),
-                          .scale_updates = PLACE(scale_updates) };
-    if (l->type == RNN || l->type == GRU) a.state[0] = ARRAY(state);
-    if (l->type == LSTM) {
-        a.state[0] = ON_SIDE(on_gpu, l->h_cpu, l->h_gpu);
-        a.state[1] = ON_SIDE(on_gpu, l->c_cpu, l->c_gpu);
-    }
-    return a;
-}
-
-float **amp_host_output_of(layer *l, int on_gpu) { return PLACE(output); }
-float **amp_host_delta_of(layer *l, int on_gpu) { return PLACE(delta); }
-
 /* ---- memory that Darknet may free or reallocate: from calloc, on a GPU from cudaMalloc ---- */
 
 float *amp_host_allocate_array(size_t count, int on_gpu)
@@ -160,46 +133,4 @@ void amp_host_free_array(float **buffer, int on_gpu)
 {
     ON_SIDE(on_gpu, free(*buffer), gpu_free(*buffer));
     *buffer = NULL;
-}
-
-/* Frees an array that Darknet keeps on both the CPU and the GPU. */
-static void free_pair(float **on_cpu, float **there, int on_gpu)
-{
-    amp_host_free_array(on_cpu, 0);
-    if (on_gpu && there && *there) amp_host_free_array(there, 1);
-}
-
-#define FREE_PAIR(field) free_pair(&l->field, ON_SIDE(1, NULL, &l->field##_gpu), on_gpu)
-
-void amp_host_free_moments(layer *l, int on_gpu)
-{
-    FREE_PAIR(m);
-    FREE_PAIR(v);
-    FREE_PAIR(bias_m);
-    FREE_PAIR(bias_v);
-    FREE_PAIR(scale_m);
-    FREE_PAIR(scale_v);
-}
-
-static void free_indexes(layer *l, int on_gpu)
-{
-    free(l->indexes);
-    l->indexes = NULL;
-#ifdef GPU
-    if (!on_gpu || !l->indexes_gpu) return;
-    gpu_free(l->indexes_gpu);
-    l->indexes_gpu = NULL;
-#endif
-}
-
-void amp_host_free_internals(layer *l, int on_gpu)
-{
-    if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL || l->type == CONNECTED
-        || l->type == BATCHNORM) {
-        FREE_PAIR(x);
-        FREE_PAIR(x_norm);
-    }
-    if (l->type == DROPOUT) FREE_PAIR(rand);
-    if (l->type == MAXPOOL) free_indexes(l, on_gpu);
-    amp_own_free_internals(l, on_gpu);
 }

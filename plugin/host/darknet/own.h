@@ -30,13 +30,15 @@
     (*(first) = (t)->group_offset[(t)->group[i]], *(count) = (t)->group_size[(t)->group[i]])
 #endif
 
-/* ---- layers (describe.c, native.c, footprint.c, weights_layout.c) ---- */
+/* ---- layers (describe.c, native.c, footprint.c, learned_sizes.c) ----
+ *
+ * The fork's layers.c implements these functions and tables, except amp_own_batchnorm_rule. */
 
 /* Sets *layers to the layers that layer l reads in addition to the one before it (a route: instead of that
  * one). Returns how many. */
 int amp_own_far_inputs(const layer *l, const int **layers);
 /* The parts of a recurrent layer are the connected or convolutional layers inside it. amp_host_parts
- * (weights_layout.c) fills in `parts`, and returns their number, which is 0 for other layers. The fork's
+ * (learned_sizes.c) fills in `parts`, and returns their number, which is 0 for other layers. The fork's
  * types.h defines the parts of a [gru] (AMP_OWN_GRU_PARTS). */
 enum { AMP_OWN_MOST_PARTS = 8 };
 typedef struct amp_own_part {
@@ -66,7 +68,7 @@ amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu);
  * images. */
 size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu);
 
-/* The tables that native.c reads: native_tables.c of the fork. */
+/* The tables that native.c reads. */
 typedef struct amp_own_type {
     const char *name;          /* name of the .cfg section; NULL: no such layer */
     const amp_layer_ops *kind; /* AMP's functions for the layer; AMP_LAYER_HOST: Darknet's own code */
@@ -109,10 +111,10 @@ typedef struct amp_own_fault {
 } amp_own_fault;
 extern const amp_own_fault amp_own_faults[];
 
-/* ---- memory (device.c, buffers.c) ---- */
+/* ---- memory (buffers.c, hooks.c) ---- */
 
 /* Frees buffers that only this fork's own forward and backward of a native layer use, except those that
- * device.c frees. */
+ * buffers.c frees. */
 void amp_own_free_internals(layer *l, int on_gpu);
 /* Whether Darknet makes this layer share the output and delta of the layer before it. A dropout does. */
 int amp_own_borrows_buffers(const layer *l);
@@ -120,7 +122,7 @@ int amp_own_borrows_buffers(const layer *l);
  * layers. */
 int amp_own_resize(layer *l, int w, int h);
 
-/* ---- a pass (buffers.c, fork.c) ---- */
+/* ---- a pass (callbacks.c, fork.c) ---- */
 
 /* On a GPU: whether Darknet's own code of this layer also writes its output to CPU memory, where other code
  * reads it. This copy may differ from the output on the GPU. */

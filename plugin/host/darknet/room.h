@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../network/state.h"
+#include "arrays.h"
 #include "darknet.h"
 #include "device.h"
 #include "own.h"
@@ -23,6 +24,11 @@ struct amp_fork_memory {
 /* Records the buffers that Darknet has allocated (after parsing and after a resize), and frees its
  * workspace. */
 void amp_host_note_buffers(struct darknet_amp *amp, network *net);
+
+/* Allocates the fp32 outputs and deltas that a plan needs, and frees those of native layers that it does not
+ * need. needs_output and needs_delta have one flag per layer. Also calls amp_host_fit_workspace. */
+amp_status amp_host_fit_buffers(struct darknet_amp *amp, const char *needs_output, const char *needs_delta,
+                                amp_error *);
 
 /* Makes the workspace that Darknet's own layers share large enough for each of them. AMP owns it, because
  * network_predict restores the network's fields, and would undo a change of net->workspace. AMP_NO_MEMORY: it

@@ -368,7 +368,7 @@ static void ask_cache(amp_training_data *t)
     amp_image_cache_ask(&t->list, kind, scale, file);
 }
 
-void amp_check_training(const char *data_file, const char *cfg, int classifier)
+int amp_check_training(const char *data_file, const char *cfg, int classifier)
 {
     amp_error error;
     amp_data_file data;
@@ -380,7 +380,7 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier)
         if (amp_this_program()->cache > 0)
             fprintf(stderr, "amp: -cache %s has no effect, since AMP is off\n",
                     amp_this_program()->cache == AMP_CACHE_RAM ? "ram" : "disk");
-        return;
+        return 0;
     }
     amp_stopping_survive_writes();
     amp_training_data training = { .data = &data, .cfg = amp_ranks_leads() ? cfg : NULL,
@@ -397,9 +397,9 @@ void amp_check_training(const char *data_file, const char *cfg, int classifier)
     if (status == AMP_OK && !classifier && data.classes && data.classes != training.classes)
         fprintf(stderr, "amp: the .data file has classes = %d, but the network has %d; the training uses the "
                 "network's number\n", data.classes, training.classes);
-    amp_program_to_set()->trains = 1;
     amp_program_to_set()->images.of_classifier = classifier;
     amp_training_data_free(&training);
     amp_data_file_free(&data);
     amp_host_check(status, &error);
+    return 1;
 }

@@ -56,10 +56,10 @@ typedef struct amp_cache_estimate { size_t images, bytes; double scale; } amp_ca
 amp_status amp_check_cache_size(const char *data_file, const struct network *, int classifier,
                                 amp_cache_estimate *out, amp_error *error);
 
-/* Call it before `detector train` or `classifier train` makes anything. If the training is under AMP, checks
- * the .cfg, the .data file, its lists and the folder for backups, and sets `trains` in amp_program. A mistake
- * ends the program. */
-void amp_check_training(const char *data_file, const char *cfg, int classifier);
+/* Call it before `detector train` or `classifier train` makes anything. Returns whether the training is under
+ * AMP. If it is, checks the .cfg, the .data file, its lists and the folder for backups. A mistake ends the
+ * program. */
+int amp_check_training(const char *data_file, const char *cfg, int classifier);
 
 /* Opens the cache of images if one was requested. Call it when the memory needs of the training are known.
  * bytes: the RAM that the training leaves free. */

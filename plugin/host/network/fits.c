@@ -41,10 +41,10 @@ typedef struct asked {
     const char *what;      /* the kind of memory, for messages: "RAM" */
 } asked;
 
-/* Fills *a and makes its plan. This is the engine's plan that the training will use, or only an outline if
- * `roughly` is set. On a GPU it is always an outline, because building a plan there times kernels, which
- * takes memory. The caller calls forget, even after an error. */
-static amp_status make_plan(struct network *net, int roughly, asked *a, amp_error *error)
+/* Fills *a. The plan to measure is the engine's plan for a training pass, which is built if it does not exist
+ * yet, or only an outline if `roughly` is set. On a GPU it is always an outline, because building a plan
+ * there times kernels, which takes memory. The caller calls forget, even after an error. */
+static amp_status plan_to_measure(struct network *net, int roughly, asked *a, amp_error *error)
 {
     amp_view v = amp_fork_view(net);
     int images = v.batch / amp_time_steps(&v) * v.subdivisions;
@@ -152,7 +152,7 @@ static amp_status ask(asked *a, amp_error *error)
 amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *error)
 {
     asked a;
-    amp_status status = make_plan(net, roughly, &a, error);
+    amp_status status = plan_to_measure(net, roughly, &a, error);
     if (status == AMP_OK) status = ask(&a, error);
     forget(&a);
     return status;
@@ -179,7 +179,7 @@ amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
         amp_needs needs;
         /* A network that is not trained gets no training plan: the plan would allocate gradients and, from
          * then on, prevent batch norm from being folded. */
-        status = make_plan(net, !amp_this_program()->trains, &a, error);
+        status = plan_to_measure(net, !amp_this_program()->trains, &a, error);
         if (status == AMP_OK) status = measure(&a, &needs, error);
         if (status == AMP_OK) settings.budget = arena_budget(&needs, memory ? memory : a.there);
         settings.on = 1;
@@ -291,7 +291,7 @@ static amp_status choose_fit(struct network *net, int least, amp_fitting *out, c
 {
     asked a = { .training.net = net };
     amp_status status = amp_host_check_fits(net, 1, error);
-    if (status == AMP_OK) status = make_plan(net, 0, &a, error);
+    if (status == AMP_OK) status = plan_to_measure(net, 0, &a, error);
     if (status == AMP_OK) status = choose_of(&a, least, out, error);
     forget(&a);
     AMP_TRY(amp_exchange_outcome(status, "choosing what fits", error));

@@ -17,7 +17,8 @@ amp_status amp_host_largest_pass(const amp_training *, size_t there, int most, i
  * A training calls this function twice. The first call, with roughly=1, comes before the backend allocates
  * anything, because libraries crash when an allocation fails. It estimates or leaves out the amounts that
  * only a library knows (workspaces, layouts of weights). With checkpoint=auto it also leaves out activations,
- * because checkpointing is decided later. The second call, with roughly=0, is exact. It offers the remaining
+ * because checkpointing is decided later. The second call, with roughly=0, is exact: on a CPU it adds up what
+ * the engine's plan for a training pass takes, which amp_host_network_made has made. It offers the remaining
  * memory to the cache of decoded images (cache=ram). */
 amp_status amp_host_check_fits(struct network *, int roughly, amp_error *);
 

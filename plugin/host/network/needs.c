@@ -5,25 +5,13 @@
 #include "../program/memory.h"
 #include "state.h"
 
-static amp_plan_key training_key(struct network *net, int batch)
-{
-    amp_view v = amp_fork_view(net);
-    amp_fork_state(net)->net = net; /* the engine asks for the layers of this network */
-    return (amp_plan_key){ .batch = batch, .w = v.w, .h = v.h, .keeps_state = 1,
-                           .frozen = amp_fork_frozen(net) };
-}
-
-amp_status amp_host_training_plan(struct network *net, const amp_plan **out, amp_error *error)
-{
-    amp_plan_key key = training_key(net, amp_fork_view(net).batch);
-    return amp_engine_plan_for(amp_fork_state(net)->engine, &key, out, error);
-}
-
 amp_status amp_host_outline(struct network *net, int batch, amp_dtype dtype,
                             const amp_recompute_settings *recompute, amp_plan **out, amp_error *error)
 {
-    amp_plan_key key = training_key(net, batch);
-    return amp_engine_outline(amp_fork_state(net)->engine, &key, dtype, recompute, out, error);
+    struct darknet_amp *amp = amp_fork_state(net);
+    amp_plan_key key = amp_host_plan_key(net, batch, 1);
+    amp->net = net; /* the engine asks for the layers of this network */
+    return amp_engine_outline(amp->engine, &key, dtype, recompute, out, error);
 }
 
 static size_t input_bytes(const amp_view *v, int images)

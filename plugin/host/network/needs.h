@@ -6,9 +6,6 @@
 
 #include "../fork.h"
 
-/* Returns the plan of a training step at net's current shape, and builds it if it does not exist yet. net's
- * engine owns the plan; it is valid until the engine adds another plan. */
-amp_status amp_host_training_plan(struct network *net, const amp_plan **out, amp_error *);
 /* Makes an outline (amp_engine_outline) of a training step. */
 amp_status amp_host_outline(struct network *net, int batch, amp_dtype dtype, const amp_recompute_settings *,
                             amp_plan **out, amp_error *);

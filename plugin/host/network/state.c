@@ -126,15 +126,19 @@ struct darknet_amp *amp_host_make(struct network *net)
     return amp;
 }
 
+/* Building a plan on a GPU times kernels, which takes memory, so there the first pass builds it. */
 void amp_host_network_made(struct network *net)
 {
     amp_error error;
+    const amp_plan *plan;
     int trains = amp_this_program()->trains;
     if (amp_this_program()->fit == AMP_FIT_LOOKS) return;
     malloc_trim(0); /* otherwise memory that Darknet's layers have freed would count as used */
     if (trains) amp_host_check(amp_host_check_fits(net, 1, &error), &error);
     amp_host_check(amp_host_choose_recompute(net, &error), &error);
-    if (trains) amp_host_check(amp_host_check_fits(net, 0, &error), &error);
+    if (!trains) return;
+    if (!amp_fork_view(net).on_gpu) amp_host_check(amp_host_training_plan(net, &plan, &error), &error);
+    amp_host_check(amp_host_check_fits(net, 0, &error), &error);
 }
 
 void amp_host_free(struct darknet_amp *amp)

@@ -47,11 +47,21 @@ struct darknet_amp {
 /* The fork's parser calls it when it has made all layers of the .cfg that darknet_amp_open_cfg returned.
  * Returns the value for net->amp; NULL: the network runs without AMP. */
 struct darknet_amp *amp_host_make(struct network *net);
-/* Call it after net->amp is set. Ends the program if the network will be trained but does not fit into memory
+/* Call it after net->amp is set. Sets which layers backward recomputes. For a training it also makes the plan
+ * of its passes, if it runs on the CPU, and ends the program if the training does not fit into memory
  * (fits.h). */
 void amp_host_network_made(struct network *net);
 /* Frees everything except amp->memory, which the fork frees first. */
 void amp_host_free(struct darknet_amp *amp);
+
+/* step.c: which plan a pass runs.
+ *
+ * amp_host_plan_key returns the key of the plan for a pass of `batch` images at net's current size; training:
+ * whether the pass belongs to a training. amp_host_training_plan returns the plan for a training pass at
+ * net's current shape, and builds it if it does not exist yet. net's engine owns the plan; it is valid until
+ * the engine adds another plan. */
+amp_plan_key amp_host_plan_key(const struct network *net, int batch, int training);
+amp_status amp_host_training_plan(struct network *net, const amp_plan **out, amp_error *);
 
 /* products.c: the backend, instead of Darknet's gemm, computes the matrix products of some of Darknet's own
  * layers (rnn, gru, lstm, crnn). Between begin and end, the calling thread's products belong to this layer of

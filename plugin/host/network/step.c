@@ -147,15 +147,30 @@ _Noreturn static void collapse(struct darknet_amp *amp, const amp_step_report *r
         amp->config->debug ? "" : "; set debug=1 to see which images");
 }
 
-/* ---- forward ---- */
+/* ---- which plan a pass runs: see state.h ---- */
 
-static amp_plan_key key_of(const struct darknet_amp *amp, const struct network *net, const amp_view *view)
+amp_plan_key amp_host_plan_key(const struct network *net, int batch, int training)
 {
-    int image_delta = amp_fork_image_delta(net) != NULL, keeps_state = view->training || image_delta;
-    return (amp_plan_key){ .batch = view->batch, .w = view->w, .h = view->h, .keeps_state = keeps_state,
-                           .image_delta = image_delta, .frozen = view->training ? amp_fork_frozen(net) : 0,
+    const struct darknet_amp *amp = amp_fork_state(net);
+    amp_view view = amp_fork_view(net);
+    int image_delta = amp_fork_image_delta(net) != NULL, keeps_state = training || image_delta;
+    return (amp_plan_key){ .batch = batch, .w = view.w, .h = view.h, .keeps_state = keeps_state,
+                           .image_delta = image_delta, .frozen = training ? amp_fork_frozen(net) : 0,
                            .folds = !keeps_state && !amp->measures && !amp->engine->trains };
 }
+
+amp_status amp_host_training_plan(struct network *net, const amp_plan **out, amp_error *error)
+{
+    struct darknet_amp *amp = amp_fork_state(net);
+    amp_plan_key key = amp_host_plan_key(net, amp_fork_view(net).batch, 1);
+    amp_plan *plan;
+    amp->net = net; /* the engine asks for the layers of this network */
+    amp_status status = amp_engine_plan_for(amp->engine, &key, &plan, error);
+    *out = plan;
+    return status;
+}
+
+/* ---- forward ---- */
 
 /* Activation checkpointing: prints, once, what the training's first plan recomputes and how much memory that
  * saves. */
@@ -216,13 +231,13 @@ static amp_status forward(struct darknet_amp *amp, struct network *net, const am
                         "amp: the batch grew from %d to %d images, but Darknet made the input on the GPU for "
                         "%d; set batch in the .cfg to the larger number",
                         amp->batch, view->batch, amp->batch);
-    amp_plan_key key = key_of(amp, net, view);
-    const amp_plan *plan;
+    amp_plan_key key = amp_host_plan_key(net, view->batch, view->training);
+    amp_plan *plan;
     if (!key.keeps_state) notice_weights(amp, view);
     AMP_TRY(amp_engine_plan_for(amp->engine, &key, &plan, error));
     AMP_TRY(print_recompute(amp, plan, error));
     AMP_TRY(amp_fork_begin_forward(amp, net, error));
-    AMP_TRY(amp_engine_forward(amp->engine, &key, amp_fork_image(net), view->training, error));
+    AMP_TRY(amp_engine_forward(amp->engine, plan, amp_fork_image(net), view->training, error));
     return amp_fork_end_forward(amp, net, error);
 }
 

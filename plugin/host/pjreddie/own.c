@@ -13,27 +13,9 @@
 const char amp_fork_name[] = "pjreddie's; patches for its commit 61c9d02e";
 const char amp_fork_log_option[] = "-log";
 
-/* ---- layers ---- */
-
-int amp_own_far_inputs(const layer *l, const int **layers)
-{
-    *layers = l->type == ROUTE ? l->input_layers : &l->index;
-    return l->type == ROUTE ? l->n : l->type == SHORTCUT;
-}
-
-void amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d) {}
-
-int amp_own_finds_boxes(const layer *l) { return l->type == YOLO || l->type == REGION; }
-int amp_own_label_numbers(const layer *l) { return 5; }
-
 /* ---- what other forks have, and this one does not: see ../darknet/own.h and ../fork.h ---- */
 
-int amp_own_shares_weights(const layer *l) { return 0; }
-int amp_own_is_frozen(const layer *l) { return 0; }
-size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu) { return 0; }
-int amp_fork_frozen(const struct network *net) { return 0; }
 int amp_fork_averages(const network *net, int only_begun, amp_average *averages) { return 0; }
-const char *amp_fork_held(struct network *net) { return NULL; }
 void amp_own_complete(network *net) {}
 void amp_own_free_internals(layer *l, int on_gpu) {}
 void amp_own_end_loading(load_args *args) {}

@@ -17,7 +17,7 @@ options_of() {
 }
 
 # fields_have_rows <at least> <darknet.h> <table> <known fields>: each field of struct layer is either an
-# option with a row in this table of plugin/host or in native_tables.h, or is known to be none.
+# option with a row in this table of plugin/host or in layer_tables.h, or is known to be none.
 fields_have_rows() {
     local least=$1 header=$2 table=$3 known=$4 fields field
     fields=$(sed -n '/^struct layer *{/,/^\(\/\/\)\?#ifdef GPU/p' "$header" |
@@ -28,6 +28,6 @@ fields_have_rows() {
         case $field in *_cpu | *_gpu) continue ;; esac
         case $(echo " $known ") in *[[:space:]]"$field"[[:space:]]*) continue ;; esac
         grep -qE "\\b(OPTION|F)\\($field[,)]" "$SOURCE_DIR/plugin/host/$table" \
-            "$SOURCE_DIR/plugin/host/darknet/native_tables.h" || fail "$table has no row for layer.$field"
+            "$SOURCE_DIR/plugin/host/darknet/layer_tables.h" || fail "$table has no row for layer.$field"
     done
 }

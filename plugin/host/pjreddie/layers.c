@@ -1,5 +1,8 @@
-/* This fork's tables for native.c: its layers' types, its activations, and the options of struct layer. */
-#include "../darknet/native_tables.h"
+/* How this fork's layers are described: the tables for native.c (types, activations, and the options of
+ * struct layer), and what else a description needs to know of a layer. See ../darknet/own.h. */
+#include "../darknet/layer_tables.h"
+
+/* ---- tables ---- */
 
 SETTINGS(convolution, convolution, .filters = l->n, .size = l->size, .stride = l->stride, .pad = l->pad,
          .groups = l->groups > 0 ? l->groups : 1)
@@ -46,3 +49,24 @@ const amp_own_option amp_own_options[] = {
 const size_t amp_own_option_count = ROWS(amp_own_options);
 
 const char *amp_own_unfit(const layer *l) { return NULL; }
+
+/* ---- facts about a layer ---- */
+
+int amp_own_far_inputs(const layer *l, const int **layers)
+{
+    *layers = l->type == ROUTE ? l->input_layers : &l->index;
+    return l->type == ROUTE ? l->n : l->type == SHORTCUT;
+}
+
+void amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d) {}
+
+int amp_own_finds_boxes(const layer *l) { return l->type == YOLO || l->type == REGION; }
+int amp_own_label_numbers(const layer *l) { return 5; }
+
+/* ---- what other forks have, and this one does not: see ../darknet/own.h and ../fork.h ---- */
+
+int amp_own_shares_weights(const layer *l) { return 0; }
+int amp_own_is_frozen(const layer *l) { return 0; }
+size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu) { return 0; }
+int amp_fork_frozen(const struct network *net) { return 0; }
+const char *amp_fork_held(struct network *net) { return NULL; }

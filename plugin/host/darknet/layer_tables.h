@@ -1,5 +1,4 @@
-/* Macros for the tables in pjreddie/native_tables.c and family/native_tables.c, and the rows that both
- * have. */
+/* Macros for the tables in pjreddie/layers.c and family/layers.c, and the rows that both have. */
 #pragma once
 
 #include "own.h"
