@@ -150,4 +150,25 @@ TEST(a_network_of_two_layers_learns)
     assert_true(ran >= 1);
 }
 
+/* An update of a shared array by each of its layers: (1 - .1)(1 - .2)(1 - .5) of the old statistics remains. */
+TEST(statistics_that_layers_share_have_one_rolling_factor)
+{
+    enum { LAYERS = 4 };
+    static const float factors[LAYERS] = { .1f, .3f, .2f, .5f };
+    float shared[1] = { 0 }, other[1] = { 0 };
+    amp_statistics_desc statistics[LAYERS];
+    amp_layer_desc layers[LAYERS] = { { 0 } };
+    for (int i = 0; i < LAYERS; i++) {
+        statistics[i] = (amp_statistics_desc){ i == 1 ? other : shared, 1, 0, factors[i] };
+        layers[i] = (amp_layer_desc){ .kind = AMP_LAYER_HOST, .type = "batchnorm", .rate_scale = 1,
+                                      .statistics = &statistics[i], .statistics_count = 1 };
+    }
+    amp_parameters p = { 0 };
+    amp_parameters_collect(&p, &(amp_network_desc){ .layers = layers, .count = LAYERS });
+    assert_int_equal(p.statistics_count, LAYERS);
+    for (int i = 0; i < LAYERS; i++)
+        assert_true(fabsf(p.statistics[i].rolling_factor - (i == 1 ? .3f : .64f)) < 1e-6f);
+    amp_parameters_free(&p);
+}
+
 int main(void) { return run_listed_tests("core", NULL, NULL); }

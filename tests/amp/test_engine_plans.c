@@ -62,6 +62,9 @@ TEST(every_shape_gets_its_own_plan)
     resize_both(stock, ours, 16, 16);
     train_both(stock, ours, 7);
     assert_masters_near(ours, stock, 1e-4);
+    const amp_engine *engine = ours->amp->engine; /* only the active plan has copies of the weights */
+    for (int i = 0; i < engine->plan_count; i++)
+        assert_true((engine->plans[i]->weights_version != 0) == (engine->plans[i] == engine->active));
     release(stock);
     release(ours);
 }
