@@ -74,8 +74,8 @@ static void choose_forms(amp_plan *plan, amp_dtype low)
 }
 
 /* A layer computes backward if it has parameters to train, or if one of its inputs wants a delta. An input
- * wants a delta if its own layer computes backward, or if it is the image and the caller wants the image's
- * delta. */
+ * wants a delta if the layer that produced it computes backward, or if it is the image and the caller wants
+ * the image's delta. */
 static void choose_gradients(amp_plan *plan)
 {
     int stop = -1;

@@ -268,8 +268,8 @@ enum { AMP_YOLO_MAX_ANCHORS = 32 };
 /* Which fork's yolo layer to compute. yolo_rules.h has the formulas of both. */
 typedef enum amp_yolo_rules { AMP_YOLO_PJREDDIE, AMP_YOLO_ALEXEYAB } amp_yolo_rules;
 
-/* How a box is compared with a label. MSE compares x, y, w and h separately, as pjreddie's layer does; only
- * iou_loss can be MSE. */
+/* Values of iou_loss and iou_thresh_kind: how a box is compared with a label. MSE compares x, y, w and h
+ * separately, as pjreddie's layer does; iou_thresh_kind cannot be MSE. */
 typedef enum amp_yolo_kind {
     AMP_YOLO_MSE, AMP_YOLO_IOU, AMP_YOLO_GIOU, AMP_YOLO_DIOU, AMP_YOLO_CIOU
 } amp_yolo_kind;

@@ -59,8 +59,8 @@ static struct timespec in_seconds(double seconds)
     return t;
 }
 
-/* Counts one more wake-up for each call that is in progress. Returns a call that has exceeded its limit, or
- * NULL. The caller must hold the lock. */
+/* Call it each time the watchdog's thread wakes up. Adds 1 to the number of wake-ups during each call in
+ * progress. Returns a call that has exceeded its limit, or NULL. The caller must hold the lock. */
 static const watch *find_late(amp_watchdog *dog)
 {
     const watch *late = NULL;

@@ -4,8 +4,8 @@
  *
  * This header needs none of Darknet's types: networks are passed as pointers. A function that meets a fatal
  * error prints one line that says what is wrong, where, and what to do, and ends the program with status 1.
- * From the plugin, libdarknet.so exports only what this header and amp/scaler.h declare: functions, and the
- * variable darknet_amp_draws_nothing. */
+ * Of the plugin's symbols, libdarknet.so exports only those that this header and amp/scaler.h declare:
+ * functions, and the variable darknet_amp_draws_nothing. */
 #ifndef DARKNET_AMP_H
 #define DARKNET_AMP_H
 
@@ -218,9 +218,9 @@ enum darknet_amp_job_event {
 };
 void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event);
 /* Starts a loader thread, like pthread_create, but takes no attributes. A failure is fatal if the program has
- * a network under AMP. Before a training's first batch, and outside of training, this function then ends the
- * program. Later in a training it returns 0 instead, and darknet_amp_takes_batch saves and ends the
- * program. */
+ * a network under AMP. Before a training's first batch, or outside of training, this function ends the
+ * program after a fatal failure. Later in a training it returns 0, and darknet_amp_takes_batch saves and ends
+ * the program. */
 int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job);
 
 /* Called after a loader thread has chosen `count` images of a batch. Keeps their names for debug=1. */

@@ -123,7 +123,7 @@ sys.exit(any(v is not None for d in dtypes for v in d["loading"].values()))' ||
     grep -v ^train tiny.data > no_list.data
     refused 'no_list.data: `train = FILE` is missing' no_list.data tiny.cfg -iters 1 -json no.json
     refused 'none.data: cannot read the .data file' none.data tiny.cfg -json no.json
-    refused 'tiny.data: -detect predicts synthetic images' tiny.data tiny.cfg -detect -json no.json
+    refused 'tiny.data: -detect uses synthetic images' tiny.data tiny.cfg -detect -json no.json
 }
 
 # With -detect there are two parts, of one image and of a batch, and with a batch of 1 only one.

@@ -185,7 +185,7 @@ refused() {
 
 bad_input() {
     name='bad input'
-    refused '-map: expected no value, or a number of iterations' detector tiny.data -map 0
+    refused '-map: its value, if given, is a number of iterations' detector tiny.data -map 0
     refused '-patience x: expected a number of measurements' detector tiny.data -map 5 -patience x
     refused '-patience counts measurements of -map' detector tiny.data -patience 5
     refused 'measures only detectors' classifier tiny.data -map

@@ -173,7 +173,7 @@ name='one core for two threads'
 sed 's/max_batches=.*/max_batches=1/' tiny.cfg > one.cfg
 succeeds env OMP_NUM_THREADS=2 taskset -c "$(taskset -pc $$ | sed 's/.*[ ]\([0-9]*\).*/\1/')" \
     "${launch[@]}" detector train tiny.data one.cfg -amp fp32 -seed 3
-says 'ranks: rank 0 has too few processors: 1, for 2 OpenMP threads' '--bind-to none, or --map-by slot:PE='
+says 'ranks: rank 0 may use only 1 processors, for 2 OpenMP threads' '--bind-to none, or --map-by slot:PE='
 mv backup/one_final.weights one.weights
 mv backup/one_final.weights.amp with.weights.amp
 

@@ -40,7 +40,8 @@ static amp_status read_settings(amp_cuda_settings *settings, amp_error *error)
     AMP_TRY(read_number("AMP_CUDA_TUNE", 100, TUNE, &settings->tune, error));
     AMP_TRY(read_number("AMP_CUDA_DETERMINISTIC", 1, 0, &settings->deterministic, error));
     AMP_TRY(read_number("AMP_CUDA_RANGES", 1, 0, &settings->ranges, error));
-    /* With timing, each run of the program may choose different engines, and these round differently. */
+    /* Autotuning times convolution engines, so each run may choose different ones, which round
+     * differently. */
     if (settings->deterministic) settings->tune = 0;
     return AMP_OK;
 }

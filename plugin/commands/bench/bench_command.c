@@ -48,8 +48,8 @@ static amp_status read_request(int argc, char **argv, amp_bench_request *r, amp_
         { 0 } };
     AMP_TRY(amp_arguments_read("amp bench", argc - 3, argv + 3, arguments, error));
     if (r->data && r->detect)
-        return amp_fail(error, AMP_BAD_CONFIG, "command line: %s: -detect predicts synthetic images; leave "
-                        "the .data file out", r->data);
+        return amp_fail(error, AMP_BAD_CONFIG, "command line: %s: -detect uses synthetic images; leave the "
+                        ".data file out", r->data);
     return r->data ? amp_readable(r->data, "the .data file", error) : AMP_OK;
 }
 

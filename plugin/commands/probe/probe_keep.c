@@ -76,7 +76,7 @@ static amp_status try_first(amp_probe_comparison *c, amp_dtype dtype, int count,
     char name[AMP_MEMORY_FILE], *kept = amp_allocated(calloc((size_t)c->network.count + 1, 1));
     trial->count = count;
     for (int k = 0; k < count; k++) kept[r->order[k]] = 1;
-    fprintf(stderr, "amp probe: passes in %s with amp=0 in %d of the layers\n", amp_dtype_name(dtype), count);
+    fprintf(stderr, "amp probe: running %s with amp=0 in %d of the layers\n", amp_dtype_name(dtype), count);
     amp_status status = amp_cfg_keep_in_memory(c->copy, kept, c->network.count, name, error);
     free(kept);
     if (status == AMP_OK)

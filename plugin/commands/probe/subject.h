@@ -43,7 +43,7 @@ typedef enum amp_subject_nudge {
     AMP_NUDGE_NOTHING,
     AMP_NUDGE_OUTPUTS,  /* outputs and the image */
     AMP_NUDGE_DELTAS,
-    AMP_NUDGE_CHANNELS  /* deltas, with the same factor for all pixels of one image's channel */
+    AMP_NUDGE_CHANNELS  /* deltas, with one factor for each channel of each image */
 } amp_subject_nudge;
 #define AMP_NUDGE 0x1p-19f
 

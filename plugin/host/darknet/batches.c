@@ -126,8 +126,8 @@ amp_status amp_batches_next(amp_batches *b, int last, amp_error *error)
     int inputs = b->batch.X.cols, truths = b->batch.y.cols;
     if (inputs != b->inputs || truths != b->truths)
         return amp_fail(error, AMP_BAD_CONFIG,
-                        "%.500s: an image has %d numbers where the network takes %d, and its labels "
-                        "have %d where the network takes %d; check classes, and channels in the .cfg",
+                        "%.500s: an image has %d numbers, but the network takes %d; its labels have %d "
+                        "numbers, but the network takes %d; check classes, and channels in the .cfg",
                         b->data_file, inputs, b->inputs, truths, b->truths);
     if (!last) start(b);
     return AMP_OK;

@@ -46,7 +46,7 @@ static size_t saved_floats(const layer *l)
     return sizes.weights + sizes.channels * of_channel;
 }
 
-/* The same for a layer, which may be recurrent: then for all its parts. */
+/* Like saved_floats, but of a recurrent layer it returns the sum over its parts. */
 static size_t floats_of(const layer *l)
 {
     amp_own_part parts[AMP_OWN_MOST_PARTS];

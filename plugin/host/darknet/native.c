@@ -36,7 +36,7 @@ static const char *unknown_option(const layer *l)
     return NULL;
 }
 
-/* ---- values that a kind does not support ---- */
+/* ---- settings that AMP does not support in a layer ---- */
 
 amp_activation amp_host_activation_of(ACTIVATION a)
 {

@@ -1,5 +1,5 @@
-/* Checks and completes a network of this fork before AMP takes it over: all numbers that AMP reads must be
- * set, and nothing may be trained wrongly. */
+/* Before AMP takes over a network of this fork: sets numbers that AMP reads and this Darknet leaves unset,
+ * and rejects networks that AMP would train incorrectly. */
 #include <math.h>
 
 #include "../darknet/room.h"

@@ -121,7 +121,8 @@ void amp_own_free(network *net)
 {
     float *input = net->input, *truth = net->truth;
     for (int i = 0; i < net->n; i++) {
-        layer *l = &net->layers[i]; /* Darknet would free the buffers of the layer before an [empty] twice */
+        layer *l = &net->layers[i]; /* an [empty] layer shares the buffers of the layer before it, and Darknet
+                                       would free them twice */
         if (l->type != EMPTY) continue;
         l->output = l->delta = NULL;
 #ifdef GPU

@@ -28,7 +28,7 @@ typedef struct amp_loop {
 typedef enum amp_phase {
     AMP_FRESH,    /* weights are random, or from a file from which a training cannot continue */
     AMP_LOADED,   /* weights are from last_file, and the next training continues from its sidecar */
-    AMP_TRAINING, /* a training has begun; a file with all layers gets a sidecar */
+    AMP_TRAINING, /* a training has begun; each save of all layers also writes a sidecar */
     AMP_UNSAVED,  /* the training's last save has failed */
     AMP_STOPPING  /* the training was asked to stop; its next save is the last */
 } amp_phase;

@@ -1,9 +1,9 @@
-/* Why this file exists: on the CPU stock's rnn writes outside its state buffer, and the backward of its gru
+/* Why this file exists: in Darknet's CPU code, rnn writes outside its state buffer, and the backward of gru
  * is empty. The functions here compute what forward_rnn_layer_gpu, backward_rnn_layer_gpu and
  * backward_gru_layer_gpu compute, with Darknet's CPU functions. This is truncated backpropagation through
  * time, over `steps` steps: the state before the first step is taken as a constant.
  *
- * The sub-layers (connected layers) keep the outputs and deltas of all steps. States are not kept, but
+ * * The sub-layers (connected layers) keep the outputs and deltas of all steps. States are not kept, but
  * recomputed from those outputs. The first state is in l.prev_state, which forward saves. */
 #include "../darknet/own.h"
 

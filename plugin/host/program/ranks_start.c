@@ -67,8 +67,8 @@ static void check_processors(void)
         /* two processors may be hardware threads of a single core, so they are enough only if the rank's
          * equal share is not larger */
         if (p->allowed >= p->threads && (p->allowed > 2 || p->allowed >= p->fair)) continue;
-        fprintf(stderr, "ranks: rank %d has too few processors: %d, for %d OpenMP threads and those that "
-                        "load images and sum gradients; if the launcher binds ranks to processors, use "
+        fprintf(stderr, "ranks: rank %d may use only %d processors, for %d OpenMP threads and the threads "
+                        "that load images and sum gradients; if the launcher binds ranks to processors, use "
                         "mpirun --bind-to none, or --map-by slot:PE=%d\n", i, p->allowed, p->threads, cores);
         break;
     }

@@ -154,7 +154,7 @@ static void take_map(amp_program *program, int *argc, char **argv)
     program->has_map = i > 0;
     if (!*value || strspn(value, "-0123456789") != strlen(value)) return;
     if (!(program->map.every = count_of(value)))
-        darknet_amp_refuse("command line: -map: expected no value, or a number of iterations, 1 or more");
+        darknet_amp_refuse("command line: -map: its value, if given, is a number of iterations, 1 or more");
     amp_host_remove_arguments(argc, argv, i, 1);
 }
 

@@ -248,9 +248,9 @@ static void tell_further_backup(const struct network *net)
     char name[PATH_BYTES];
     name_backup(name, training.folder, training.base);
     if (!amp_fork_state(net) || !amp_ranks_leads() || !is_further(name, net)) return;
-    fprintf(stderr, "amp: %s is of a later step than step %ld, where this training begins; to continue from "
-            "that file, stop this training (Ctrl-C does not change the file) and give the file to the same "
-            "command\n", name,
+    fprintf(stderr, "amp: %s was saved after step %ld, at which this training begins; to continue from that "
+            "file, stop this training with Ctrl-C, which does not change the file, and give the file to the "
+            "same command\n", name,
             amp_fork_view(net).batch_number);
 }
 
@@ -322,7 +322,9 @@ int amp_training_takes_batch(amp_error *error)
     amp_status outcome = amp_exchange_outcome(mine, "the loading of a step's images", error);
     amp_view view = amp_fork_view(training.nets[0]);
     long step = view.batch_number;
-    if (outcome == AMP_OK) { /* the step that begins now may be the last */
+    if (outcome == AMP_OK) {
+        /* This is the last step unless it is skipped: -1 means that nobody knows yet whether the next batch
+         * is needed. */
         if (view.max_batches > 0 && step + 1 >= view.max_batches) amp_loading_decide(-1);
         return 0;
     }
