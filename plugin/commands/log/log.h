@@ -38,7 +38,7 @@ typedef struct amp_log_summary {
     size_t raised, lowered;                    /* how often the loss scale was raised, and lowered */
     size_t clusters, largest_cluster;          /* clusters of skipped steps; steps in the largest cluster */
     long cluster_first, cluster_last;          /* the largest cluster's first and last iteration */
-    size_t spikes, dropped;                    /* the number of spikes; how many of their updates were dropped */
+    size_t spikes, dropped;                    /* number of spikes; number of dropped updates */
     amp_log_spike spike[AMP_SPIKES_KEPT];      /* those with the largest value / median, in order of steps */
     int scale_falls;                           /* 1: in the last 50 steps the scale only fell, and far */
     double norm_grows;                         /* the factor by which the norm grew; 0: it grew little */
