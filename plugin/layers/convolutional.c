@@ -4,7 +4,7 @@
  * are then already in OIHW layout, so no flattened copy is needed. */
 #include "epilogue.h"
 
-static amp_conv_desc describe(const amp_node *node, const amp_call *call)
+static amp_conv_desc conv_of(const amp_node *node, const amp_call *call)
 {
     const struct amp_convolution_settings *s = &node->desc.convolution;
     amp_shape x = node->inputs[0]->shape;
@@ -30,7 +30,7 @@ static amp_products products(const amp_node *node)
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
-    amp_conv_desc conv = describe(node, call);
+    amp_conv_desc conv = conv_of(node, call);
     AMP_TRY(amp_node_check_shape(node, amp_conv_output(&conv), "the layer before it", error));
     return call->outline ? AMP_OK : call->backend->conv_create(call->backend, &conv, &node->conv, error);
 }

@@ -6,7 +6,7 @@
  * in][filters][size][size] are already in the convolution's OIHW layout. */
 #include "epilogue.h"
 
-static amp_conv_desc describe(const amp_node *node, const amp_call *call)
+static amp_conv_desc conv_of(const amp_node *node, const amp_call *call)
 {
     const amp_layer_desc *d = &node->desc;
     return (amp_conv_desc){ .x = node->output->shape, .k = node->inputs[0]->shape.c,
@@ -38,7 +38,7 @@ static amp_status check_shapes(const amp_node *node, amp_error *error)
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {
-    amp_conv_desc conv = describe(node, call);
+    amp_conv_desc conv = conv_of(node, call);
     const amp_value *input = node->inputs[0];
     AMP_TRY(check_shapes(node, error));
     if (!call->outline) AMP_TRY(call->backend->conv_create(call->backend, &conv, &node->conv, error));

@@ -98,8 +98,8 @@ static void resize(network *net, int side) { resize_network(net, side, side); }
 #endif
 
 #ifndef GPU
-/* In the place of plugin/host's darknet/choice.c and the fork's batchnorm_rule.c: the CPU by the GPU's rule
- * of batch norm, cuDNN's. */
+/* In the place of plugin/host's darknet/backend_choice.c and the fork's batchnorm_rule.c: the CPU by the
+ * GPU's rule of batch norm, cuDNN's. */
 amp_backend *amp_fork_backend(amp_error *error) { return amp_cpu_backend_create(error); }
 
 amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu)

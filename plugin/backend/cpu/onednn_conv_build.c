@@ -173,8 +173,9 @@ static amp_const_md argument_md(const_dnnl_primitive_desc_t pd, int id)
  * of backward by data that computes "dx += ...". This variant reads the same copy of the weights as
  * conv->backward_data_pd. It writes fp32 slices to scratch, and these are then added to dx. The gradient of
  * the weights is always fp32. */
-static dnnl_status_t describe(amp_onednn *library, const amp_conv *conv, dnnl_prop_kind_t pass, int adding,
-                              const_dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *out)
+static dnnl_status_t describe_pass(amp_onednn *library, const amp_conv *conv, dnnl_prop_kind_t pass,
+                                   int adding, const_dnnl_primitive_attr_t attributes,
+                                   dnnl_primitive_desc_t *out)
 {
     const amp_conv_desc *d = &conv->desc;
     int data = pass == dnnl_backward_data, weights = pass == dnnl_backward_weights;
@@ -216,8 +217,8 @@ static void end_with_leaky(amp_onednn *library, amp_conv *conv)
 {
     dnnl_primitive_desc_t pd = NULL;
     const char *plain = amp_pd_name(conv->forward_pd);
-    conv->activates = describe(library, conv, dnnl_forward_inference, 0, library->leaky, &pd) != dnnl_success
-        || !*plain || strcmp(plain, amp_pd_name(pd));
+    dnnl_status_t status = describe_pass(library, conv, dnnl_forward_inference, 0, library->leaky, &pd);
+    conv->activates = status != dnnl_success || !*plain || strcmp(plain, amp_pd_name(pd));
     if (!conv->activates) {
         dnnl_primitive_desc_t kept = pd;
         pd = conv->forward_pd;
@@ -242,7 +243,7 @@ static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, amp_cons
 {
     static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST };
     dnnl_prop_kind_t pass = conv->desc.training ? dnnl_forward_training : dnnl_forward_inference;
-    dnnl_status_t status = describe(library, conv, pass, 0, library->attributes, &conv->forward_pd);
+    dnnl_status_t status = describe_pass(library, conv, pass, 0, library->attributes, &conv->forward_pd);
     if (status == dnnl_success && conv->desc.leaky) end_with_leaky(library, conv);
     if (status != dnnl_success || !amp_conv_wants_forward(&conv->desc)) return status;
     if (conv->winograd[AMP_WINOGRAD_FORWARD].rows) return status;
@@ -259,8 +260,8 @@ static const int backward_data_ids[] = { DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DN
 
 static dnnl_status_t build_backward_data(amp_onednn *library, amp_conv *conv, amp_const_md plain)
 {
-    dnnl_status_t status = describe(library, conv, dnnl_backward_data, 0, library->attributes,
-                                    &conv->backward_data_pd);
+    dnnl_status_t status = describe_pass(library, conv, dnnl_backward_data, 0, library->attributes,
+                                         &conv->backward_data_pd);
     if (status == dnnl_success)
         status = amp_pass_build(library, &conv->backward_data, conv->backward_data_pd, backward_data_ids, 3);
     if (status != dnnl_success) return status;
@@ -276,7 +277,7 @@ static dnnl_status_t build_backward_data(amp_onednn *library, amp_conv *conv, am
 dnnl_status_t amp_onednn_conv_build_adding(amp_onednn *library, amp_conv *conv)
 {
     dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t status = describe(library, conv, dnnl_backward_data, 1, library->attributes, &pd);
+    dnnl_status_t status = describe_pass(library, conv, dnnl_backward_data, 1, library->attributes, &pd);
     if (status != dnnl_success) return status;
     status = amp_pass_build(library, &conv->backward_data_adding, pd, backward_data_ids, 3);
     dnnl_primitive_desc_destroy(pd);
@@ -288,7 +289,7 @@ static dnnl_status_t build_backward_weights(amp_onednn *library, amp_conv *conv,
 {
     static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS };
     dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t status = describe(library, conv, dnnl_backward_weights, 0, library->attributes, &pd);
+    dnnl_status_t status = describe_pass(library, conv, dnnl_backward_weights, 0, library->attributes, &pd);
     if (status != dnnl_success) return status;
     *reference |= amp_onednn_is_reference(pd);
     amp_const_md gradient = argument_md(pd, DNNL_ARG_DIFF_WEIGHTS);

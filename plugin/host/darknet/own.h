@@ -30,7 +30,7 @@
     (*(first) = (t)->group_offset[(t)->group[i]], *(count) = (t)->group_size[(t)->group[i]])
 #endif
 
-/* ---- layers (describe.c, native.c, footprint.c, weights_layout.c) ----
+/* ---- layers (describe.c, native.c, footprint.c, learned_sizes.c) ----
  *
  * The fork's layers.c implements these functions and tables, except amp_own_batchnorm_rule. */
 
@@ -38,7 +38,7 @@
  * one). Returns how many. */
 int amp_own_far_inputs(const layer *l, const int **layers);
 /* The parts of a recurrent layer are the connected or convolutional layers inside it. amp_host_parts
- * (weights_layout.c) fills in `parts`, and returns their number, which is 0 for other layers. The fork's
+ * (learned_sizes.c) fills in `parts`, and returns their number, which is 0 for other layers. The fork's
  * types.h defines the parts of a [gru] (AMP_OWN_GRU_PARTS). */
 enum { AMP_OWN_MOST_PARTS = 8 };
 typedef struct amp_own_part {
