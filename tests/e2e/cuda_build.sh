@@ -21,7 +21,7 @@ cc all.c ./libdarknet.so -o all 2> ../log || fail "the CUDA backend does not lin
 # A machine without oneDNN: only the host room's choice among backends, and the link, are others.
 without_onednn
 # which make would make its own goal of
-rm -r obj/amp/host/darknet/choice.o obj/amp/backend/cpu libdarknet.* darknet all.c
+rm -r obj/amp/host/darknet/backend_choice.o obj/amp/backend/cpu libdarknet.* darknet all.c
 makes GPU=1 CUDNN=1 AMP_OPTS=-O1 ARCH="$quickly" CC=./without_onednn
 ! grep -q 'ldnnl\|backend/cpu' ../log || fail 'without oneDNN, it is asked for'
 ! readelf -d libdarknet.so darknet | grep -q dnnl || fail 'without oneDNN, the program wants it'
