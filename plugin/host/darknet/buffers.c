@@ -109,8 +109,8 @@ amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_
     return AMP_OK;
 }
 
-/* Darknet's free_layer does not free a dropout's output and delta, because in stock they belong to the layer
- * before it. */
+/* Frees the outputs and deltas of dropouts. Darknet's free_layer does not free them, because in stock they
+ * belong to the layer before the dropout. */
 static void free_dropout_buffers(network *net)
 {
     int on_gpu = amp_host_on_gpu(net);

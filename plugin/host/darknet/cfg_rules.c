@@ -154,8 +154,8 @@ void cfg_rule_convolutional(cfg_walk *walk)
     if (size > w || size > h)
         fail(walk, "size", "larger than the padded image of %.0fx%.0f", w, h);
     set_image(walk, trunc((w - size) / stride_x) + 1, trunc((h - size) / stride_y) + 1, n);
-    /* Darknet allocates an output of the size for undilated windows, but im2col writes one of the size for
-     * dilated windows. im2col also multiplies the padding by the dilation. */
+    /* Darknet allocates the output as if the windows were not dilated, but im2col computes the output's size
+     * with dilated windows. im2col also multiplies the padding by the dilation. */
     double more = (dilation - 1) * (2 * pad + 1 - size);
     if (trunc((w + more - size) / stride_x) + 1 != walk->out->w
         || trunc((h + more - size) / stride_y) + 1 != walk->out->h)
@@ -195,7 +195,8 @@ void cfg_rule_local(cfg_walk *walk)
 
 /* Rejects windows that lie entirely outside the image: they have no maximum, and Darknet writes their
  * gradient before the start of the array. Also rejects a size above 64 that is more than twice the image's
- * larger side: for each output Darknet visits all size*size positions, even those outside the image. */
+ * larger side, because such a layer would be very slow: for each output Darknet visits all size*size
+ * positions, even those outside the image. */
 void cfg_rule_maxpool(cfg_walk *walk)
 {
     double stride = number(walk, "stride");
@@ -417,8 +418,9 @@ void cfg_rule_dropout(cfg_walk *walk)
 
 /* Warns if batch norm would normalize a single number. In a recurrent layer Darknet's own code normalizes
  * each time step separately. If a step has one number per channel, its variance is 0 / 0. This is a warning,
- * not an error, because some GPUs do not give NaN. Without a training's data nothing is reported, because a
- * .cfg that generates text, such as Darknet's rnn.cfg, has one image per pass. */
+ * not an error, because some GPUs do not give NaN. It is given only if the .cfg is checked for a training.
+ * Otherwise the .cfg may be one that generates text, such as Darknet's rnn.cfg, which has one image per
+ * pass. */
 static void check_norm_of_step(cfg_walk *walk, double pixels)
 {
     if (walk->use != CFG_FOR_ANYTHING && walk->use != CFG_TRAINS_BOXES && number(walk, "batch_normalize")

@@ -54,7 +54,8 @@ int amp_fork_take_gpu(int number)
 amp_status amp_fork_sum_on_gpu(amp_backend *backend, amp_comm **comm, amp_error *error)
 {
     amp_comm *gpus;
-    AMP_TRY(amp_comm_nccl(*comm, backend, &gpus, error)); /* if this fails, *comm is kept, to end all ranks */
+    /* If this fails, *comm is still the CPU's comm, through which the program can end all ranks. */
+    AMP_TRY(amp_comm_nccl(*comm, backend, &gpus, error));
     *comm = gpus;
     return AMP_OK;
 }

@@ -14,9 +14,10 @@ int amp_fork_largest_batch(const network *net)
 
 /* ---- stock's buffers ---- */
 
-/* How many arrays of the size of its output a layer allocates. A dropout allocates none, because it uses the
- * buffers of the layer before it. A crop has no delta. The other arrays of a recurrent layer are counted by
- * states_of and in the layers inside it. */
+/* Returns how many arrays a layer allocates that have the size of its output. A dropout allocates none,
+ * because it uses the buffers of the layer before it. A crop has no delta. A recurrent layer also has arrays
+ * of one time step, which states_of counts, and the arrays of the layers inside it, which stock_bytes
+ * adds. */
 static size_t arrays_of(const layer *l, int on_gpu)
 {
     int normalizes = l->batch_normalize
@@ -33,7 +34,7 @@ static size_t arrays_of(const layer *l, int on_gpu)
     }
 }
 
-/* How many arrays of the size of one time step's output a layer allocates. */
+/* Returns how many arrays a layer allocates that have the size of one time step's output. */
 static size_t states_of(const layer *l)
 {
     switch (l->type) {
@@ -87,7 +88,7 @@ size_t amp_fork_workspace(const network *net, int stock)
     return most;
 }
 
-/* ---- AMP's ---- */
+/* ---- AMP's buffers ---- */
 
 size_t amp_fork_buffer_bytes(const network *net, int i, int batch, const amp_plan *plan)
 {

@@ -51,9 +51,9 @@ void darknet_amp_made(struct network *net, struct layer *made)
     if (net->amp) amp_host_pin_note(&net->amp->memory->pinned, net);
 }
 
-/* Resizes some layers instead of Darknet's resize_network. Of activation, batchnorm and dropout layers only
- * the shape is updated here; prepare_buffers allocates the buffers that AMP needs. Returns 0 for other
- * layers: Darknet resizes them, or refuses to. */
+/* Resizes some layers instead of Darknet's resize_network. For activation, batchnorm and dropout layers, this
+ * function updates only the shape; prepare_buffers allocates the buffers that AMP needs. Returns 0 for layers
+ * that it does not resize: Darknet resizes them, or refuses to. */
 int darknet_amp_resize_layer(struct layer *l, int w, int h)
 {
     if (amp_own_resize(l, w, h)) return 1;

@@ -46,7 +46,7 @@ static size_t saved_floats(const layer *l)
     return sizes.weights + sizes.channels * of_channel;
 }
 
-/* Like saved_floats, but of a recurrent layer it returns the sum over its parts. */
+/* Returns saved_floats of a layer. For a recurrent layer, returns the sum over the layers inside it. */
 static size_t floats_of(const layer *l)
 {
     amp_own_part parts[AMP_OWN_MOST_PARTS];
@@ -62,8 +62,9 @@ size_t amp_fork_weights_bytes(const struct network *net, int index)
     return l->dontload || amp_own_shares_weights(l) ? 0 : floats_of(l) * sizeof(float);
 }
 
-/* Finds a layer that does not read exactly the floats that it writes: a saved file then does not fit the
- * network. A layer with flipped=1 reads its matrix transposed. */
+/* Returns the first layer that reads other floats from a .weights file than it writes there, or -1. If there
+ * is such a layer, a saved file does not fit the network. A layer with flipped=1 also counts, because it
+ * reads its matrix transposed. */
 int amp_fork_one_sided_layer(const struct network *net)
 {
     for (int i = 0; i < net->n; i++) {

@@ -1,5 +1,6 @@
-/* Runs after the forward of a loss that Darknet's own code computes. Adds up the loss of each image. If a
- * softmax's probability has underflowed to 0, computes that loss from the layer's input. */
+/* What AMP does after the forward of a loss layer that Darknet's own code computes. If a softmax's
+ * probability has underflowed to 0, computes the loss anew from the layer's input. Then adds up the loss of
+ * each image. */
 #include "room.h"
 
 #include <math.h>

@@ -55,7 +55,7 @@ void amp_fork_seed(unsigned seed)
     int next = rand();
     srand(seed);
     rand_normal();
-    if (rand() != next) rand_normal(); /* it drew two numbers: this takes the second */
+    if (rand() != next) rand_normal(); /* the first call drew two numbers: take the kept one */
 #endif
     srand(seed);
 }

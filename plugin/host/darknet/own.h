@@ -64,8 +64,8 @@ int amp_own_shares_weights(const layer *l);
 int amp_own_is_frozen(const layer *l);
 /* The rule by which Darknet's own code computes batch norm. */
 amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu);
-/* The floats in stock's buffers of this layer that footprint.c does not count, for a pass of `batch`
- * images. */
+/* Returns how many floats stock allocates for this layer in addition to those that footprint.c counts, for a
+ * pass of `batch` images. */
 size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu);
 
 /* The tables that native.c reads. */
@@ -88,8 +88,8 @@ extern const amp_own_type amp_own_types[];
 extern const amp_activation amp_own_activations[];
 extern const amp_own_option amp_own_options[];
 extern const size_t amp_own_type_count, amp_own_activation_count, amp_own_option_count;
-/* Returns NULL if the kind of the layer's type can compute this layer. Otherwise returns a few words about
- * the option's value that the kind does not support. */
+/* Returns NULL if the kind of the layer's type can compute this layer. Otherwise returns a few words that say
+ * which setting of the layer the kind does not support. */
 const char *amp_own_unfit(const layer *l);
 
 /* ---- a network (fork.c, hooks.c) ---- */
@@ -116,10 +116,11 @@ extern const amp_own_fault amp_own_faults[];
 /* Frees buffers that only this fork's own forward and backward of a native layer use, except those that
  * buffers.c frees. */
 void amp_own_free_internals(layer *l, int on_gpu);
-/* Whether Darknet makes this layer share the output and delta of the layer before it. A dropout does. */
+/* Whether this layer has no output and delta of its own in Darknet, but uses those of the layer before it, as
+ * a dropout does. */
 int amp_own_borrows_buffers(const layer *l);
-/* Resizes a layer for which Darknet has a function that resize_network does not call. Returns 0 for other
- * layers. */
+/* Resizes a layer if Darknet has a resize function for it, but does not call this function in resize_network.
+ * Returns 0 for other layers. */
 int amp_own_resize(layer *l, int w, int h);
 
 /* ---- a pass (callbacks.c, fork.c) ---- */
@@ -151,8 +152,8 @@ layer amp_own_joined(const network *net, int index, amp_joined *room);
 
 /* Helpers for a fork's gaps.c, implemented in buffers.c. */
 
-/* Allocates `count` zeros for temporary use; the caller frees them. If there is no memory, the program ends
- * with a line. */
+/* Allocates `count` zeros for temporary use; the caller frees them. If there is no memory, prints an error
+ * message and ends the program. */
 float *amp_gap_scratch(size_t count);
 /* If *buffer is NULL, allocates it in the same way. It belongs to a layer: Darknet's free_layer frees it. */
 void amp_gap_own_buffer(float **buffer, size_t count);
@@ -172,8 +173,8 @@ void amp_own_forward(network *net);
 void amp_own_backward(network *net);
 void amp_own_update(network *net);
 /* Reads an image's size from the first bytes of its file. Returns 0 if the file cannot be read, if stb_image
- * does not know its format, or if the size is not accepted or does not fit the file's length. hank-ai's
- * always returns 0. The caller then decodes the file. */
+ * does not know its format, or if the size is not accepted or does not fit the file's length. For hank-ai's
+ * Darknet, always returns 0. After a 0 the caller decodes the whole file. */
 int amp_own_image_size(const char *path, int *w, int *h);
 image amp_own_center_crop(image im, int w, int h);
 /* Returns the boxes of the predicted image. Boxes are suppressed for each class separately: a box that was

@@ -8,8 +8,8 @@
 #include "own.h"
 #include "pinned.h"
 
-/* The capacities in floats of one layer's Darknet buffers under AMP; 0: no buffer. copy_capacity: of the
- * output's copy in CPU memory, if the network runs on a GPU. */
+/* The capacities, in floats, of one layer's Darknet buffers under AMP; 0: no buffer. copy_capacity: the
+ * capacity of the CPU memory that holds a copy of the output if the network runs on a GPU. */
 typedef struct amp_host_buffers { size_t output_capacity, delta_capacity, copy_capacity; } amp_host_buffers;
 
 struct amp_fork_memory {
@@ -30,16 +30,16 @@ void amp_host_note_buffers(struct darknet_amp *amp, network *net);
 amp_status amp_host_fit_buffers(struct darknet_amp *amp, const char *needs_output, const char *needs_delta,
                                 amp_error *);
 
-/* Makes the workspace that Darknet's own layers share large enough for each of them. AMP owns it, because
- * network_predict restores the network's fields, and would undo a change of net->workspace. AMP_NO_MEMORY: it
- * cannot be allocated. */
+/* Enlarges the workspace, which all of Darknet's own layers share, to what the most demanding of them needs.
+ * AMP owns the workspace, because network_predict restores the network's fields, and would undo a change of
+ * net->workspace. AMP_NO_MEMORY: it cannot be allocated. */
 amp_status amp_host_fit_workspace(struct darknet_amp *amp, const network *net, amp_error *);
 
 /* Frees amp->memory, and buffers of the network that Darknet does not know of, before Darknet frees the
  * rest. */
 void amp_host_release(struct darknet_amp *amp, network *net);
 
-/* Frees the buffers of a layer that AMP does not use. Call it right after Darknet has made or resized the
+/* Frees those buffers of layer l that AMP does not use. Call it right after Darknet has made or resized the
  * layer, before the next layer is made. Then even a network that fits into memory only under AMP can be
  * made. */
 void amp_host_trim(const network *net, layer *l);
@@ -68,8 +68,8 @@ amp_activation amp_host_activation_of(ACTIVATION);
 
 /* If layer `index` is a loss, adds the loss of each image to the losses of the pass's images. Call it after
  * the layer's training forward, before AMP multiplies the layer's delta by the loss scale. If the network
- * runs on a GPU, `input` is in GPU memory. All other arrays that are read are in CPU memory, where Darknet
- * computes them or copies them to. */
+ * runs on a GPU, `input` is in GPU memory. All other arrays that this function reads are in CPU memory,
+ * because Darknet computes them there, or copies them there. */
 void amp_host_note_loss(struct darknet_amp *amp, int index, const float *input);
 
 /* ---- predicted.c ---- */

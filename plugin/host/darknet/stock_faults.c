@@ -1,6 +1,6 @@
 /* Known faults of Darknet's own code: first those of all forks, then the fork's own. A comparison with stock
- * ignores differences in what a row names, so a row must be as narrow as the fault. docs/guide.md lists the
- * faults for users. */
+ * ignores differences wherever a row says that stock is wrong, so a row must not cover more than the fault.
+ * docs/guide.md lists the faults for users. */
 #include "room.h"
 
 /* ---- a dropout changes the output of the layer before it, and that layer's backward reads it ---- */
@@ -47,8 +47,8 @@ static int reads_a_layer_without_delta(const network *net, const layer *l, int i
     return lacks;
 }
 
-/* Whether the layer's backward writes to the delta of the layer before it, which has none. On the CPU gaps.c
- * prevents this. */
+/* Whether the layer's backward writes to the delta of the layer before it although that layer has no delta.
+ * On the CPU gaps.c prevents this. */
 static int writes_to_no_delta(const network *net, const layer *l, int i, int on_gpu)
 {
     if (!on_gpu || !lacks_delta(net, i - 1, 1)) return 0;

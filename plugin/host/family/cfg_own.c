@@ -37,8 +37,8 @@ void cfg_own_unlike_head(cfg_walk *walk, double reads, double loaded)
 int cfg_own_lays_out_1x1(double stride_x, double dilation) { return stride_x > 1 || dilation > 1; }
 
 /* Warns if ema_alpha averages nothing. Darknet's train_network_waitkey averages the weights from step
- * max_batches / 2 on, and replaces the weights by the averages at step max_batches - 1000. With few steps the
- * second comes first. */
+ * max_batches / 2 on, and replaces the weights by the averages at step max_batches - 1000. If max_batches is
+ * 2000 or less, the averages would be needed before there are any. */
 static void check_averaging(cfg_walk *walk)
 {
     double steps = cfg_walk_number(walk, "max_batches"), from = trunc(steps / 2), to = steps - 1000;
@@ -49,9 +49,9 @@ static void check_averaging(cfg_walk *walk)
                   from, to);
 }
 
-/* Rejects a .cfg for which hank-ai's parser would end the program: one with keys of [net] that it does not
- * read with this policy= or adam=, or one whose last layer is a yolo or region layer and whose input size is
- * not a multiple of 32. */
+/* Rejects a .cfg for which hank-ai's parser would end the program, in two cases: [net] has a key that the
+ * parser reads only with another policy= or only with adam=1; or the last layer is a yolo or region layer,
+ * and the width or height is not a multiple of 32. */
 static void check_strictly(cfg_walk *walk, int finds_boxes)
 {
     enum { STEP = 1 << POLICY_STEP, STEPS = 1 << POLICY_STEPS | 1 << POLICY_SGDR,
@@ -130,7 +130,7 @@ static void check_mixing(cfg_walk *walk)
     }
     if (mixup != CUTMIX && mixup != BOTH) return;
     const char *key = cutmix ? "cutmix" : "mixup", *why = "is for `classifier train` only";
-    if (HAS_OPENCV && !amp_cfg_fork.strict) /* strict (hank-ai's) ends the program */
+    if (HAS_OPENCV && !amp_cfg_fork.strict) /* hank-ai's Darknet (strict) ends the program */
         cfg_walk_warn(walk, key, NULL, "%s; `detector train` ignores it", why);
     else cfg_walk_refuse(walk, key, "0", "%s; it would end `detector train`", why);
 }

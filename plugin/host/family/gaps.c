@@ -8,9 +8,10 @@
 #include "activations.h"
 #include "convolutional_layer.h"
 
-/* Inputs of the logistic function are clamped to at least this. Below it the logistic and the exponential
- * function are subnormal numbers, which Darknet's build treats as 0. (NaN and inf are not clamped, so that
- * AMP finds them.) */
+/* Inputs of the logistic function below this are replaced by it, because the function gives NaN below -88.7
+ * in Darknet's build (gaps.h). The results stay right: at -88 and below, the logistic and the exponential
+ * function are subnormal numbers, which that build treats as 0. (NaN and inf are not replaced, so that AMP
+ * finds them.) */
 static const float LEAST_LOGIT = -88;
 
 void amp_gap_prepare(layer *l)
@@ -74,11 +75,11 @@ void amp_gap_forward(layer l, network_state state)
 
 /* ---- a shortcut with weights ---- */
 
-/* Computes y = sum over k of p[k] x[k]. Input x[0] is the layer before; the other inputs are the far inputs.
- * An input has one weight (groups = 1) or one per channel (groups = number of channels). w[k * groups + g] is
- * the weight of input k in group g. f(w) is relu(w) or exp(w - the largest w), depending on
- * weights_normalization=. (A .cfg with weights but without this key is rejected.) In each group, with
- * s = .0001 + sum over k of f(w[k]):
+/* A shortcut with weights computes y = sum over k of p[k] x[k]. Input x[0] is the layer before; the other
+ * inputs are the far inputs. An input has one weight (groups = 1) or one per channel (groups = number of
+ * channels). w[k * groups + g] is the weight of input k in group g. f(w) is relu(w) or exp(w - the largest
+ * w), depending on weights_normalization=. (A .cfg with weights but without this key is rejected.) In each
+ * group, with s = .0001 + sum over k of f(w[k]):
  *
  *     p[k] = f(w[k]) / s        slope[k] = f'(w[k]) / s        dy/dw[k] = slope[k] (x[k] - y) */
 typedef struct shares { int inputs, groups; float *p, *slope; } shares; /* p and slope are laid out like w */
@@ -143,7 +144,8 @@ static void backward_weighted_shortcut(layer l, network_state state)
 
 /* ---- crnn ---- */
 
-/* The index in an NCHW array of element i of a channel. i counts the channel's pixels over all images. */
+/* Returns the index of a channel's element i in an NCHW array. i counts the channel's pixels over all
+ * images. */
 static size_t place_of(size_t i, size_t channel, size_t channels, size_t pixels)
 {
     return (i / pixels * channels + channel) * pixels + i % pixels;
@@ -189,8 +191,12 @@ static void backward_inner(layer l, network_state state, float *input, float *de
     free(part);
 }
 
-/* The crnn's formulas, with s[t] for the state before step t: s[t + 1] = input(x[t]) + self(s[t]), plus s[t]
- * with shortcut=1; output[t] = output(s[t + 1]). s[0] is 0. l.state holds s[0] to s[steps]. */
+/* A crnn computes, with s[t] for the state before step t:
+ *
+ *     s[0] = 0        s[t + 1] = input(x[t]) + self(s[t]), plus s[t] with shortcut=1
+ *     y[t] = output(s[t + 1])
+ *
+ * l.state holds s[0] to s[steps]. */
 static void backward_crnn(layer l, network_state state)
 {
     size_t n = (size_t)l.hidden * (size_t)l.batch, inputs = (size_t)l.inputs * (size_t)l.batch;
@@ -198,8 +204,8 @@ static void backward_crnn(layer l, network_state state)
     for (int t = l.steps - 1; t >= 0; t--) {
         layer input = amp_gap_at_step(l.input_layer, t), self = amp_gap_at_step(l.self_layer, t);
         float *before = l.state + (size_t)t * n, *earlier = t ? self.delta - n : NULL;
-        /* self.delta already holds the delta that step t + 1 passed back. The output layer's backward adds
-         * the rest of the delta of the state after step t. */
+        /* self.delta must become the delta of the state after step t. It already holds the part that comes
+         * from step t + 1. The output layer's backward adds the other part. */
         backward_inner(amp_gap_at_step(l.output_layer, t), s, before + n, self.delta, n);
         memcpy(input.delta, self.delta, n * sizeof *input.delta);
         for (size_t i = 0; l.shortcut && earlier && i < n; i++) earlier[i] += self.delta[i];

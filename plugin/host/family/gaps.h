@@ -58,9 +58,9 @@ void amp_gap_backward(layer l, network_state state);
 /* Whether Darknet's own backward overwrites the delta of the layer before it, instead of adding to it. */
 int amp_gap_overwrites_delta(const layer *l, int on_gpu);
 
-/* A crnn moves the pointers in the layers inside it from one time step to the next. In hank-ai's Darknet it
- * does so in the stored layers themselves. If *l, a copy of a layer, is a crnn, this gives it copies of its
- * inner layers. */
+/* If *l, a copy of a layer, is a crnn, copies the layers inside it to `inner`, and makes *l point to these
+ * copies. The reason: from one time step to the next, a crnn's functions move the pointers in its inner
+ * layers, and in hank-ai's Darknet they do so in the stored layers themselves. */
 enum { AMP_GAP_INNER = 3 };
 void amp_gap_copy_inner(layer *l, layer inner[AMP_GAP_INNER]);
 
@@ -71,8 +71,8 @@ void amp_gap_prepare_gpu(layer *l);
 size_t amp_gap_workspace_gpu(const network *net, int index);
 void amp_gap_forward_gpu(layer l, network_state state);
 void amp_gap_backward_gpu(layer l, network_state state);
-/* shortcut_gpu.c: the floats of workspace that a shortcut needs, its forward and its backward. Its far inputs
- * and their deltas are GPU arrays: l.layers_output and l.layers_delta. */
+/* shortcut_gpu.c. room: how many floats of workspace a shortcut needs. forward and backward find the outputs
+ * and deltas of the shortcut's far inputs, which are GPU arrays, in l.layers_output and l.layers_delta. */
 size_t amp_gap_shortcut_room(const layer *l);
 void amp_gap_forward_shortcut_gpu(layer l, network_state state);
 void amp_gap_backward_shortcut_gpu(layer l, network_state state);

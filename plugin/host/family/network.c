@@ -9,7 +9,7 @@
 
 int amp_own_size_step(const network *net) { return net->resize_step > 0 ? net->resize_step : 32; }
 
-/* train_detector rounds each side to a multiple of amp_own_size_step, and adds that step once. */
+/* train_detector rounds each side to a multiple of amp_own_size_step, and then adds one more step. */
 void amp_own_largest_size(const network *net, int *w, int *h)
 {
     double most = amp_own_resized_most(net->layers[net->n - 1].random);

@@ -234,9 +234,9 @@ void amp_own_detector_args(network *net, const layer *last, load_args *args)
     args->mini_batch = net->batch / net->time_steps;
 }
 
-/* Returns the size below which photos must not be reduced. load_data_detection enlarges a crop to the input;
- * `least` is the smallest fraction of a photo's side that a crop has. load_data_augment resizes a photo's
- * shorter side to at most max_crop. */
+/* Returns the size below which photos must not be reduced. For a detector: load_data_detection enlarges a
+ * crop to the input's size, and a crop's side is at least the fraction `least` of the photo's side. For a
+ * classifier: load_data_augment resizes a photo's shorter side to at most max_crop. */
 amp_photo_use amp_fork_photo_use(const network *net, int classifier)
 {
     amp_view v = amp_fork_view(net);
@@ -301,8 +301,8 @@ int amp_fork_knows_map(void) { return 1; }
 /* array: weights, or batch norm's arrays; may be NULL. */
 static int is_good(const float *array, int count) { return !array || amp_all_finite(array, (size_t)count); }
 
-/* Whether this layer computes the logistic of several numbers at once, and these are finite if its input is.
- * (A convolution with activation=logistic computes one number at a time.) */
+/* Whether this layer computes the logistic function of several numbers at once, and these numbers are finite
+ * if the layer's input is finite. (A convolution with activation=logistic computes one number at a time.) */
 static int is_logistic(const layer *l)
 {
     if (l->type == YOLO || l->type == GAUSSIAN_YOLO) return 1;

@@ -1,16 +1,17 @@
 /* A pass through AlexeyAB's or hank-ai's Darknet: the arguments of a network and of its layers.
  *
- * A layer's functions get a network_state, which contains a copy of the network. The hooks of forward_network
- * and backward_network put the pass's input, labels and delta into fields of their copy of struct network
- * that Darknet itself does not use. These arrays are in CPU memory. On a GPU, Darknet copies images and
- * labels to *input_gpu and *truth_gpu before its passes; under AMP, amp_fork_begin_forward copies them. */
+ * A layer's functions get a network_state, which contains a copy of the network. So do forward_network and
+ * backward_network. Their hooks put the pass's input, labels and delta, which are in CPU memory, into this
+ * copy: into its fields input, truth and delta, which Darknet itself does not use. On a GPU, Darknet copies
+ * images and labels to *input_gpu and *truth_gpu before its passes; under AMP, amp_fork_begin_forward copies
+ * them. */
 #include "../darknet/room.h"
 
 #include <string.h>
 
 #include "convolutional_layer.h"
 
-/* ---- a network's ---- */
+/* ---- the arguments of a network ---- */
 
 float *amp_fork_image_delta(const network *net) { return net->delta; }
 

@@ -43,7 +43,8 @@ static int ignores_padding(const network *net, const layer *l, int i, int on_gpu
            && l->pad;
 }
 
-/* On the CPU a sam overwrites the other layer's delta instead of adding to it. On a GPU it adds. */
+/* On the CPU a sam overwrites the delta of the layer that from= names, instead of adding to it. On a GPU it
+ * adds. */
 static int sam_overwrites(const network *net, const layer *l, int i, int on_gpu)
 {
     return !on_gpu && l->type == SAM;

@@ -26,11 +26,11 @@
  *                 | gradient; backward ignores shortcut                     | obeyed (a GPU ignores it)
  *  lstm           | no delta buffer, no backward pointer: crashes when      | stock's backward with dc zeroed
  *                 | training                                                | (1)
- *  crnn           | requests no workspace, on a GPU either: crashes unless  | stock's, with its own workspace
+ *  crnn           | requests no workspace (also on a GPU): crashes unless   | stock's, with its own workspace
  *                 | another layer requested enough                          |
- *  local          | requests workspace in floats, gets bytes, on a GPU too  | stock's, with its own workspace
- *  deconvolution- | cannot be loaded (divides by groups, which are 0) nor   | not needed: AMP computes it
- *  al             | resized, on a GPU either                                |
+ *  local          | requests as many bytes as it needs floats (GPU: same)   | stock's, with its own workspace
+ *  deconvolution- | loading divides by groups, which is 0, and resizing is  | not needed: AMP computes it
+ *  al             | not possible (also on a GPU)                            |
  *  softmax        | ignores spatial=1 (on a GPU reads and writes outside    | softmax over channels at each
  *                 | the buffer when c > 1)                                  | pixel
  *  softmax        | tree: truths of SECRET_NUM count                        | delta and loss are 0 there
@@ -49,8 +49,8 @@
  *  upsample bwd   | stride < 0: overwrites net.delta                        | adds
  *  convolutional  | size=1 with stride > 1: the stride is ignored, the      | not needed: AMP computes it
  *                 | first out_w*out_h pixels are taken (right with cuDNN)   |
- *  convolutional, | the buffer of the binary input is not resized, on a GPU | resized
- *  xnor           | either: random=1 writes beyond it                       |
+ *  convolutional, | the buffer of the binary input is not resized (also on  | resized
+ *  xnor           | a GPU): random=1 writes beyond it                       |
  *  convolutional  | size=1 overwrites net.delta (its gemm has beta 0), on a | adds
  *  bwd            | GPU without cuDNN too: a second consumer's gradient is  |
  *                 | lost                                                    |
@@ -66,7 +66,8 @@
  *      values, deltas of two loss scales would be added, and an overflow would never leave it: every later
  *      step would be skipped.
  *  (2) The term that a GPU adds is not a gradient of the layer (see the test) and has no loss scale.
- *      Darknet's author commented it out in the CPU code, with which trainings on the CPU are compared.
+ *      Darknet's author commented it out in the CPU code, and trainings on the CPU are compared with that
+ *      code.
  *  (3) A comment in Darknet's normalization layer asks for this. The result equals stock's if the layer
  *      before has one consumer.
  *
@@ -90,15 +91,16 @@
  *    code does not.
  *
  * Differences from stock's GPU code, which has fewer faults; no device has run this yet. A cost, a softmax
- * with spatial=1 and an iseg without truth run the CPU code above, between copies from and to the GPU. Other
- * differences:
+ * with spatial=1 and an iseg without truth run the CPU code above: their input is copied from the GPU, and
+ * their results are copied to it. Other differences:
  *
  *  layer          | stock on the GPU                               | ours
  * ----------------+------------------------------------------------+-----------------------------------------
  *  l2norm bwd     | adds (1-y)/norm, without the loss scale        | the gradient only, as on the CPU
  *  normalization  | overwrites net.delta: a second consumer's      | adds
  *  bwd            | gradient is lost                               |
- *  lstm bwd       | dc is not zeroed between batches               | zeroed: an overflow would never leave it
+ *  lstm bwd       | dc is not zeroed between batches: an overflow  | zeroed
+ *                 | would stay in it forever                       |
  *  rnn, gru, lstm | clips the deltas of their connected layers to  | not clipped, as on the CPU and as in
  *  bwd            | +-1, ignoring the loss scale, and hides inf    | AMP's own connected layer
  *                 | and NaN                                        | (layer.amp_unclipped)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- a network's ---- */
+/* ---- the arguments of a network ---- */
 
 float *amp_fork_image_delta(const network *net)
 {
@@ -22,8 +22,9 @@ static amp_status push_truth(const network *net, amp_backend *b, amp_error *erro
 }
 #endif
 
-/* The engine waits for these copies at the end of this forward's hook. net->input is written again only after
- * that: by Darknet's next get_next_batch, or by the caller of network_predict. */
+/* If the network runs on a GPU, starts to copy the images and labels there. The engine waits for these copies
+ * at the end of the forward's hook. net->input is written again only after that: by Darknet's next
+ * get_next_batch, or by the caller of network_predict. */
 amp_status amp_fork_begin_forward(struct darknet_amp *amp, network *net, amp_error *error)
 {
 #ifdef GPU
@@ -78,8 +79,9 @@ static void view_truth_gpu(network *net, const layer *truth, int pulled)
         cuda_pull_array(truth->output_gpu, truth->output, (size_t)truth->outputs * (size_t)net->batch);
 }
 
-/* Sets net->input to the CPU copy of the output of the layer before. As in stock, yolo and similar layers
- * copy that output there from the GPU, whether or not anything else reads it. */
+/* Sets the fields of `net`, a copy of the network, for a layer's pass on a GPU. net->input becomes the CPU
+ * buffer for the output of the layer before. yolo and similar layers copy that output from the GPU into this
+ * buffer, as in stock, whether or not anything else reads it. */
 static void view_gpu(network *net, int index, float *input, float *input_delta)
 {
     int producer = amp_host_producer(net, index - 1, index), truth = amp_host_truth_layer(net, index);
