@@ -1,7 +1,7 @@
 /* Convolutions and connected layers with oneDNN: forward, backward by data, backward by weights.
  *
- * Activations are NHWC, the layout of every other operation of the plugin. oneDNN is as fast with NHWC as with
- * its own blocked layouts. The library chooses the layout of the weights (format "any"), and
+ * Activations are NHWC, the layout of every other operation of the plugin. oneDNN is as fast with NHWC as
+ * with its own blocked layouts. The library chooses the layout of the weights (format "any"), and
  * conv_load_weights copies them into this layout. Winograd's passes (winograd.h) read the masters themselves,
  * or a plain copy if the masters may move or change before the pass (masters_stay is 0).
  *

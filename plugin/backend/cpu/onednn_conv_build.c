@@ -118,11 +118,12 @@ static void avoid_backward_data(const amp_conv_desc *d, amp_problem *problem)
 
 /* If the library's own kernel for gradients of weights is slow for this convolution, returns the kernel's
  * name, else NULL. With AVX2, this kernel reads NHWC pixels that are far apart. The alternative is a matrix
- * product of columns (im2col), which is up to 3.8 times as fast with a stride and enough channels. "Enough" is
- * 64 on an Intel CPU and 32 on others. Measured for batch 4, matrix product against own kernel:
+ * product of columns (im2col), which is up to 3.8 times as fast with a stride and enough channels: 64 on an
+ * Intel CPU, 32 on others. Measured times of the matrix product, instead of the own kernel's time:
  *
- *     64->128 channels, 208x208    95 against 341 ms on an AMD EPYC (Zen 5), 251 against 352 on an Intel Xeon
- *     32 channels                  133 against 481 ms on the EPYC, but 425 against 246 on the Xeon
+ *     64->128, 208x208, batch 4: 95 ms instead of 341 on an AMD EPYC (Zen 5), 251 instead of 352 on an Intel
+ *         Xeon
+ *     with 32 channels: 133 ms instead of 481 on the EPYC, but 425 instead of 246 on the Xeon
  *
  * The matrix product takes 23 to 80 MB of scratch in yolov3. */
 static const char *slow_backward_weights(const amp_conv *conv)
@@ -140,9 +141,9 @@ static const char *slow_backward_weights(const amp_conv *conv)
  * up the window's rows, writes before the start of the gradient, and for still wider images never finishes
  * generating its code. This can happen only if w > 224: AMX divides the height by its smallest prime factors
  * until a block's rows of x and dy fit in 48 KiB, so a block has one row only if three rows do not fit. A
- * column has 32 bytes. A row of x has (w/32 rounded up + 1)·32 columns, and a row of dy has w columns, rounded
- * up to even. Three rows fit if one row of x and one row of dy together have at most 512 columns: they have
- * 480 for w = 224, and 514 for w = 225.
+ * column has 32 bytes. A row of x has (w/32 rounded up + 1)·32 columns. A row of dy has w columns, rounded up
+ * to even. Three rows fit if one row of x and one row of dy together have at most 512 columns: they have 480
+ * for w = 224, and 514 for w = 225.
  *
  * With dilation, AMX's gradients are wrong for some shapes, 1x1 windows among them.
  *
@@ -234,8 +235,9 @@ static void end_with_leaky(amp_onednn *library, amp_conv *conv)
 }
 
 /* Bytes by which the scratchpad must be larger than the library says, because forward reads past its end
- * (without effect on results). brgconv:avx512_core_amx loads the 16 rows of a tile from a copy of the image in
- * the scratchpad. A row is a pixel, and rows are one stride apart. Up to 15 rows lie past the last pixel. */
+ * (without effect on results). brgconv:avx512_core_amx loads the 16 rows of a tile from a copy of the image
+ * in the scratchpad. A row is a pixel, and rows are one stride apart. Up to 15 rows lie past the last
+ * pixel. */
 static size_t reads_behind_scratchpad(const amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
