@@ -110,8 +110,8 @@ static int reads_of(const amp_plan *plan, int layer)
     return reads;
 }
 
-/* At inference Darknet reads boxes from the output of every yolo layer. In training Darknet does not read
- * these outputs, so they are not kept (except with image_delta). This saves the network's largest outputs. */
+/* At inference Darknet reads boxes from the output of every yolo layer. These are the network's largest
+ * outputs. In training Darknet does not read them, so they are not kept (except with image_delta). */
 static void choose_outputs(amp_plan *plan)
 {
     int trains = plan->key.keeps_state && !plan->key.image_delta;

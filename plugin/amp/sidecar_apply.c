@@ -89,8 +89,9 @@ static amp_status compare_statistics(const amp_sidecar *c, const amp_parameters 
 
 /* ---- the scaler ---- */
 
-/* Returns a scaler with the settings of `now` (from the .cfg) and the state of `saved`. If the settings do not
- * allow the saved scale, changes the scale and appends a text that says so to `note`. */
+/* Returns a scaler with the settings of `now` (from the .cfg) and the state of `saved`, which
+ * amp_scaler_resume adapts to these settings. If the kind of loss scaling or the scale has changed, appends a
+ * text that says so to `note`. */
 static amp_scaler resumed_scaler(const amp_scaler *now, const amp_scaler *saved, char note[NOTE])
 {
     amp_scaler s = *now;

@@ -26,8 +26,7 @@
  * These records determine which arrays must follow: for each parameter its momentum (SGD), or m and v (Adam);
  * masters and statistics that are "unsaved" (not in the .weights file); each average; and, if RUN's window is
  * not 0 (an unfinished batch), the gradients of each parameter and the committed copies of all statistics. No
- * other arrays are allowed. A later version may change everything except the first 12
- * bytes. */
+ * other arrays are allowed. A later version may change everything except the first 12 bytes. */
 #pragma once
 
 #include <stddef.h>
