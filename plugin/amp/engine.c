@@ -74,8 +74,8 @@ void amp_engine_invalidate(amp_engine *engine)
     engine->backend->gemm_drop_copies(engine->backend);
 }
 
-/* Also commits the rolling statistics, because they were loaded with the weights: a skipped step must restore
- * them. */
+/* Also commits the rolling statistics, which were loaded with the weights, so that a skipped step restores
+ * the loaded statistics. */
 void amp_engine_weights_changed(amp_engine *engine)
 {
     engine->weights_version++;

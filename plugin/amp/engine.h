@@ -59,9 +59,9 @@ typedef struct amp_engine {
     size_t block_bytes;
     int training;         /* 1: the current pass belongs to a training */
     int trains;           /* 1: the engine has had a plan that keeps state; 0: it has only predicted so far */
-    unsigned long weights_version; /* starts at 1, and increases by 1 when the masters change. Copies of
-                                      masters that were made at another version are stale: half copies, and
-                                      the backend's copies for host layers */
+    unsigned long weights_version; /* starts at 1, and increases by 1 when the masters change. A copy of the
+                                      masters is stale if it was made at another version. This holds for the
+                                      plans' half copies and for the backend's copies for host layers */
 
     amp_observer observer; /* may be written; is used from the next pass on. see = NULL: no observer */
     int in_step;          /* 1: a training forward has run since the last update */
@@ -111,10 +111,9 @@ void amp_engine_weights_changed(amp_engine *);
 amp_status amp_engine_start_anew(amp_engine *, amp_error *);
 
 /* Runs a forward with the plan that amp_engine_plan_for has just returned. image: fp32 NCHW, plan->key.batch
- * images. When this returns, the sources of all earlier
- * upload_later calls of the backend may be overwritten. Usually the host has also received the losses. But if
- * a backward followed the previous training forward, the host receives the losses of this training forward by
- * the end of amp_engine_backward. */
+ * images. When this returns, the sources of all earlier upload_later calls of the backend may be overwritten,
+ * and normally the host has received the losses. The exception is a training forward if a backward followed
+ * the previous training forward: the host may then receive the losses later, in amp_engine_backward. */
 amp_status amp_engine_forward(amp_engine *, amp_plan *, float *image, int training, amp_error *);
 /* Runs a backward. Call after a forward whose plan keeps state. image_delta: the buffer to which the
  * image's delta is added, without the loss scale; or NULL. */
@@ -123,8 +122,8 @@ amp_status amp_engine_backward(amp_engine *, float *image_delta, amp_error *);
 int amp_engine_ranks(const amp_engine *);
 /* Ends a step: updates all parameters. The whole step is skipped if a gradient, a rolling statistic or a
  * recurrent state is inf or NaN, if the step was rejected, or if it is a spike to be dropped. This function
- * fills in args: inverse_scale, clip_norm, norm_limit, adam and adamw. The caller sets args->t to the number
- * that this step has if it is not skipped. AMP_DIVERGED: training cannot continue; *report is valid. */
+ * fills in args: inverse_scale, clip_norm, norm_limit, adam and adamw. The caller sets args->t to 1 plus the
+ * number of earlier steps that were not skipped. AMP_DIVERGED: training cannot continue; *report is valid. */
 amp_status amp_engine_update(amp_engine *, amp_update_args *args, float decay, amp_step_report *report,
                              amp_error *);
 

@@ -33,8 +33,8 @@ static amp_status show_inputs(amp_engine *engine, amp_node *node, amp_call *call
     return AMP_OK;
 }
 
-/* Shows the results of a layer's forward: the output if it was written, and for a loss that AMP computes the
- * delta of its input. */
+/* Shows the results of a layer's forward: the output, if it was written. If the layer is a loss that AMP
+ * computes, also shows the delta of the layer's input. */
 static amp_status show_made(amp_engine *engine, const amp_node *node, amp_error *error)
 {
     amp_form home = node->output->home;
@@ -136,9 +136,9 @@ static amp_status take_due_losses(amp_engine *engine, amp_error *error)
     return AMP_OK;
 }
 
-/* Ends a forward. In training, all losses are downloaded together. Usually amp_engine_backward passes them to
- * the host after it has queued its work. Then the CPU waits here only for the uploads, while the device may
- * not even have begun this forward. If each layer is observed, or if no backward followed the previous
+/* Ends a forward. In training, all losses are downloaded together. Usually the CPU waits here only for the
+ * uploads, so that it can queue backward while the device still computes this forward; amp_engine_backward
+ * then passes the losses to the host. If each layer is observed, or if no backward followed the previous
  * training forward, the CPU waits here for the losses too. */
 static amp_status end_forward(amp_engine *engine, amp_plan *plan, amp_error *error)
 {

@@ -69,11 +69,14 @@ static int differs(const amp_parallel *p, const amp_statistics *s)
     return s->rolling_factor > 0 && (s->by_host || !amp_parallel_batchnorm(p));
 }
 
-/* These two functions compute the rolling statistics that one rank would have if it had made all passes of
- * the step. A rank that starts at r0 and makes S passes ends at r = k·r0 + s. Here s is the contribution of
- * its images, and k = (1 - rolling_factor)^S. One rank that makes the passes of all N ranks in order ends at
- * k^N·r0 + Σ k^(N-1-rank)·s. to_terms computes a rank's term of the sum, with s = r - k·r0. from_terms adds
- * k^N·r0 to the sum. */
+/* These two functions compute the rolling statistics that a single rank would have if it had made all passes
+ * of the step. to_terms computes one rank's term of a sum over the ranks. from_terms turns this sum into the
+ * statistics.
+ *
+ * A rank that starts at r0 and makes S passes ends at r = k·r0 + s, where k = (1 - rolling_factor)^S and s is
+ * the contribution of the rank's images. A single rank that made the passes of all N ranks in rank order
+ * would end at k^N·r0 + Σ k^(N-1-rank)·s. to_terms computes k^(N-1-rank)·s, with s = r - k·r0. from_terms
+ * adds k^N·r0 to the sum. */
 static void to_terms(const amp_parallel *p, const amp_statistics *s, const float *committed,
                      const float *now, float *terms)
 {

@@ -55,8 +55,9 @@ typedef struct amp_parallel {
     size_t begun;             /* number of elements, from the end of the gradient block, whose all-reduce has
                                  started */
     uint64_t step;            /* number of updates that have started */
-    amp_rank_record blamed;   /* where the ranks agree that the last step had inf or NaN: a copy of one rank's
-                                 record. The strings of the amp_anomaly made from it are in this copy */
+    amp_rank_record blamed;   /* a copy of the record of the rank that the ranks blame for the last step's inf
+                                 or NaN. amp_parallel_finish sets *rejected or *bad_loss from this copy; their
+                                 strings point into it */
 } amp_parallel;
 
 /* After this call the network trains together with comm's other ranks, and amp_engine_update is collective.
@@ -76,7 +77,7 @@ amp_status amp_parallel_layer_done(amp_parallel *, const amp_parameters *, int i
  *   *rejected: the reason of the first rank that rejects the step;
  *   *bad_loss: if no rank rejects the step, the bad loss of the first rank that has one;
  *   *loss: the sum of the ranks' losses.
- * AMP_COMM_FAILED: the ranks did not start from the same weights, scale and step. */
+ * AMP_COMM_FAILED: an exchange failed, or the ranks differ in weights, scale or step. */
 amp_status amp_parallel_finish(amp_parallel *, amp_parameters *, const amp_scaler *, amp_anomaly *rejected,
                                amp_anomaly *bad_loss, double *loss, amp_error *);
 

@@ -110,8 +110,8 @@ static int reads_of(const amp_plan *plan, int layer)
     return reads;
 }
 
-/* At inference Darknet reads boxes from the output of every yolo layer. In training it does not read these
- * outputs, which would be the network's largest, so they are not kept (except with image_delta). */
+/* At inference Darknet reads boxes from the output of every yolo layer. These are the network's largest
+ * outputs. In training Darknet does not read them, so they are not kept (except with image_delta). */
 static void choose_outputs(amp_plan *plan)
 {
     int trains = plan->key.keeps_state && !plan->key.image_delta;
@@ -147,8 +147,9 @@ static void choose_host_buffers(amp_plan *plan)
 
 /* ---- activation checkpointing ---- */
 
-/* Limits `wanted` to what the layer can recompute. Host layers recompute nothing, because their data is in
- * the host's buffers, and neither do losses, which are computed once per pass. */
+/* Changes `wanted` to what the layer can recompute. Host layers recompute nothing, because their data is in
+ * the host's buffers. Losses recompute nothing, because they are computed once per pass. A layer that keeps
+ * no sums cannot recompute its output alone, so it recomputes everything. */
 static amp_recompute what_can_be_recomputed(const amp_node *node, amp_recompute wanted)
 {
     if (node->form == AMP_FORM_PLAIN || node->desc.kind->makes_loss) return AMP_RECOMPUTE_NOTHING;

@@ -122,9 +122,9 @@ static amp_status judge(const chooser *c, const amp_recompute *chosen, size_t *b
     return AMP_OK;
 }
 
-/* Cuts the network into `segments`, and recomputes more and more of them until the plan fits into the budget.
- * A result becomes c->best if it fits and repeats less arithmetic than the best choice so far. While no
- * result has fitted, a result becomes c->best if it takes less memory. */
+/* Cuts the network into `segments`, and tries to recompute more and more of them until the plan fits into the
+ * budget. If c->best does not fit yet, a choice that takes less memory replaces it. If c->best fits, only a
+ * choice that also fits and repeats less arithmetic replaces it. */
 static amp_status fit(chooser *c, int segments, size_t budget, amp_error *error)
 {
     amp_status status = AMP_OK;

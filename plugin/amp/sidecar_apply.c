@@ -89,8 +89,9 @@ static amp_status compare_statistics(const amp_sidecar *c, const amp_parameters 
 
 /* ---- the scaler ---- */
 
-/* Returns a scaler with the settings of `now`, which come from the .cfg, and the state of `saved`, changed
- * where these settings do not allow it. Appends each change to `note`. */
+/* Returns a scaler with the settings of `now` (from the .cfg) and the state of `saved`, which
+ * amp_scaler_resume adapts to these settings. If the kind of loss scaling or the scale has changed, appends a
+ * text that says so to `note`. */
 static amp_scaler resumed_scaler(const amp_scaler *now, const amp_scaler *saved, char note[NOTE])
 {
     amp_scaler s = *now;
@@ -190,7 +191,8 @@ amp_status amp_sidecar_fit_rank(const amp_sidecar *c, amp_engine *engine, int ra
     size_t count = amp_sidecar_state_count(engine);
     int saved = c->run.ranks > 1 ? c->run.ranks : 1;
     int own = saved == ranks && c->state_count == count; /* 1: the file has this rank's own state
-                                                            (amp_sidecar_apply has restored that of rank 0) */
+                                                            (so far amp_sidecar_apply has restored rank 0's
+                                                            state) */
     if (!count || (saved == ranks && rank == 0)) return AMP_OK;
     const unsigned char *from = own ? c->states + 4 * count * (size_t)(rank - 1) : NULL;
     copier copy = { e->backend, error };

@@ -17,16 +17,16 @@
  *           u32 sync_batchnorm; for each rank except the first, the f32 state of its recurrent layers,
  *           in the order of their statistics
  *     AVRG  u32 averages of weights, each: u64 count
- *     SPIK  spike detection (spikes.h): u64 number of dropped steps, f64 loss of the current step; then for
- *           norms, and again for losses: u64 number seen, f64[128] the latest of them
+ *     SPIK  spike detection (spikes.h): u64 number of dropped steps, f64 loss of the current step;
+ *           u64 number of norms seen, f64[128] the latest norms;
+ *           u64 number of losses seen, f64[128] the latest losses
  *     ARRY  u32 kind, u32 index of the parameter, statistics or average, u64 count, count f32
  *
  * Each record except ARRY occurs once, in this order. Version 4, written if spike_factor is 0, has no SPIK.
- * These records determine which arrays must follow: momentum of each parameter with SGD, or m and v with
- * Adam; masters and statistics that are "unsaved" (not in the .weights file); each average; and in an
- * unfinished batch (RUN's window is not 0) the gradients of each parameter and the committed copies of all
- * statistics. No other arrays are allowed. A later version may change everything except the first 12
- * bytes. */
+ * These records determine which arrays must follow: for each parameter its momentum (SGD), or m and v (Adam);
+ * masters and statistics that are "unsaved" (not in the .weights file); each average; and, if RUN's window is
+ * not 0 (an unfinished batch), the gradients of each parameter and the committed copies of all statistics. No
+ * other arrays are allowed. A later version may change everything except the first 12 bytes. */
 #pragma once
 
 #include <stddef.h>
@@ -61,7 +61,8 @@ enum {
 #define AMP_TAG_SPIKES AMP_SIDECAR_TAG('S', 'P', 'I', 'K')
 #define AMP_TAG_ARRAY AMP_SIDECAR_TAG('A', 'R', 'R', 'Y')
 
-/* The kinds of arrays: first the arrays of a parameter, then those of statistics, then that of an average. */
+/* The kinds of arrays. A parameter has the kinds before AMP_SAVED_PARAM_KINDS, statistics have LIVE and
+ * COMMITTED, and an average has AVERAGE. */
 typedef enum amp_saved_kind {
     AMP_SAVED_MOMENTUM, AMP_SAVED_M, AMP_SAVED_V, AMP_SAVED_MASTER, AMP_SAVED_GRADIENT, AMP_SAVED_PARAM_KINDS,
     AMP_SAVED_LIVE = AMP_SAVED_PARAM_KINDS, AMP_SAVED_COMMITTED, AMP_SAVED_AVERAGE, AMP_SAVED_KINDS

@@ -59,8 +59,8 @@ static amp_saved_text take_text(cursor *c)
     return (amp_saved_text){ at, length };
 }
 
-/* Takes the number of entries that follow. Each has at least entry_bytes bytes; if they cannot all fit, sets
- * `broken` and returns 0. */
+/* Takes the number of entries that follow, each of at least entry_bytes bytes. If the unread bytes are too
+ * few for this number, sets `broken` and returns 0. */
 static int take_count(cursor *c, size_t entry_bytes)
 {
     uint32_t count = take_u32(c);
@@ -337,7 +337,7 @@ amp_status amp_sidecar_read(const char *path, amp_sidecar **out, amp_error *erro
 {
     struct stat info;
     *out = NULL;
-    /* Do not open other files: opening a device may have a side effect, and opening a FIFO may block. */
+    /* Open only regular files: opening a device may have a side effect, and opening a FIFO may block. */
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) return no_file(path, &info, error);
     int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (file < 0)

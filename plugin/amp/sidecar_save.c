@@ -102,8 +102,9 @@ static amp_status other_weights(const amp_safe_file *w, const amp_sidecar *c, in
                     "interrupted save", c->name, w->temporary, w->target, w->temporary, w->target);
 }
 
-/* Recovers as the opening comment describes. *out: the pair's sidecar, or NULL. *ended: 1 if the killed save
- * lacked a rename and this function tried it; the status then says whether the rename succeeded. */
+/* Recovers as the opening comment of this file describes. *out: the pair's sidecar, or NULL. *ended: 1 if the
+ * killed save still lacked a rename. This function has then tried to do the rename, and the status says
+ * whether it succeeded. */
 static amp_status end_killed_save(const amp_sidecar_save *pair, amp_sidecar **out, int *ended,
                                   amp_error *error)
 {
@@ -212,8 +213,8 @@ static amp_status write_pair(amp_sidecar_save *save, amp_engine *engine, const a
     return amp_sidecar_write(save->sidecar.temporary, engine, run, sum, error);
 }
 
-/* Renames both files into place. The rename of the sidecar cannot be undone. If the weights cannot be renamed
- * after it, they stay where recovery finds them. */
+/* Renames both files into place, first the sidecar. This first rename cannot be undone. If the weights then
+ * cannot be renamed, they keep their temporary name, under which recovery finds them. */
 static amp_status place_pair(amp_sidecar_save *save, amp_error *error)
 {
     amp_error why;

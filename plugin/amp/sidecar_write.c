@@ -35,7 +35,8 @@ static void put_text(head *h, const char *text)
     put(h, text, kept);
 }
 
-/* Returns the offset at which the record's content begins. end_record writes the content's size before it. */
+/* Returns the offset at which the record's content begins. end_record writes the content's size into the 8
+ * bytes before this offset. */
 static size_t begin_record(head *h, uint32_t tag)
 {
     put_u32(h, tag);

@@ -1,8 +1,9 @@
 /* Convolutions and connected layers with oneDNN: forward, backward by data, backward by weights.
  *
- * Activations are NHWC, because every other operation of the plugin uses that and oneDNN is as fast on it as
- * on its own blocked layouts. The library chooses the layout of the weights (format "any"), and
- * conv_load_weights copies them into this layout. Winograd's passes (winograd.h) read the masters themselves.
+ * Activations are NHWC, the layout of every other operation of the plugin. oneDNN is as fast with NHWC as
+ * with its own blocked layouts. The library chooses the layout of the weights (format "any"), and
+ * conv_load_weights copies them into this layout. Winograd's passes (winograd.h) read the masters themselves,
+ * or a plain copy if the masters may move or change before the pass (masters_stay is 0).
  *
  * A half is fp16 or bf16. The library computes in a half if that is faster than fp32 (onednn_halves.c).
  * Otherwise the half is only a storage format: one slice of the batch at a time is widened into scratch,
@@ -109,8 +110,8 @@ static void *slice_at(const amp_conv *conv, const side *s, int first)
     return (char *)s->tensor + first * amp_shape_image(s->shape) * amp_dtype_size(conv->desc.dtype);
 }
 
-/* Makes the pass read `images` images from image `first` on. If there is a stand-in, widens them into it
- * first. */
+/* Makes the pass read `images` images from image `first` on. If the tensor has a stand-in, widens the images
+ * into the stand-in, and makes the pass read the stand-in. */
 static dnnl_status_t read_slice(const amp_conv *conv, amp_pass *pass, const side *s, int first, int images)
 {
     const void *slice = slice_at(conv, s, first);
@@ -128,8 +129,8 @@ static void activate(const amp_conv *conv, void *y, int images)
                                                                             the same tensor */
 }
 
-/* Runs forward or backward data, one slice of the batch at a time. If accumulate is set, `out` always has a
- * stand-in, and each slice of it is added to the tensor. bias: only for forward. */
+/* Runs forward or backward data, one slice of the batch at a time. If accumulate is set, computes each slice
+ * of `out` in a stand-in, and then adds the slice to the tensor. bias: only for forward. */
 static amp_status run_slices(amp_onednn *library, const amp_conv *conv, amp_pass *pass, const char *what,
                              const float *bias, side in, side out, int accumulate, amp_error *error)
 {

@@ -74,10 +74,11 @@ static int is_before(int major, int minor)
  *
  * Forward: With strides of 3 or more, AMX reads and writes past its scratchpad, and may be wrong.
  *
- * The implementation that AMX tries first for windows larger than 1x1 copies the image to its scratchpad. It
- * pads each row to a multiple of the stride, but sizes the scratchpad for rows without this padding. (For
- * most images, space added for another reason hides the error.) If the window's width is a multiple of the
- * stride, so is the part of a row that windows reach, and no padding is needed.
+ * For windows larger than 1x1, the first AMX implementation in oneDNN's list is brgconv:avx512_core_amx. It
+ * copies the image to its scratchpad, and pads each row to a multiple of the stride, but sizes the scratchpad
+ * for rows without this padding. (For most images, space added for another reason hides the error.) The error
+ * cannot occur if the window's width is a multiple of the stride: then so is the part of a row that windows
+ * reach, and no padding is needed.
  *
  * Before 3.0, this implementation jumps through a null pointer if it cuts the channels into blocks and the
  * last block is not full. A block has at most 5120 channels (5·32 vectors of 32). The last block needs its
@@ -115,12 +116,16 @@ static void avoid_backward_data(const amp_conv_desc *d, amp_problem *problem)
     if (filters > 4096) problem->avoid[1] = "brgconv_strided";
 }
 
-/* Returns the name of the library's own kernel for gradients of weights where it is slow, else NULL. With
- * AVX2, this kernel reads NHWC pixels that are far apart. The alternative, a matrix product of columns
- * (im2col), is up to 3.8 times as fast with a stride and enough channels. For 64->128, 208x208, batch 4 it
- * takes 95 ms instead of 341 on an AMD EPYC (Zen 5), and 251 instead of 352 on an Intel Xeon. With 32
- * channels it takes 133 instead of 481 on the EPYC, but 425 instead of 246 on the Xeon. The matrix product
- * takes 23 to 80 MB of scratch in yolov3. */
+/* If the library's own kernel for gradients of weights is slow for this convolution, returns the kernel's
+ * name, else NULL. With AVX2, this kernel reads NHWC pixels that are far apart. The alternative is a matrix
+ * product of columns (im2col), which is up to 3.8 times as fast with a stride and enough channels: 64 on an
+ * Intel CPU, 32 on others. Measured, matrix product instead of the library's kernel:
+ *
+ *     64->128, 208x208, batch 4: 95 ms instead of 341 on an AMD EPYC (Zen 5), 251 instead of 352 on an Intel
+ *         Xeon
+ *     with 32 channels: 133 ms instead of 481 on the EPYC, but 425 instead of 246 on the Xeon
+ *
+ * The matrix product takes 23 to 80 MB of scratch in yolov3. */
 static const char *slow_backward_weights(const amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -134,10 +139,11 @@ static const char *slow_backward_weights(const amp_conv *conv)
 
 /* Before 3.6, AMX is wrong for 3x3 windows of stride 1 if it cuts the image into blocks of one row. It mixes
  * up the window's rows, writes before the start of the gradient, and for still wider images never finishes
- * generating its code. It divides the height by its smallest prime factors until a block's rows of x and dy
- * fit in 48 KiB, so a block has one row only if three rows do not fit. A column has 32 bytes. A row of x has
- * (w/32 rounded up + 1)·32 columns, and a row of dy has w columns, rounded up to even. Three rows fit if both
- * together have at most 512 columns: they have 480 for w = 224, and 514 for w = 225.
+ * generating its code. This can happen only if w > 224: AMX divides the height by its smallest prime factors
+ * until a block's rows of x and dy fit in 48 KiB, so a block has one row only if three rows do not fit. A
+ * column has 32 bytes. A row of x has (w/32 rounded up + 1)·32 columns. A row of dy has w columns, rounded up
+ * to even. Three rows fit if one row of x and one row of dy together have at most 512 columns: they have 480
+ * for w = 224, and 514 for w = 225.
  *
  * With dilation, AMX's gradients are wrong for some shapes, 1x1 windows among them.
  *
@@ -196,8 +202,8 @@ static dnnl_status_t describe_pass(amp_onednn *library, const amp_conv *conv, dn
                             { d->stride, stride_x }, { apart - 1, apart - 1 }, { d->pad, d->pad },
         { right_padding(d->x.h, conv->y.h, amp_conv_span(d, d->size_h), d->stride, d->pad),
           right_padding(d->x.w, conv->y.w, amp_conv_span(d, d->size_w), stride_x, d->pad) },
-                            { NULL, NULL } }; /* a pass does not compute the gradient of the bias:
-                                                 bias_gradient does */
+                            { NULL, NULL } }; /* backward by weights gets no bias, because bias_gradient
+                                                 computes the gradient of the bias */
     if (adding) problem.weights = argument_md(conv->backward_data_pd, DNNL_ARG_WEIGHTS);
     if (data) avoid_backward_data(d, &problem);
     else if (weights) avoid_backward_weights(conv, &problem);
@@ -228,9 +234,10 @@ static void end_with_leaky(amp_onednn *library, amp_conv *conv)
     if (pd) dnnl_primitive_desc_destroy(pd);
 }
 
-/* Bytes that forward reads past its scratchpad, without effect on results. The implementation that AMX tries
- * first for windows larger than 1x1 loads the 16 rows of a tile from a copy of the image in the scratchpad. A
- * row is a pixel, and rows are one stride apart. Up to 15 rows lie past the last pixel. */
+/* Bytes by which the scratchpad must be larger than the library says, because forward reads past its end
+ * (without effect on results). brgconv:avx512_core_amx loads the 16 rows of a tile from a copy of the image
+ * in the scratchpad. A row is a pixel, and rows are one stride apart. Up to 15 rows lie past the last
+ * pixel. */
 static size_t reads_behind_scratchpad(const amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -442,8 +449,9 @@ static size_t direct_workspace(const amp_conv *conv)
                  conv->backward_weights.scratchpad + conv->gradient_bytes + amp_conv_adding_bytes(conv));
 }
 
-/* The bytes that a pass's copy of the weights would have in fp32. bytes: its bytes now. The result is 0 if
- * Winograd would compute the pass in fp32; the rule chooses Winograd more often in fp32. */
+/* The bytes that a pass's copy of the weights would have in fp32. bytes: the copy's bytes in its current
+ * dtype. Returns 0 if Winograd would compute the pass in fp32, because Winograd needs no such copy. Winograd
+ * is chosen more often in fp32. */
 static size_t fp32_copy(const amp_conv *conv, amp_winograd_pass pass, size_t bytes)
 {
     if (amp_winograd_make(&conv->desc, pass, AMP_FP32).rows) return 0;

@@ -41,9 +41,10 @@ typedef struct asked {
     const char *what;      /* the kind of memory, for messages: "RAM" */
 } asked;
 
-/* Fills *a. The plan to measure is the engine's plan for a training pass, which is built if it does not exist
- * yet, or only an outline if `roughly` is set. On a GPU it is always an outline, because building a plan
- * there times kernels, which takes memory. The caller calls forget, even after an error. */
+/* Fills *a. The memory will be measured with a->training.plan: an outline if `roughly` is set, else the
+ * engine's plan for a training pass, which this function builds if necessary. On a GPU it is always an
+ * outline, because building a plan there times kernels, which takes memory. The caller calls forget, even
+ * after an error. */
 static amp_status plan_to_measure(struct network *net, int roughly, asked *a, amp_error *error)
 {
     amp_view v = amp_fork_view(net);
@@ -71,11 +72,11 @@ static void wait_for_others(void)
     amp_exchange_outcome(AMP_OK, "asking whether the training fits into memory", &none);
 }
 
-/* Computes *needs, and sets a->there to the maximum memory that the training may take: the free memory plus
- * the part of `needs` that the program already holds. For RAM, this part is the resident memory. For an
- * address space or a GPU, it is calculated: the parameters and the input of a pass and, once a plan was made,
- * the program including the memory of the backend's library. Gradients count as already held, although the
- * first plan allocates them. */
+/* Computes *needs, and sets a->there to the maximum memory that the training may take. This is the free
+ * memory plus the part of `needs` that the program already holds. For RAM, this part is the resident memory.
+ * For an address space or a GPU, this part is the sum of the parameters, the input of a pass and, once a plan
+ * was made, the program (including the memory of the backend's library). The parameters include gradients,
+ * which count as already held, although the first plan allocates them. */
 static amp_status measure(asked *a, amp_needs *needs, amp_error *error)
 {
     int *has_planned = &amp_program_to_set()->has_planned;
@@ -91,8 +92,8 @@ static amp_status measure(asked *a, amp_needs *needs, amp_error *error)
     return AMP_OK;
 }
 
-/* Returns the bytes that are left of `there` for activations after all other needs, converted to the
- * network's current input size. */
+/* Returns the budget for activations, in bytes: what all other needs leave of `there`. `there` must suffice
+ * for the largest input, so the result is scaled down to the network's current input size. */
 static size_t arena_budget(const amp_needs *needs, size_t there)
 {
     size_t beside = amp_needs_sum(needs) - needs->pass.arena;
@@ -166,8 +167,8 @@ static amp_recompute_settings settings_of(const amp_config *config)
     return (amp_recompute_settings){ .on = segments > 0, .segments = segments };
 }
 
-/* With checkpoint=auto, the budget for activations is the part of memory= that other needs leave or, if
- * memory= is not set, the part of the available memory that they leave. */
+/* With checkpoint=auto, the budget for activations is memory= minus all other needs. If memory= is not set,
+ * it is the available memory minus all other needs. */
 amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
 {
     struct darknet_amp *amp = amp_fork_state(net);
@@ -195,9 +196,10 @@ amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
 /* The choice of -fit for a training. Memory is in bytes. */
 typedef struct amp_fitting {
     int subdivisions;
-    double again;        /* arithmetic that checkpoint=auto repeats, as a fraction of a forward's; 0: none */
+    double again;        /* operations that checkpoint=auto repeats, divided by those of a forward; 0: none */
     size_t limit;        /* the memory limit of this choice, which checkpoint=auto must keep; 0: unknown */
-    size_t needs, given; /* memory that the training needs: with this choice; with the .cfg's own settings */
+    size_t needs, given; /* needs: memory that the training needs with this choice; given: memory that it
+                            needs with the .cfg's own settings */
     size_t there;        /* the maximum that the training may take; 0: unknown */
 } amp_fitting;
 
@@ -255,8 +257,9 @@ static amp_status choose_under(const asked *a, int least, size_t limit, amp_fitt
     return AMP_OK;
 }
 
-/* The free RAM may shrink by this much until the training makes its own network, because the library and the
- * heap keep some memory of the network that was made to choose. Up to 18 MiB were seen. */
+/* Bytes by which the free RAM may shrink between the choice and the training. -fit makes a trial network for
+ * the choice, and after this network is freed, the library and the heap keep some of its memory. Up to 18 MiB
+ * were seen. */
 enum { USED = 20 << 20 };
 
 /* Chooses with a plan for one image per pass. If no choice is certain to fit, takes the one that needs the

@@ -17,14 +17,14 @@ amp_status amp_host_largest_pass(const amp_training *, size_t there, int most, i
  * A training calls this function twice. The first call, with roughly=1, comes before the backend allocates
  * anything, because libraries crash when an allocation fails. It estimates or leaves out the amounts that
  * only a library knows (workspaces, layouts of weights). With checkpoint=auto it also leaves out activations,
- * because checkpointing is decided later. The second call, with roughly=0, is exact: on a CPU it adds up what
- * the engine's plan for a training pass takes, which amp_host_network_made has made. It offers the remaining
- * memory to the cache of decoded images (cache=ram). */
+ * because checkpointing is decided later. The second call, with roughly=0, is exact: on a CPU it measures the
+ * engine's plan for a training pass, after amp_host_network_made has built this plan. The second call also
+ * offers the remaining memory to the cache of decoded images (cache=ram). */
 amp_status amp_host_check_fits(struct network *, int roughly, amp_error *);
 
-/* Sets in the engine which layers backward recomputes, according to checkpoint= and memory= of [amp].
- * checkpoint=auto takes the cheapest choice with which a training of this network fits into memory= or, if
- * that is not set, into the free memory. Then the engine's existing plans are freed. */
+/* Sets the engine's recompute settings according to checkpoint= and memory= of [amp]. With checkpoint=auto,
+ * backward will recompute as little as possible so that a training of this network fits into memory= or, if
+ * memory= is not set, into the free memory. checkpoint=auto also frees the engine's existing plans. */
 amp_status amp_host_choose_recompute(struct network *, amp_error *);
 
 /* ---- -fit of `detector train` and `classifier train` ----

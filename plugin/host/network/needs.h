@@ -1,7 +1,7 @@
-/* Computes the memory that a training takes. All users call these functions: `amp plan`, checkpoint=auto, and
- * fits.h, which checks whether the memory is available. Amounts are in bytes, on the network's device.
- * `batch` is the number of images per forward pass; with recurrent layers, it is images times time steps. No
- * layer runs. */
+/* Computes the memory that a training takes, without running any layer. `amp plan`, checkpoint=auto and
+ * fits.h (which checks whether the memory is available) all use these functions. Amounts are in bytes, on the
+ * network's device. `batch` is the number of images per forward pass; with recurrent layers, it is images
+ * times time steps. */
 #pragma once
 
 #include "../fork.h"
@@ -10,13 +10,13 @@
 amp_status amp_host_outline(struct network *net, int batch, amp_dtype dtype, const amp_recompute_settings *,
                             amp_plan **out, amp_error *);
 
-/* Bytes of a training pass, without weights and arrays of the weights' size. */
+/* Bytes of a training pass, without weights and arrays as large as the weights (gradients, for example). */
 typedef struct amp_footprint {
     size_t arena;   /* activations and deltas; they share memory if their lifetimes do not overlap */
     size_t buffers; /* fp32 buffers of Darknet that are kept: the sum of amp_fork_buffer_bytes */
     size_t input;   /* images and labels */
-    double again;   /* not bytes: the arithmetic that backward repeats (activation checkpointing), as a
-                       fraction of a forward's */
+    double again;   /* not bytes: the operations that backward repeats (activation checkpointing), divided by
+                       the operations of a forward */
 } amp_footprint;
 
 static inline size_t amp_footprint_sum(const amp_footprint *f) { return f->arena + f->buffers + f->input; }
@@ -37,8 +37,8 @@ typedef struct amp_training {
                              weights' copies and of the convolutions' workspace. An outline gives an upper
                              limit for the copies, and 0 for that workspace */
     amp_dtype dtype;
-    int images;           /* number of images that this program loads for a step. The larger of this and the
-                             images of a pass is used */
+    int images;           /* number of images that this program loads for a step. If a pass has more images
+                             than this, the images of a pass count instead */
     size_t pictures;      /* bytes of the images that are being decoded at any one time */
 } amp_training;
 

@@ -3,8 +3,8 @@
  * the backend then computes the product, in the layer's dtype with fp32 sums.
  *
  * Weights are multiplied in each time step but change only at an update. So they are passed to the backend
- * with a version number, and are rounded only once per version. All other factors are in buffers that are
- * overwritten all the time. */
+ * with a version number, and are rounded only once per version. All other factors have version 0, and are
+ * rounded for each product, because their buffers are overwritten all the time. */
 #include "state.h"
 
 void amp_host_products_begin(struct darknet_amp *amp, int layer)

@@ -44,7 +44,7 @@ void amp_ranks_agree_to_train(struct network *net)
     amp_ranks_note("dtype %s\n", amp_dtype_name(amp->config->dtype));
     amp_ranks_note("weights with checksum %016llx\n", (unsigned long long)sum);
     amp_ranks_note("a start at step %ld\n", amp_fork_view(net).batch_number);
-    /* without a sidecar, steps are 0, and so is momentum */
+    /* the number of steps identifies the sidecar; a rank without a sidecar has 0 steps and zero momentum */
     amp_ranks_note("a sidecar of %lu steps\n", amp->steps);
     amp_ranks_note("loss scale %a\n", (double)amp->engine->scaler.scale);
     amp_ranks_agree();

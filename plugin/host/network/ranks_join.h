@@ -27,12 +27,13 @@ void amp_ranks_agree_to_train(struct network *);
  *
  * Without ranks these functions do nothing. program/sharing.h explains how passes are divided. */
 
-/* Call begin before the forward of a training pass, once Darknet has added the pass's images to `seen`, and
- * end after the forward. Between the two calls, `seen` and the main thread's random numbers (dropout) have
- * the values that they would have for this subdivision in a training with one rank. After end, `seen` counts
- * the images of all ranks. After a step's last pass, the random number generators of all ranks are in the
- * same state. begin returns the number of the pass within this rank's passes of the step, from 0; pass it to
- * end. */
+/* Call amp_sharing_begin_pass before the forward of a training pass, but after Darknet has added the pass's
+ * images to `seen`. Call amp_sharing_end_pass after the forward. Between the two calls, `seen` and the main
+ * thread's random numbers (dropout) have the values that they would have for this subdivision in a training
+ * with one rank. After the second call, `seen` counts the images of all ranks. After a step's last pass, the
+ * random number generators of all ranks are in the same state. amp_sharing_begin_pass returns the number of
+ * the pass within this rank's passes of the step, from 0. The caller passes this number to
+ * amp_sharing_end_pass. */
 int amp_sharing_begin_pass(struct network *);
 void amp_sharing_end_pass(struct network *, int pass);
 

@@ -41,7 +41,7 @@ static int32_t window_of(const amp_view *view, size_t seen)
     return (int32_t)(seen / (size_t)view->batch % (size_t)view->subdivisions);
 }
 
-/* Gives every rank the states of all ranks. This is cheap, since few layers have a state. */
+/* Gives every rank the recurrent states of all ranks. This is cheap, since few layers are recurrent. */
 void amp_resume_gather_states(const struct network *net)
 {
     amp_error error;
@@ -164,8 +164,9 @@ static amp_status fits_batch(const amp_run_state *run, const amp_view *view, siz
                     (int)run->subdivisions, view->batch, view->subdivisions);
 }
 
-/* Restores the training's state from the sidecar. Uses the value of `seen` that was loaded from the weights:
- * the current value may already include the images of the first forward, if the training begins there. */
+/* Restores the training's state from the sidecar. Uses the value of `seen` that was loaded from the weights.
+ * The current value may be larger: a training that begins in its first forward has already counted the images
+ * of this forward. */
 static amp_status resume_training(struct network *net, const amp_sidecar *saved, const char *sidecar,
                                   int in_loop, amp_error *error)
 {
@@ -275,8 +276,8 @@ static void begin_training(struct network *net, int in_loop, int *ended)
         free(sidecar);
     } else note_one_sided(net);
     amp_host_check(check_start(amp_fork_state(net), &error), &error);
-    if (in_loop) amp_sharing_align(net); /* without a loop, the first forward has already counted its
-                                            images */
+    if (in_loop) amp_sharing_align(net); /* not without a loop: then `seen` already includes the images of
+                                            the first forward */
     resume->phase = AMP_TRAINING;
 }
 

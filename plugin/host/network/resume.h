@@ -41,8 +41,8 @@ struct amp_resume {
                               resume */
     amp_loop loop;
     char *file;            /* the file that was last opened */
-    int held;              /* number of layers, from the first, whose weights are in `file`: at most the
-                              network's number; 0 for a file with averages of weights */
+    int held;              /* number of layers, from the first, whose weights are in `file`: at most all
+                              layers of the network; 0 for a file with averages of weights */
     amp_sidecar_save save; /* the file that is being saved; without a sidecar, only save.weights is used */
     float *rank_states;    /* used during a save: see amp_run_state.states */
     amp_average *averages; /* room for three per layer: see amp_fork_averages */
@@ -53,7 +53,8 @@ struct amp_resume *amp_resume_create(int layers);
 void amp_resume_free(struct amp_resume *);
 
 /* Call it before each training forward. The first call resumes from the sidecar, unless darknet_amp_resume
- * has already done so. Later calls restore the loop's displayed loss if the step before was skipped. */
+ * has already done so. Each call also checks the loop's average loss: if it is inf or NaN, replaces it by the
+ * last finite average. */
 void amp_resume_before_forward(struct darknet_amp *, struct network *);
 
 /* Call amp_resume_loop when the loop begins. If the training resumes, it sets the loop's variables to the

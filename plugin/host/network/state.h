@@ -44,11 +44,11 @@ struct darknet_amp {
     amp_image_losses image_losses; /* losses of the current step's images: see spikes.h */
 };
 
-/* The fork's parser calls it when it has made all layers of the .cfg that darknet_amp_open_cfg returned.
- * Returns the value for net->amp; NULL: the network runs without AMP. */
+/* The fork's parser calls this function after it has made all layers of the .cfg that darknet_amp_open_cfg
+ * returned. Returns the value for net->amp; NULL: the network runs without AMP. */
 struct darknet_amp *amp_host_make(struct network *net);
-/* Call it after net->amp is set. Sets which layers backward recomputes. For a training it also makes the plan
- * of its passes, if it runs on the CPU, and ends the program if the training does not fit into memory
+/* Call it after net->amp is set. Sets which layers backward recomputes. For a training, also builds the plan
+ * of a training pass (only on a CPU), and ends the program if the training does not fit into memory
  * (fits.h). */
 void amp_host_network_made(struct network *net);
 /* Frees everything except amp->memory, which the fork frees first. */

@@ -195,10 +195,11 @@ static amp_status print_recompute(struct darknet_amp *amp, const amp_plan *plan,
     return AMP_OK;
 }
 
-/* Detects that the weights have changed, and then has new copies made. The plans predict with copies of the
- * weights, but a program that uses the library may change weights in memory between predictions. Reading all
- * weights would take a tenth of a prediction's time, so only 16 numbers of each array are compared. Does
- * nothing for a network that trains, which knows when its weights change. */
+/* If the weights have changed since the last prediction, tells the engine, which then copies them again. The
+ * plans predict with copies of the weights, but a program that uses the library may change weights in memory
+ * between predictions. Reading all weights would take a tenth of a prediction's time, so only 16 numbers of
+ * each array are compared. Does nothing for a network that trains: there the engine already knows when the
+ * weights change. */
 static void notice_weights(struct darknet_amp *amp, const amp_view *view)
 {
     enum { SAMPLES = 16 };

@@ -54,8 +54,10 @@ static int has_sidecar(const char *file)
 }
 
 /* Whether a training can continue from the file that is being loaded. whole: the caller asks for all layers,
- * even if the file has fewer. A file that ends early either has the first layers of another network
- * (darknet53.conv.74) and no sidecar, or it was truncated and has a sidecar. */
+ * even if the file has fewer. A file that ends early without a sidecar has the first layers of another
+ * network (darknet53.conv.74), so no training continues from it. A file that ends early with a sidecar was
+ * truncated. For this file the result is 1, so that the training then rejects it: it does not match its
+ * sidecar. */
 static int can_continue(const struct network *net, const char *file, int whole)
 {
     return whole && amp_fork_one_sided_layer(net) < 0 && (!is_partial(net) || has_sidecar(file));
@@ -208,10 +210,10 @@ static amp_status close_stream(FILE *stream, const char *name, amp_error *error)
     return why ? amp_cannot_write(name, why, error) : AMP_OK;
 }
 
-/* Commits a file that gets no sidecar because no training can resume from it. If a sidecar exists beside it,
- * the sidecar belongs to the old file. It is removed last, so that the old file never exists without its
- * sidecar. If the program is killed between the two steps, the next training rejects the new file with the
- * old sidecar, because they do not match. */
+/* Commits a file that gets no sidecar because no training can resume from it. Then removes the sidecar of the
+ * old file, if there is one. In this order, the old file never exists without its sidecar. If the program is
+ * killed between the two steps, the next training rejects the new file with the old sidecar, because they do
+ * not match. */
 static amp_status put_alone(amp_safe_file *weights, amp_error *error)
 {
     amp_status status = AMP_OK;
