@@ -63,7 +63,7 @@ typedef struct amp_engine {
                                       masters is stale if it was made at another version. This holds for the
                                       plans' half copies and for the backend's copies for host layers */
 
-    amp_observer observer; /* may be written; is used from the next pass on. see = NULL: no observer */
+    amp_observer observer; /* the caller may change it, from the next pass on. see = NULL: no observer */
     int in_step;          /* 1: a training forward has run since the last update */
     int watched_step;     /* 1: anomaly detection is on for this step */
     int watching;         /* 1: anomaly detection is on for the current pass */

@@ -148,8 +148,9 @@ static void choose_host_buffers(amp_plan *plan)
 /* ---- activation checkpointing ---- */
 
 /* Changes `wanted` to what the layer can recompute. Host layers recompute nothing, because their data is in
- * the host's buffers. Losses recompute nothing, because they are computed once per pass. A layer that keeps
- * no sums cannot recompute its output alone, so it recomputes everything. */
+ * the host's buffers. Losses recompute nothing, because they are computed once per pass. Recomputing
+ * only the output needs the sums before the activation; a layer that does not keep them recomputes
+ * everything. */
 static amp_recompute what_can_be_recomputed(const amp_node *node, amp_recompute wanted)
 {
     if (node->form == AMP_FORM_PLAIN || node->desc.kind->makes_loss) return AMP_RECOMPUTE_NOTHING;

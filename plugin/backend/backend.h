@@ -413,7 +413,8 @@ struct amp_backend {
 
     /* Batch norm with a fused activation. N = n·h·w; the rule (amp_batchnorm_rule) defines variance, xhat and
      * inv.
-     *   forward:  mean = Σx/N; y = act(scale·xhat + bias). If N = 1, both variances are 0.
+     *   forward:  mean = Σx/N; y = act(scale·xhat + bias). If N = 1, the variance and
+     *             what is added to the rolling variance are 0.
      *   backward: with d = dy·act'(y) and g = scale·d: dbias += Σd; dscale += Σ d·xhat;
      *             dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may be dy (in place).
      * backward's y must be forward's result for x with this scale, bias, mean and variance: a backend may

@@ -356,8 +356,8 @@ AMP_ANYWHERE void amp_yolo_box_delta(const amp_yolo_desc *d, amp_yolo_place p, c
     }
 }
 
-/* The delta of class `category` after the first l.count labels have been applied. p: the class's squashed
- * number. */
+/* The delta of class `category` after the first l.count labels have been applied. p: the class's
+ * output after the logistic. */
 AMP_ANYWHERE float amp_yolo_class_delta(const amp_yolo_target *t, const amp_yolo_desc *d, amp_yolo_labels l,
                                         amp_yolo_place place, int category, float p)
 {

@@ -53,7 +53,7 @@ static inline int darknet_amp_crop(const cv::Mat &photo, const cv::Rect &crop, c
  * the cache, are valid until the thread reads another image, and must not be written to. */
 static inline int darknet_amp_imread(const char *file, int flag, int is_rgb, cv::Mat &mat)
 {
-    const int how = 2 * flag + is_rgb; /* the cache's number for how the file is read */
+    const int how = 2 * flag + is_rgb; /* the part of the cache's key for flag and is_rgb */
     int w, h, c;
     mat.release();
     if (!darknet_amp_reads()) return 0;

@@ -220,7 +220,7 @@ stopped_it_keeps_a_later_backup() {
     sleep .2
     printf g >&7
     status_of_it
-    says 'amp: backup/tiny.backup was saved after step 0, at which this training begins; to continue' \
+    says 'amp: this training begins at step 0, but backup/tiny.backup is from a later step; to continue' \
         'amp: stopped after step 2; to continue, give backup/tiny_2.weights to the same command'
     cmp backup/tiny.backup later.backup || fail "$name: it was replaced"
     succeeds "${train[@]}" backup/tiny_2.weights -log part.csv

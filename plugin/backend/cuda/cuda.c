@@ -40,8 +40,8 @@ static amp_status read_settings(amp_cuda_settings *settings, amp_error *error)
     AMP_TRY(read_number("AMP_CUDA_TUNE", 100, TUNE, &settings->tune, error));
     AMP_TRY(read_number("AMP_CUDA_DETERMINISTIC", 1, 0, &settings->deterministic, error));
     AMP_TRY(read_number("AMP_CUDA_RANGES", 1, 0, &settings->ranges, error));
-    /* Autotuning times convolution engines, so each run may choose different ones, which round
-     * differently. */
+    /* Autotuning chooses convolution engines by their measured speed. So another run may choose other
+     * engines, which round differently. */
     if (settings->deterministic) settings->tune = 0;
     return AMP_OK;
 }

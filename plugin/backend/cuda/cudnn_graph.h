@@ -31,8 +31,7 @@ typedef struct amp_cudnn_settings {
     void *owner;
 } amp_cudnn_settings;
 
-/* Creates a library on the current CUDA device and on `stream`, a cudaStream_t that must outlive the
- * library. */
+/* Opens cuDNN on the current CUDA device and on `stream`, a cudaStream_t that must outlive *out. */
 amp_status amp_cudnn_create(void *stream, const amp_cudnn_settings *settings, amp_cudnn **out,
                             amp_error *error);
 

@@ -53,7 +53,7 @@ static amp_status fail(const nccl_comm *nccl, ncclResult_t result, const char *c
         if (result_ != ncclSuccess) return fail(nccl, result_, "nccl" #name, error); \
     } while (0)
 
-/* Fails if NCCL has noticed an error in the current sums. */
+/* Fails if NCCL reports an asynchronous error of the sums in progress. */
 static amp_status check_sums(const nccl_comm *nccl, amp_error *error)
 {
     ncclResult_t of_sums = ncclSuccess;

@@ -16,8 +16,8 @@ amp_accuracy amp_compare_judge(const amp_interval *i, double allowed)
 }
 
 /* The usual estimate of a sample's size (Chow, Shao and Wang, Sample Size Calculations in Clinical Research,
- * 2nd edition (2008), 3.1). `distance` is the distance between the mean and the border -allowed. With a
- * probability of 80 %, n seeds show on which side of the border the true mean is, if
+ * 2nd edition (2008), 3.1). `distance` is the distance between the mean and the limit, which is at minus
+ * `allowed`. With a probability of 80 %, n seeds show on which side of the limit the true mean is, if
  *
  *     distance >= (t + z) * deviation / sqrt(n)
  *

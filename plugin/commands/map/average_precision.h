@@ -47,7 +47,8 @@ enum { AMP_AP_THRESHOLDS = 10 }; /* IoU .5, .55, ..., .95 */
 typedef struct amp_map_request {
     float confidence;       /* precision, recall and F1 count only detections with a higher score */
     amp_ap_points points;
-    double iou;             /* the least IoU of a true positive, above 0; amp_map_score.map uses it too */
+    double iou;             /* IoU threshold, above 0: a true positive has at least this IoU.
+                               amp_map_score.map uses it too */
 } amp_map_request;
 
 typedef struct amp_class_score {

@@ -148,7 +148,8 @@ double amp_probe_limit(const amp_probe_comparison *c, amp_dtype dtype, int layer
     return limit * (of ? fmax(1, of[layer][kind]) : 1); /* `of` is NULL if Darknet's own code cannot run */
 }
 
-/* Whether this tensor is not judged: see amp_probe_comparison.excused, undefined and beyond. */
+/* Whether this tensor is not judged: see the fields `excused`, `undefined` and `beyond` of
+ * amp_probe_comparison. */
 static int is_excused(const amp_probe_comparison *c, amp_dtype dtype, int layer, amp_trace_kind kind)
 {
     if (dtype == AMP_FP32) return !c->stock_runs || c->excused[layer][kind];

@@ -88,8 +88,8 @@ extern const amp_own_type amp_own_types[];
 extern const amp_activation amp_own_activations[];
 extern const amp_own_option amp_own_options[];
 extern const size_t amp_own_type_count, amp_own_activation_count, amp_own_option_count;
-/* Returns NULL if the kind of the layer's type can compute this layer. Otherwise returns a few words that say
- * which setting of the layer the kind does not support. */
+/* Returns NULL if AMP supports all settings of this layer, whose type AMP supports. Otherwise returns a few
+ * words that name the setting that is not supported. */
 const char *amp_own_unfit(const layer *l);
 
 /* ---- a network (fork.c, hooks.c) ---- */

@@ -27,7 +27,8 @@ typedef struct amp_host_pinned {
 
 /* Call it right after Darknet has allocated net->input: after parsing and after a resize. */
 void amp_host_pin_note(amp_host_pinned *, const network *net);
-/* Call it before a forward. Locks the noted memory if this is a training's forward and reads that memory. */
+/* Call it before a forward. If the forward belongs to a training and reads the memory that amp_host_pin_note
+ * has recorded, page-locks that memory. */
 void amp_host_pin(amp_host_pinned *, const network *net);
 /* Returns whether the backend's upload_ahead may copy this pass's images. If so, in_second says to which
  * block. Call it before amp_host_pin. */

@@ -1,6 +1,6 @@
 /* What the patches add to hank-ai's headers. darknet_internal.hpp includes this file. darknet.h of this
- * folder includes it too, because the structs contain fields that the patches add, as DARKNET_AMP(...). In a
- * build without -DDARKNET_AMP=ON the hooks are empty, and generators are std::mt19937. */
+ * folder includes it too, because the patches add fields to the structs, inside DARKNET_AMP(...). In a build
+ * without -DDARKNET_AMP=ON the hooks are empty, and random number generators are Darknet's std::mt19937. */
 #ifndef DARKNET_AMP_HOOKS_HPP
 #define DARKNET_AMP_HOOKS_HPP
 

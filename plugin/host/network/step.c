@@ -229,8 +229,8 @@ static amp_status forward(struct darknet_amp *amp, struct network *net, const am
                         view->layers, amp->layer_count);
     if (view->on_gpu && view->batch > amp->batch)
         return amp_fail(error, AMP_BAD_NETWORK,
-                        "amp: the batch grew from %d to %d images, but Darknet made the input on the GPU for "
-                        "%d; set batch in the .cfg to the larger number",
+                        "amp: the batch grew from %d to %d images, but Darknet's input on the GPU has room "
+                        "for only %d; set batch in the .cfg to the larger number",
                         amp->batch, view->batch, amp->batch);
     amp_plan_key key = amp_host_plan_key(net, view->batch, view->training);
     amp_plan *plan;

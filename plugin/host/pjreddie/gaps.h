@@ -33,7 +33,7 @@
  *  al             | not possible (also on a GPU)                            |
  *  softmax        | ignores spatial=1 (on a GPU reads and writes outside    | softmax over channels at each
  *                 | the buffer when c > 1)                                  | pixel
- *  softmax        | tree: truths of SECRET_NUM count                        | delta and loss are 0 there
+ *  softmax        | tree: truths of SECRET_NUM are not ignored              | delta and loss are 0 there
  *  cost smooth    | |diff| >= 1: sign of delta is wrong                     | right
  *  cost wgan      | treated as sse                                          | right
  *  cost seg       | noobj= ignored                                          | scales where truth is 0
@@ -90,9 +90,9 @@
  *    deltas (smooth=); the CPU does neither. detection's GPU code skips its softmax at inference; its CPU
  *    code does not.
  *
- * Differences from stock's GPU code, which has fewer faults; no device has run this yet. A cost, a softmax
- * with spatial=1 and an iseg without truth run the CPU code above: their input is copied from the GPU, and
- * their results are copied to it. Other differences:
+ * Differences of our GPU code from stock's, which has fewer faults than stock's CPU code. No device has run
+ * our GPU code yet. A cost, a softmax with spatial=1 and an iseg without truth run the CPU code above: their
+ * input is copied from the GPU, and their results are copied to it. Other differences:
  *
  *  layer          | stock on the GPU                               | ours
  * ----------------+------------------------------------------------+-----------------------------------------

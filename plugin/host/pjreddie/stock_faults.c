@@ -1,4 +1,4 @@
-/* Known faults of pjreddie's own code only, except those that gaps.h lists. */
+/* Known faults that only pjreddie's own code has. Those in gaps.h are not repeated here. */
 #include "../darknet/own.h"
 
 /* On the CPU a 1x1 convolution uses its input instead of im2col's matrix, even if it has padding or a stride

@@ -248,10 +248,9 @@ static void tell_further_backup(const struct network *net)
     char name[PATH_BYTES];
     name_backup(name, training.folder, training.base);
     if (!amp_fork_state(net) || !amp_ranks_leads() || !is_further(name, net)) return;
-    fprintf(stderr, "amp: %s was saved after step %ld, at which this training begins; to continue from that "
-            "file, stop this training with Ctrl-C, which does not change the file, and give the file to the "
-            "same command\n", name,
-            amp_fork_view(net).batch_number);
+    fprintf(stderr, "amp: this training begins at step %ld, but %s is from a later step; to continue from "
+            "that file, stop with Ctrl-C, which leaves the file unchanged, and give it to the same command\n",
+            amp_fork_view(net).batch_number, name);
 }
 
 static void name_snapshot(char name[PATH_BYTES])
