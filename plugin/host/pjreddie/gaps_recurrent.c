@@ -3,7 +3,7 @@
  * backward_gru_layer_gpu compute, with Darknet's CPU functions. This is truncated backpropagation through
  * time, over `steps` steps: the state before the first step is taken as a constant.
  *
- * * The sub-layers (connected layers) keep the outputs and deltas of all steps. States are not kept, but
+ * The sub-layers (connected layers) keep the outputs and deltas of all steps. States are not kept, but
  * recomputed from those outputs. The first state is in l.prev_state, which forward saves. */
 #include "../darknet/own.h"
 
