@@ -171,4 +171,21 @@ TEST(statistics_that_layers_share_have_one_rolling_factor)
     amp_parameters_free(&p);
 }
 
+TEST(every_parameters_gradient_is_searched_for_inf)
+{
+    own_network n = { .loss = 0 };
+    amp_engine *engine = create(&n, AMP_FP32);
+    take_step(&n, engine, 0);
+    for (int i = 0; i < engine->parameters.param_count; i++) {
+        const amp_param *param = &engine->parameters.params[i];
+        amp_anomaly bad = { 0 };
+        assert_false(amp_parameters_bad_gradient(&engine->parameters, &bad));
+        param->grad[param->count - 1] = INFINITY;
+        assert_true(amp_parameters_bad_gradient(&engine->parameters, &bad));
+        assert_string_equal(bad.tensor, param->name);
+        param->grad[param->count - 1] = 0;
+    }
+    amp_engine_free(engine);
+}
+
 int main(void) { return run_listed_tests("core", NULL, NULL); }
