@@ -150,7 +150,7 @@ TEST(a_network_of_two_layers_learns)
     assert_true(ran >= 1);
 }
 
-/* An update of a shared array by each of its layers: (1 - .1)(1 - .2)(1 - .5) of the old statistics remains. */
+/* An update of a shared array by each of its layers: (1 - .1)(1 - .2)(1 - .5) of it remains. */
 TEST(statistics_that_layers_share_have_one_rolling_factor)
 {
     enum { LAYERS = 4 };

@@ -545,8 +545,12 @@ TEST(new_weights_are_folded_anew)
     copy_weights(other, used);
     float *a = outputs_of(used, 1), *b = outputs_of(other, 1);
     assert_memory_equal(a, b, (size_t)used->outputs * used->batch * sizeof *a);
+    for (int k = 0; k < used->layers[0].nweights; k++) used->layers[0].weights[k] *= 2; /* one array alone */
+    float *c = outputs_of(used, 1);
+    assert_memory_not_equal(a, c, (size_t)used->outputs * used->batch * sizeof *a);
     free(a);
     free(b);
+    free(c);
     release(used);
     release(other);
 }

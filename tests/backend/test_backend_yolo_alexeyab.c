@@ -193,6 +193,30 @@ TEST(yolo_loss_is_alexeyabs)
         }
 }
 
+/* CUDA's 32 lanes share a box's classes. Here only class 36 can make a box sure. */
+TEST(every_class_can_make_a_box_sure)
+{
+    enum { MANY = 40, SURE = 36 };
+    NEEDS(yolo_loss);
+    drawn w = { .d = desc_of(&all_keys[1]) };
+    w.d.classes = MANY;
+    w.d.ignore_thresh = .05f;
+    w.x = poisoned(AMP_FP32, IMAGES, H, W, BOXES * (5 + MANY));
+    w.labels = memory(IMAGES * (size_t)w.d.truths * sizeof(float));
+    for (uint32_t seed = 0; seed < 1000 && !(w.r.clear > 1e-5); seed++) {
+        if (seed) forget(&w.r);
+        fill(&w.x, 7 * seed, -1, 1);
+        for (size_t box = 0; box < IMAGES * H * W * BOXES; box++)
+            for (size_t c = 0; c < MANY; c++)
+                set_element(&w.x, box * (5 + MANY) + 5 + c, c == SURE && box % 2 ? 2 : -6);
+        draw_labels(w.labels, &w.x, &w.d, 6, NULL, seed);
+        w.r = reference_of(&w.x, w.labels, &w.d);
+    }
+    assert_true(w.r.clear > 1e-5);
+    assert_loss(&w, 1, 0, "40 classes");
+    discard(&w);
+}
+
 TEST(likeness_is_that_of_doubles)
 {
     uint32_t random = 5;

@@ -414,7 +414,7 @@ BENCH_TEST(a_line_that_is_none_is_refused)
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         error = (amp_error){ 0 };
         assert_int_equal(amp_bench_read_line(&b, &b.sides[0], lines[i], &error), AMP_IO_FAILED);
-        assert_true(!strncmp(error.message, "fp32: ", 6));
+        assert_non_null(strstr(error.message, "fp32"));
     }
     assert_int_equal(b.sides[0].steps, 0);
 }

@@ -74,5 +74,5 @@ averages_go_on averaged whole/tiny_final.weights
 
 # ---- refused ----
 on 0,0 two detector tiny.data track.cfg
-[ $status = 1 ] && tail -n 1 err | grep -q '^amp: track in \[net\] loads .* divided among 2 ranks' ||
+[ $status = 1 ] && tail -n 1 err | grep -q '^amp: track=1 in \[net\] .* divided among 2 ranks' ||
     fail "track: status $status, $(tail -n 1 err)"

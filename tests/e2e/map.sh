@@ -100,7 +100,7 @@ sed '/yolo/,$d' constant.cfg > classifier.cfg
 refused 'classifier.cfg: not a detector' my.data classifier.cfg constant.weights
 
 with 'names = names.txt'
-refused 'with.data: no .valid' with.data $good
+refused 'with.data: .valid = FILE. is missing' with.data $good
 with 'valid = valid.txt' 'names = missing.names'
 refused 'missing.names: ' with.data $good
 echo images/nothing.jpg > list

@@ -205,7 +205,7 @@ with 'classes = 4' 'valid = kinds.txt' 'labels = kinds' 'leaves = kinds'
 refused "with.data: leaves = kinds: .*cannot tell a tree's leaves" with.data $good
 printf '%s\n' eel fox gnu hen > others
 with 'classes = 4' 'valid = kinds.txt' 'labels = others'
-refused 'none of the 8 validation images has a label' with.data $good
+refused 'none of the 8 validation images .* has a label' with.data $good
 printf '%s\n' images/bee_2.jpg images/ant_9.jpg > list
 with 'classes = 4' 'valid = list' 'labels = kinds'
 refused 'none of the 2 validation images can be read; the first: images/bee_2.jpg' with.data $good

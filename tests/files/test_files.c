@@ -116,6 +116,18 @@ TEST_WITH(the_old_content_stays_until_the_commit, enter_open_folder, leave_folde
     assert_absent("f.new");
 }
 
+TEST_WITH(a_save_that_is_given_up_leaves_no_descriptor_open, enter_open_folder, leave_folder)
+{
+    int next = dup(0);
+    close(next);
+    amp_safe_file f;
+    assert_int_equal(amp_safe_file_begin("f", &f, NULL), AMP_OK);
+    amp_safe_file_end(&f);
+    int now = dup(0);
+    close(now);
+    assert_int_equal(now, next);
+}
+
 TEST_WITH(leftovers_are_replaced, enter_open_folder, leave_folder)
 {
     put_file("f.new", "a longer leftover");
@@ -154,6 +166,15 @@ TEST_WITH(a_symbolic_link_stays_one, enter_open_folder, leave_folder)
     unlink("sub/real"); /* a link to what does not exist yet */
     replace("link", "newer");
     assert_holds("sub/real", "newer");
+    enum { LINKS = 40 }; /* as many as Linux follows */
+    for (int i = 0; i < LINKS; i++) {
+        char from[16], to[16];
+        snprintf(from, sizeof from, "link%d", i);
+        snprintf(to, sizeof to, i ? "link%d" : "sub/real", i - 1);
+        assert_int_equal(symlink(to, from), 0);
+    }
+    replace("link39", "newest");
+    assert_holds("sub/real", "newest");
     unlink("sub/link");
     assert_int_equal(symlink("../link", "sub/link"), 0);
     amp_error error;
