@@ -184,6 +184,9 @@ TEST(another_network_is_refused_untouched)
     static const struct { const char *text, *reason; } others[] = {
         { NET("") CONV(8, "") CONV(8, "") "[maxpool]\nsize=2\nstride=1\n" TAIL,
           "layer 2 is [shortcut] in the file and [maxpool] in this network" },
+        { NET("") CONV(8, "") CONV(8, "") "[shortcut]\nfrom=-2\nactivation=linear\n"
+          "[dropout]\nprobability=.5\n[route]\nlayers=-1,0\n" TAIL, /* a name of the same length */
+          "layer 3 is [maxpool] in the file and [dropout] in this network" },
         { NET("") CONV(8, "") CONV(8, "")
           "[shortcut]\nfrom=-2\nactivation=linear\n[maxpool]\nsize=2\nstride=1\n[route]\nlayers=-1,0\n",
           "the file has 7 layers, but this network has 5" },

@@ -190,6 +190,12 @@ TEST_WITH(permissions_stay, enter_open_folder, leave_folder)
     assert_int_equal(chmod("f", 0604), 0);
     replace("f", "second");
     assert_int_equal(mode_of("f"), 0604);
+    struct stat info;
+    if (chown("f", (uid_t)-1, getegid() + 1) == 0) { /* as root */
+        replace("f", "third");
+        assert_int_equal(stat("f", &info), 0);
+        assert_int_equal(info.st_gid, getegid() + 1);
+    }
     umask(old);
 }
 
