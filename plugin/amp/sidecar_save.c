@@ -136,8 +136,8 @@ static amp_status end_killed_save(const amp_sidecar_save *pair, amp_sidecar **ou
     return status;
 }
 
-/* Completes a killed save, and removes leftovers if there is a matching pair. own: 1 if this training saves
- * NAME but does not start from it; then leftovers are removed even without a pair. */
+/* Completes a save that was interrupted by a kill. Removes leftover temporary files if the sidecar matches
+ * the weights, or if own is 1: then this training saves NAME but does not start from it. */
 static amp_status settle(const amp_sidecar_save *pair, int own, amp_sidecar **out, char note[256],
                          amp_error *error)
 {

@@ -559,9 +559,9 @@ struct amp_backend {
     amp_status (*pass_end)(amp_backend *, amp_recorded_pass **pass, int whole, amp_error *);
     void (*pass_free)(amp_backend *, amp_recorded_pass *); /* NULL is fine */
 
-    /* Times operations on the device. The first call starts the timing and returns no rows; from then on no
-     * pass is recorded. Each later call waits for the device and returns the operations since the previous
-     * call. NULL: the backend cannot time operations. */
+    /* Times operations on the device. The first call starts the timing and returns no rows; after it,
+     * pass_begin records no pass. Each later call waits for the device and returns the operations since the
+     * previous call. NULL: the backend cannot time operations. */
     amp_status (*operation_times)(amp_backend *, amp_operation_times *, amp_error *);
 };
 

@@ -15,8 +15,8 @@ typedef struct amp_factor_copy {
     void *copy;
 } amp_factor_copy;
 
-/* Sets *out to the entry with these values of from, count, dtype and bytes. If there is none, creates it with
- * version 0. If the entry and the factor have different versions, the caller fills the copy and sets the
+/* Sets *out to the entry that has the same `from`, `count`, `dtype` and `bytes`. If there is none, creates it
+ * with version 0. If the entry and the factor have different versions, the caller fills the copy and sets the
  * entry's version. */
 static inline amp_status amp_factor_copy_find(amp_factor_copy **list, amp_backend *backend,
                                               const float *from, size_t count, amp_dtype dtype, size_t bytes,

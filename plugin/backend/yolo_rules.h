@@ -25,7 +25,7 @@
 
 #include "activate.h"
 
-enum { AMP_YOLO_BOX = 5 }; /* the number of a box's numbers before its classes */
+enum { AMP_YOLO_BOX = 5 }; /* how many numbers of a box precede its classes: x, y, w, h, objectness */
 
 typedef struct amp_yolo_box { float x, y, w, h; } amp_yolo_box;
 typedef struct amp_yolo_place { int i, j, k, w, h; } amp_yolo_place;
@@ -415,8 +415,8 @@ AMP_ANYWHERE void amp_yolo_average(amp_yolo_target *t, const amp_yolo_desc *d, i
 
 /* ---- sums ---- */
 
-/* Adds a pair of a label and one of its own boxes to the sums. object: the box's squashed objectness. p: the
- * box's squashed number for the label's class, or 0 if the label has no class. */
+/* Adds a label and a predicted box that is its own to the sums. object: the box's objectness after the
+ * logistic. p: the box's number for the label's class, after the logistic; 0 if the label has no class. */
 AMP_ANYWHERE void amp_yolo_count(amp_yolo_result *sums, const amp_yolo_desc *d, amp_yolo_box predicted,
                                  const float *label, float object, float p)
 {

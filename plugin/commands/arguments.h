@@ -26,7 +26,7 @@ typedef struct amp_argument {
     double *real;          /* a number from least to most */
     int *flag;             /* 1 if given; takes no value */
     double least, most;
-    const char *choices;   /* the allowed texts: "0|11|101"; NULL: any text */
+    const char *choices;   /* the allowed texts, for example "0|11|101"; NULL: any text */
     const char *value;     /* for the usage: a placeholder for the option's value, "FILE" */
     const char *about;     /* for the usage: a description in a few words */
 } amp_argument;

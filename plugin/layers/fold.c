@@ -16,8 +16,8 @@
 
 #include "../backend/batchnorm_rules.h"
 
-enum { STAGE = 1 << 16 }; /* size limit of the staging buffer, in floats. The buffer is larger only if one
-                             filter, or one number for each filter, needs more */
+enum { STAGE = 1 << 16 }; /* size limit of the staging buffer, in floats. It is larger only if the weights of
+                             one filter, or an array of one float per filter, need more */
 
 /* One filter's batch norm as a linear function: the filter's products are multiplied by gain, then bias is
  * added. */

@@ -9,9 +9,9 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* __builtin_cpu_supports does not know F16C in some compilers (clang before 17), so this asks CPUID. That the
- * operating system saves the registers need not be checked here: F16C uses the registers of AVX, and the
- * check for AVX2 covers them. */
+/* __builtin_cpu_supports does not know F16C in some compilers (clang before 17), so this asks CPUID. It need
+ * not check whether the operating system saves the registers: F16C uses those of AVX, which the check for
+ * AVX2 covers. */
 static int has_f16c(void)
 {
     unsigned a, b, c, d;

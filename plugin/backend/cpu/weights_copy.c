@@ -1,9 +1,9 @@
 /* Copies a convolution's fp32 weights into one or two blocked layouts that oneDNN's kernels read; see
- * weights_layout.h. The weights are a matrix with one row per filter, and one column for each place of each
- * channel. They are copied in tiles of 16 rows that fit in a cache. In fp32, a tile is transposed, so that
- * the 16 filters of a column become adjacent. The result is then written in each layout. In bf16, two rows at
- * a time are first rounded and interleaved into one row of pairs. These rows are then transposed and written
- * in the same way. */
+ * weights_layout.h. The weights are a matrix with one row per filter, and one column for each channel and
+ * position in the window. They are copied in tiles of 16 rows that fit in a cache. In fp32, a tile is
+ * transposed, so that the 16 filters of a column become adjacent. The result is then written in each layout.
+ * In bf16, two rows at a time are first rounded and interleaved into one row of pairs. These rows are then
+ * transposed and written in the same way. */
 #include "weights_layout.h"
 
 #include <omp.h>
@@ -153,8 +153,8 @@ static void write_copy(const float *turned, const shape *s, const amp_weights_ta
     else write_channel_pairs(turned, s, to, filter, channel, count);
 }
 
-/* Returns the largest padded number of filters of the copies that are made, but at least `least`. If
- * `channels` is set, returns the largest padded number of channels in the same way. */
+/* Returns the maximum of `least` and the padded number of filters of each copy that is made. If `channels` is
+ * set, uses the padded numbers of channels instead. */
 static size_t largest(size_t least, const amp_weights_target *a, const amp_weights_target *b, int channels)
 {
     const amp_weights_target *both[] = { a, b };

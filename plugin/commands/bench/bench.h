@@ -155,8 +155,8 @@ typedef struct amp_bench {
 amp_status amp_bench_write_cfg(const amp_bench_request *, int batch, int subdivisions, char *name,
                                amp_error *);
 /* Whether the steps measured so far are enough. steps: their number; spent_ms: their total time. -iters sets
- * the number of steps to measure. The default is about 8 seconds of steps, so that all dtypes work in about
- * the same number of rounds. */
+ * the number of steps to measure. By default each dtype is measured for about 8 seconds of steps, so that
+ * all of them take part in about the same number of rounds. */
 int amp_bench_is_enough(const amp_bench_request *, long steps, double spent_ms);
 /* Called by every rank, under mpirun: measures steps with 1, 2, 4, ... ranks. Rank 0 prints a table of how
  * the steps scale. An error ends all ranks. */

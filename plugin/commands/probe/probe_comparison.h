@@ -28,7 +28,7 @@ typedef struct amp_probe_fault { int layer; amp_trace_kind kind; double error, l
 
 typedef double amp_conditions[AMP_TRACE_KINDS];
 
-/* A dtype's passes. fp32 is compared with stock, bf16 and fp16 with fp32. */
+/* A dtype's passes. fp32 is compared with stock; bf16 and fp16 are compared with fp32. */
 typedef struct amp_probe_run {
     int ran;                 /* 0: it did not run; amp_machine.note says why */
     float scale, fed_scale;  /* loss scales: of the pass of the whole network, and of the pass in which each

@@ -80,7 +80,7 @@ typedef struct amp_own_type {
 typedef struct amp_own_option {
     const char *why_own;  /* for `amp plan` */
     size_t offset, bytes;
-    /* one bit per type; set if the type's kind obeys the option, or if Darknet ignores it too */
+    /* one bit per layer type: set if AMP obeys the option for this type, or if Darknet ignores it */
     uint64_t types;
 } amp_own_option;
 

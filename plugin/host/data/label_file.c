@@ -69,9 +69,9 @@ static int is_text(const char *file)
     return length > 4 && !strcmp(file + length - 4, ".txt");
 }
 
-/* Writes text to shown, with \xNN for each byte that is not printable ASCII. Returns 1 if one of the bytes
- * written as \xNN is not an ASCII blank either. Examples are the bytes of a byte order mark or of a non-ASCII
- * blank, and a zero byte. */
+/* Writes text to shown, with \xNN for each byte that is not printable ASCII. Returns 1 if a byte written as
+ * \xNN is something else than an ASCII blank, for example part of a byte order mark or of a non-ASCII blank,
+ * or a zero byte. */
 static int show(char *shown, size_t room, const char *text, size_t length)
 {
     size_t at = 0;

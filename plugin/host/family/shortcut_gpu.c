@@ -14,7 +14,7 @@ typedef struct shares { int inputs, groups, each; float *x, *p, *slope, *dots, *
 
 size_t amp_gap_shortcut_room(const layer *l)
 {
-    /* sum and other together need at most nweights */
+    /* the arrays `sum` and `other` together need at most nweights floats */
     return (size_t)l->outputs * (size_t)l->batch + 4 * (size_t)l->nweights;
 }
 

@@ -42,7 +42,8 @@ typedef struct amp_program {
     int has_map;              /* -map */
     amp_map_options map;
     /* for hank-ai's Darknet, where words may be in any order: */
-    const char *cfg_word, *weights_word; /* the words that end in .cfg, and in .weights or .backup */
+    const char *cfg_word, *weights_word; /* the word that ends in .cfg; the one that ends in .weights or
+                                            .backup */
     const char *weights[2];   /* the words that may be names of weights files; a training under AMP accepts
                                  only one */
 
