@@ -8,7 +8,7 @@ const char *const amp_bench_reason_names[AMP_BENCH_REASONS] = {
 static const double worth_from = 1.1;                     /* least speed-up over fp32 that is worth it */
 static const double memory_below = .95, memory_mb = 8;    /* a smaller saving may be chance */
 static const double short_call_us = 50;                   /* in shorter calls fixed costs dominate */
-static const double most_of = .5;                         /* least share of the time that counts as a reason */
+static const double most_of = .5;                         /* the least share of time that is a reason */
 /* Shorter steps cannot be compared: changes of turns and cold caches dominate their times. */
 static const double short_step_ms = 1;
 enum { FEWEST_STEPS = 5 };
