@@ -21,6 +21,10 @@ for amp in fp16 bf16; do
     rm -f backup/*
     ends_saying 'training has collapsed: .*; last good step: 120; last saved: backup/boom_100.weights;' \
         "${train[@]}" boom.cfg -amp $amp -seed 3
+    case $amp in # what to try depends on the dtype of the layer that overflowed
+        fp16) holds err '; try dtype=bf16, or amp=0 in layer [0-9]*, since fp16' ;;
+        *) holds err '; try a lower learning_rate' ;;
+    esac
     [ "$(grep -c 'training has collapsed' err)" = 1 ] || fail "$amp: not one line of it: $(tail -3 err)"
     [ ! -e backup/boom_final.weights ] || fail "$amp: the weights were saved as final"
     finite backup/boom.backup
