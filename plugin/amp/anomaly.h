@@ -12,9 +12,9 @@ typedef struct amp_anomaly {
     const char *pass;    /* "forward", "backward" or "update" */
     const char *tensor;  /* "image", "input", "output", "loss", "delta", "labels", or a parameter's name */
     int is_gradient;     /* 1: `tensor` is a parameter, and its gradient contains inf or NaN */
-    int bad_images;      /* number of images in the subdivision that contain inf or NaN; 0: unknown (always
-                            0 for gradients) */
-    int image;           /* index of the first of these images, from 0 */
+    int bad_images;      /* how many of the subdivision's images contain inf or NaN; 0: unknown, as always for
+                            gradients */
+    int image;           /* index of the first such image, from 0 */
 } amp_anomaly;
 
 enum { AMP_ANOMALY_TEXT = 160 };

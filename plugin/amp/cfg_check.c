@@ -333,8 +333,8 @@ static void mind_unknown(struct cfg_check *check, section *s, const entry *e)
     mind_entry(check, s, e, problem);
 }
 
-/* Whether the section also sets e's key before e. Darknet uses the first value. Reports the repetition if the
- * values differ or the fork's parser is strict. */
+/* Whether an earlier entry of the section sets the same key as e. Darknet uses the first value. Reports the
+ * repetition if the values differ or the fork's parser is strict. */
 static int is_repeated(struct cfg_check *check, section *s, const entry *e)
 {
     char problem[96];

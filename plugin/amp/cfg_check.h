@@ -42,7 +42,7 @@ enum {
     CFG_SAME_IMAGE = 2,    /* output shape = input shape */
     CFG_SAME_COUNT = 4,    /* number of outputs = number of inputs; the output is not an image */
     CFG_ONE_SIZE = 8,      /* Darknet cannot resize a network with a layer of this kind */
-    CFG_READS_TRUTH = 16   /* a loss that reads one number of the truth (the labels) per input */
+    CFG_READS_TRUTH = 16   /* a loss that reads one truth value (label) for each of its inputs */
 };
 
 typedef struct cfg_section_kind {
@@ -146,9 +146,9 @@ int cfg_walk_failed(const cfg_walk *); /* 1: some section has an error */
 void cfg_walk_again(cfg_walk *, double w, double h);
 
 typedef enum cfg_finding {
-    CFG_FAILS,   /* an error that makes the layer's shape unknown; only the first one of a section is
+    CFG_FAILS,   /* an error that makes the layer's shape unknown; only the first such error of a section is
                     reported */
-    CFG_REFUSES, /* an error of one key that is independent of other errors; each is reported */
+    CFG_REFUSES, /* an error of one key, independent of other errors; every such error is reported */
     CFG_WARNS
 } cfg_finding;
 /* Reports a problem of the current section; key and allowed may be NULL. */

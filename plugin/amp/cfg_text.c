@@ -77,8 +77,8 @@ const char *cfg_parse_number(const char *value, double *number)
 {
     char *end;
     *number = strtod(value, &end);
-    /* *end is checked because strtod stops at the point in a locale with a decimal comma, and has then read
-     * only a part of the number. */
+    /* In a locale with a decimal comma, strtod stops at the decimal point. *end shows whether it has read the
+     * whole number. */
     return is_decimal(value) && !*end ? NULL : "not a decimal number";
 }
 

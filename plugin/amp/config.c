@@ -33,7 +33,8 @@ typedef struct key_row {
     size_t field;      /* offset in amp_config; the field's type is double for scales, REAL, REAL_OR_0 and
                           BYTES, else int */
     key_type type;
-    double fallback;   /* the default; not used for dtype and loss_scale, whose defaults settle computes */
+    double fallback;   /* the default; not used for dtype and loss_scale: the function settle computes their
+                          defaults */
     double least, most;
     const char *below, *above; /* what an error message says about a number below `least`, or above `most` */
     const char *allowed, *help;
@@ -364,8 +365,8 @@ static amp_status refuse_setting(const parse *p, amp_key key, const char *proble
     return cfg_fail(error, place, problem, allowed);
 }
 
-/* Reports that init_scale is below MIN_SCALE or above MAX_SCALE. bound: which of these two keys. value: the
- * value of this key. The error is about init_scale if the .cfg sets it, else about bound. */
+/* Reports that init_scale is below MIN_SCALE or above MAX_SCALE. bound: the key whose bound is violated.
+ * value: the value of that key. The error is about init_scale if the .cfg sets it, else about bound. */
 static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound, double value,
                                amp_error *error)
 {

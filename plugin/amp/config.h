@@ -51,9 +51,9 @@ enum { AMP_CHECKPOINT_OFF = -1, AMP_CHECKPOINT_AUTO = 0 };
  * function does not check whether the machine supports the dtype.
  *
  * Whether AMP is on: -amp decides first (a dtype: on; "off": off). Without -amp, the last amp= in [net] or
- * [amp] decides. Without any amp= there, AMP is on if there is an [amp] section. AMP's keys are checked even
- * if AMP is off. If the .cfg sets keys of AMP under [net] but nothing mentions AMP itself (no [amp], no amp=,
- * no -amp), the note in *out says that these keys have no effect.
+ * [amp] decides. If neither has an amp=, AMP is on if the .cfg has an [amp] section. AMP's keys are checked
+ * even if AMP is off. If the .cfg sets keys of AMP under [net] but nothing mentions AMP itself (no [amp], no
+ * amp=, no -amp), the note in *out says that these keys have no effect.
  *
  * On success the caller owns *out and frees it with amp_config_free. On failure *out is NULL and the status
  * is AMP_BAD_CONFIG. */

@@ -1,16 +1,17 @@
 /* The training step. Read this file first.
  *
  * A step trains on one batch, in one or more subdivisions. For each subdivision the host calls
- * plan_for, forward and backward, then update once:
+ * amp_engine_plan_for, amp_engine_forward and amp_engine_backward. After the last subdivision it calls
+ * amp_engine_update:
  *
  * amp_engine_plan_for returns the plan for this shape (plan.c), and builds it on first use.
  *
  * amp_engine_forward makes it the active plan. If the masters have changed since the plan's half copies of
- * the weights were made (weights_version), it makes new copies. Then each layer runs. It reads its inputs in
- * the form that it computes in: HALF is fp16 or bf16, WIDE is fp32, PLAIN is Darknet's own fp32 buffer. A
- * value is cast to a form once, for all layers that read that form. A loss layer also writes its delta,
- * multiplied by call->loss_scale. The loss scale enters a step only there (layers/host_layer.c for Darknet's
- * losses, layers/yolo.c for the loss that AMP computes).
+ * the weights were made (weights_version), it makes new copies. Then each layer runs. A layer reads its
+ * inputs in the form in which it computes: HALF is fp16 or bf16, WIDE is fp32, PLAIN is Darknet's own fp32
+ * buffer. A value is cast to a form once, for all layers that read that form. A loss layer also writes its
+ * delta, multiplied by call->loss_scale. The loss scale enters a step only there (layers/host_layer.c for
+ * Darknet's losses, layers/yolo.c for the loss that AMP computes).
  *
  * amp_engine_backward runs the layers from last to first. With activation checkpointing (recompute.c), it
  * repeats the forward of layers whose activations were not kept, just before they are needed. Before a layer
@@ -205,8 +206,8 @@ amp_status amp_engine_outline(amp_engine *engine, const amp_plan_key *key, amp_d
 amp_status amp_engine_activate(amp_engine *engine, amp_plan *plan, amp_error *error)
 {
     if (engine->active == plan) return AMP_OK;
-    if (engine->parallel.comm) engine->parallel.comm->settled = 0; /* the new plan's first passes allocate
-                                                                      memory */
+    if (engine->parallel.comm) engine->parallel.comm->settled = 0; /* because the new plan's first passes
+                                                                      allocate memory */
     amp_recording_drop(&engine->recording, engine->backend);
     for (int i = 0; i < engine->plan_count; i++) {
         amp_plan *other = engine->plans[i];

@@ -33,8 +33,9 @@ typedef struct amp_step_report {
                                     spike */
     amp_spike spike;             /* whether a step without overflow was a spike (spikes.h) */
     float scale_before, scale_after;
-    amp_anomaly bad;             /* if the step was skipped but not as a spike: a tensor with inf or NaN; if
-                                    bad.is_first, no earlier tensor of the step has any */
+    amp_anomaly bad;             /* if the step was skipped for another reason than a spike: a tensor that
+                                    contains inf or NaN. If bad.is_first is 1, no earlier tensor of the step
+                                    contains inf or NaN */
     amp_anomaly bad_loss;        /* a loss that is inf or NaN; a bad loss alone does not skip the step */
     int bad_master;              /* 1: the step was skipped, and the weights themselves are bad
                                     (amp_parameters_bad_master); `bad` then names the bad weights */
@@ -63,7 +64,7 @@ typedef struct amp_engine {
                                       masters is stale if it was made at another version. This holds for the
                                       plans' half copies and for the backend's copies for host layers */
 
-    amp_observer observer; /* the caller may change it, from the next pass on. see = NULL: no observer */
+    amp_observer observer; /* the caller may change it between passes. see = NULL: no observer */
     int in_step;          /* 1: a training forward has run since the last update */
     int watched_step;     /* 1: anomaly detection is on for this step */
     int watching;         /* 1: anomaly detection is on for the current pass */
@@ -75,11 +76,13 @@ typedef struct amp_engine {
     amp_anomaly rejected; /* why this step must be skipped, regardless of its gradients */
     amp_anomaly bad_loss; /* the step's first loss that is inf or NaN; a bad loss alone does not skip the
                              step */
-    amp_recording recording; /* recorded passes, which the backend replays; its line_is_new may be written */
-    amp_parallel parallel; /* the exchange with other ranks, if amp_parallel_join was called; its is_last_pass
-                              may be written */
+    amp_recording recording; /* recorded passes, which the backend replays; the caller may write
+                                recording.line_is_new */
+    amp_parallel parallel; /* the exchange with other ranks, if amp_parallel_join was called; the caller may
+                              write parallel.is_last_pass */
 
-    amp_parameters parameters; /* masters, gradients, moments, statistics; its `held` may be written */
+    amp_parameters parameters; /* masters, gradients, moments, statistics; the caller may write
+                                  parameters.held */
     amp_scaler scaler;    /* may be written, to resume a training */
     amp_spikes spikes;    /* may be written, to resume a training */
 } amp_engine;
@@ -111,9 +114,9 @@ void amp_engine_weights_changed(amp_engine *);
 amp_status amp_engine_start_anew(amp_engine *, amp_error *);
 
 /* Runs a forward with the plan that amp_engine_plan_for has just returned. image: fp32 NCHW, plan->key.batch
- * images. When this returns, the sources of all earlier upload_later calls of the backend may be overwritten,
- * and normally the host has received the losses. The exception is a training forward if a backward followed
- * the previous training forward: the host may then receive the losses later, in amp_engine_backward. */
+ * images. When this returns, the sources of all earlier upload_later calls of the backend may be overwritten.
+ * Normally the host has then also received the losses. But in a training in which a backward followed the
+ * previous forward, the host may receive the losses later, in amp_engine_backward. */
 amp_status amp_engine_forward(amp_engine *, amp_plan *, float *image, int training, amp_error *);
 /* Runs a backward. Call after a forward whose plan keeps state. image_delta: the buffer to which the
  * image's delta is added, without the loss scale; or NULL. */
@@ -134,8 +137,8 @@ void amp_engine_reject_step(amp_engine *, const amp_anomaly *why);
 
 /* ---- for the engine's own files ---- */
 
-/* Returns the arguments that layers receive in a pass of a plan with this key. Only these arguments pass the
- * loss scale to layers. */
+/* Returns the arguments that layers receive in a pass of a plan with this key. The loss scale reaches the
+ * layers only through these arguments. */
 amp_call amp_engine_call(amp_engine *, const amp_plan_key *);
 /* Records the first inf or NaN of a watched step. Does nothing if one was recorded before. */
 void amp_engine_note_first(amp_engine *, const amp_anomaly *bad);

@@ -24,7 +24,7 @@ typedef enum amp_seen_kind {
                           again in fp32 NCHW */
     AMP_SEEN_DELTA,    /* the delta of the output, in the output's shape and home form; not shown for a layer
                           that no gradient reaches. In forward: the delta of a loss's input */
-    AMP_SEEN_GRADIENT  /* fp32, a flat array: shape 1, count, 1, 1; still multiplied by the loss scale */
+    AMP_SEEN_GRADIENT  /* fp32, a flat array of shape (1, count, 1, 1); still multiplied by the loss scale */
 } amp_seen_kind;
 
 typedef struct amp_seen {

@@ -42,8 +42,8 @@ typedef struct amp_rank_record {
     char pass[16], tensor[64];
 } amp_rank_record;
 
-/* The state of one rank. amp_parallel_join sets the first four members and zeroes the others; passes,
- * is_last_pass and begun are 0 at the beginning of every step. */
+/* The state of one rank. amp_parallel_join sets the first four members and zeroes the others; the fields
+ * `passes`, `is_last_pass` and `begun` are 0 at the beginning of every step. */
 typedef struct amp_parallel {
     amp_comm *comm;           /* NULL: there is only one rank, and the functions here do nothing */
     amp_dtype wire;           /* the type in which gradients are sent */
@@ -52,12 +52,12 @@ typedef struct amp_parallel {
     int passes;               /* training forward passes since the last update */
     int is_last_pass;         /* 1: the current pass is the step's last, so its backward completes the
                                  gradients */
-    size_t begun;             /* number of elements, from the end of the gradient block, whose all-reduce has
-                                 started */
+    size_t begun;             /* the all-reduce has started for this many elements at the end of the gradient
+                                 block */
     uint64_t step;            /* number of updates that have started */
-    amp_rank_record blamed;   /* a copy of the record of the rank that the ranks blame for the last step's inf
-                                 or NaN. amp_parallel_finish sets *rejected or *bad_loss from this copy; their
-                                 strings point into it */
+    amp_rank_record blamed;   /* a copy of the record of the rank that is blamed for the last step's inf or
+                                 NaN; all 0: no rank. amp_parallel_finish sets *rejected or *bad_loss from
+                                 this copy, and their strings point into the copy */
 } amp_parallel;
 
 /* After this call the network trains together with comm's other ranks, and amp_engine_update is collective.

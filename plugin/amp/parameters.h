@@ -24,9 +24,9 @@ typedef struct amp_parameters {
     size_t param_room, statistics_room; /* allocated entries of params and of statistics */
 } amp_parameters;
 
-/* Collects the network's parameters and statistics. Before the call, set backend, adam and adamw to their
- * values, and all other members to 0. The host's arrays and strings, to which the descriptions in
- * `network` point, must outlive the amp_parameters. The descriptions themselves need not. */
+/* Collects the network's parameters and statistics. Before the call, set the fields `backend`, `adam` and
+ * `adamw`, and zero all other fields. The host's arrays and strings, to which the descriptions in `network`
+ * point, must outlive the amp_parameters. The descriptions themselves need not. */
 void amp_parameters_collect(amp_parameters *, const amp_network_desc *network);
 /* Allocates the memory that only training needs, unless it exists: gradients and Adam's moments, set to 0,
  * and the committed statistics. A network that only predicts does not need this memory. */

@@ -147,10 +147,10 @@ static void choose_host_buffers(amp_plan *plan)
 
 /* ---- activation checkpointing ---- */
 
-/* Changes `wanted` to what the layer can recompute. Host layers recompute nothing, because their data is in
- * the host's buffers. Losses recompute nothing, because they are computed once per pass. Recomputing
- * only the output needs the sums before the activation; a layer that does not keep them recomputes
- * everything. */
+/* Returns what the layer recomputes if activation checkpointing asks for `wanted`. Host layers recompute
+ * nothing, because their data is in the host's buffers. Losses recompute nothing, because they are computed
+ * once per pass. Recomputing only the output needs the sums before the activation; a layer that does not keep
+ * them recomputes everything. */
 static amp_recompute what_can_be_recomputed(const amp_node *node, amp_recompute wanted)
 {
     if (node->form == AMP_FORM_PLAIN || node->desc.kind->makes_loss) return AMP_RECOMPUTE_NOTHING;
@@ -159,7 +159,8 @@ static amp_recompute what_can_be_recomputed(const amp_node *node, amp_recompute 
 
 /* Makes the results of a layer's forward available at `time`, when backward reads them. If the layer discards
  * these results, schedules a repeat of its forward at `time`. If that repeat reads the layer's inputs, first
- * makes the inputs available in the same way. Does nothing if the forward is already repeated earlier. */
+ * makes the inputs available in the same way. Does nothing if a repeat at an earlier time is already
+ * scheduled. */
 static void repeat_forward(amp_plan *plan, int layer, int time)
 {
     amp_node *node = layer < 0 ? NULL : &plan->nodes[layer];
@@ -223,7 +224,7 @@ static int delta_time(const amp_plan *plan, const amp_node *node)
     return node->desc.kind->makes_loss ? node->index : backward_time(plan, node->index);
 }
 
-/* Whether this shortcut (s = y + x) is the only reader of x that adds to x's delta before y's backward. */
+/* Whether, before y's backward, only this shortcut (s = y + x) adds to x's delta. */
 static int is_only_delta_until(const amp_plan *plan, const amp_node *shortcut, const amp_value *x, int y)
 {
     for (int i = 0; i < plan->count; i++) {
@@ -236,7 +237,8 @@ static int is_only_delta_until(const amp_plan *plan, const amp_node *shortcut, c
 
 /* In a plain sum s = y + x, the deltas of y and x equal the delta of s. If only the sum reads y, all three
  * can share one buffer, and x's other readers add to it. Then y's backward must not change this buffer,
- * because it also holds x's delta. keeps_delta makes y's backward leave it unchanged. */
+ * because the buffer also holds x's delta. So y's node gets keeps_delta, which makes its backward leave the
+ * buffer unchanged. */
 static void choose_kept_deltas(amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {

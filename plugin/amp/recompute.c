@@ -6,8 +6,8 @@
 
 /* ---- cost ---- */
 
-/* The number of operations in a layer's forward. A layer without matrix products is assumed to take four per
- * output element. */
+/* The number of operations in a layer's forward. A layer without matrix products is assumed to take four
+ * operations per output element. */
 static double operations_of(const amp_node *node)
 {
     return node->desc.kind->products ? amp_products_operations(node->desc.kind->products(node))
@@ -159,7 +159,8 @@ static amp_status choose(chooser *c, const amp_recompute_settings *settings, amp
         return AMP_OK;
     }
     if (c->bytes > settings->budget) AMP_TRY(fit(c, 1, settings->budget, error));
-    /* If the plan fits with no recomputation or only cheap recomputation, no cut costs less. */
+    /* If the plan fits without recomputation, or with only cheap recomputation, cuts are not needed: they
+     * would only repeat more operations. */
     if (c->bytes <= settings->budget) return AMP_OK;
     for (size_t k = 0; k < sizeof tried / sizeof *tried && tried[k] <= c->whole->count / 2; k++)
         AMP_TRY(fit(c, tried[k], settings->budget, error));

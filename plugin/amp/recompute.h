@@ -20,7 +20,7 @@ typedef struct amp_recompute_settings {
     int segments;   /* number of segments into which the network is cut. 1: recompute only what needs no
                        matrix product, for example outputs after batch norm. 0: use the cheapest choice with
                        which the arena fits into the budget */
-    size_t budget;  /* in bytes; used if segments is 0 */
+    size_t budget;  /* in bytes; used only if `segments` is 0 */
 } amp_recompute_settings;
 
 /* Fills `chosen`, one entry per layer, for amp_plan_create. If no choice fits into the budget, uses the

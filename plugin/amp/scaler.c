@@ -1,4 +1,4 @@
-/* The state machine of scaler.h. Factors multiply in double and the scale is stored as float, as in torch's
+/* The state machine of scaler.h. The scale is multiplied in double and stored as float, as in torch's
  * amp_update_scale_, so that the sequence of scales equals torch's bit for bit. */
 #include "scaler.h"
 

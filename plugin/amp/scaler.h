@@ -29,8 +29,8 @@ extern "C" {
 
 /* Settings and state. */
 typedef struct amp_scaler {
-    float scale;          /* the current scale; in settings, the initial or static scale. > 0; the scale and
-                             its inverse are finite in fp32 */
+    float scale;          /* the current scale (in settings: the initial or static scale). It is above 0, and
+                             the scale and its inverse are finite in fp32 */
     int enabled;          /* 0: the scale is 1, and no other member matters */
     int dynamic;          /* 0: the scale is static, and no other setting matters */
     int growth_interval;  /* >= 1 */

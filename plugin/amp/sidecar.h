@@ -34,8 +34,8 @@ typedef struct amp_run_state {
     int32_t loop_count;
     float average_loss;
     /* ranks: the number of ranks in the training; 0 or 1: one rank. With several ranks, wire is the type in
-     * which gradients are sent (an amp_dtype), and sync_batchnorm is the setting in the .cfg; -1 in either:
-     * not saved. */
+     * which gradients are sent (an amp_dtype), and sync_batchnorm is the setting in the .cfg; in both fields,
+     * -1 means that the value was not saved. */
     int32_t ranks, wire, sync_batchnorm;
     const float *states;      /* with several ranks: for each rank in order, the state that its recurrent
                                  layers carry from batch to batch (amp_sidecar_states). Owned by the caller;
@@ -67,7 +67,7 @@ void amp_sidecar_free(amp_sidecar *);
 size_t amp_sidecar_state_count(const amp_engine *);
 amp_status amp_sidecar_states(const amp_engine *, float *states, amp_error *);
 
-/* The host's part of the state. Its members states and averages are NULL; amp_sidecar_fit_rank and
+/* The host's part of the state. The fields `states` and `averages` are NULL; amp_sidecar_fit_rank and
  * amp_sidecar_fit_averages restore them from the file. */
 const amp_run_state *amp_sidecar_run(const amp_sidecar *);
 int amp_sidecar_adam(const amp_sidecar *);         /* 1: saved by a training with Adam or AdamW; 0: with
@@ -130,8 +130,8 @@ void amp_sidecar_cancel(amp_sidecar_save *);
  * save was completed. AMP_BAD_SIDECAR: the sidecar is not valid, or belongs to other weights.
  *
  * Call with out = NULL for a NAME that this training saves but does not start from. If a killed save of NAME
- * cannot be completed, this call removes the files that the killed save left. If there is no older NAME
- * either, note says that the files were removed.
+ * cannot be completed, this call removes the files that the killed save left. If there is no file NAME, note
+ * says that the files were removed.
  *
  * A program that reads weights without training may call this only if NAME is missing. If NAME exists,
  * another program may be saving it. */

@@ -16,15 +16,15 @@
  *                             was flushed before 3. Recovery does 4.
  *     after 4                 NAME and NAME.amp are W' and A'.
  *
- * After a power failure, on a disk that cannot flush folders, step 4 may be done but not 3: NAME is W',
- * NAME.amp is A or missing, and NAME.amp.new is A', complete. Recovery does 3.
+ * After a power failure, on a disk that cannot flush folders, the disk may have step 4 without step 3: NAME
+ * is W', NAME.amp is A or missing, and NAME.amp.new is A', complete. Recovery does 3.
  *
  * If recovery itself is killed, the next recovery continues. Once NAME and NAME.amp are a matching pair,
  * leftovers are removed.
  *
  * Recovery replaces a file only by one that a valid sidecar identifies by checksum. It does not replace a
- * NAME that is newer than NAME.new: someone has put other weights there since, and they must be kept. A new
- * save would overwrite the NAME.new that recovery needs, so it completes a killed save first. */
+ * NAME that is newer than NAME.new: someone has put other weights there since, and they must be kept. Because
+ * a new save would overwrite the NAME.new that recovery needs, it first completes a killed save. */
 #include "sidecar_format.h"
 
 #include <sys/stat.h>
@@ -136,8 +136,8 @@ static amp_status end_killed_save(const amp_sidecar_save *pair, amp_sidecar **ou
     return status;
 }
 
-/* Completes a save that was interrupted by a kill. Removes leftover temporary files if the sidecar matches
- * the weights, or if own is 1: then this training saves NAME but does not start from it. */
+/* Completes a save that was interrupted by a kill. Then removes leftover temporary files if the sidecar
+ * matches the weights, or if own is 1. own: 1 if this training saves NAME but does not start from NAME. */
 static amp_status settle(const amp_sidecar_save *pair, int own, amp_sidecar **out, char note[256],
                          amp_error *error)
 {

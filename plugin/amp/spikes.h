@@ -3,7 +3,8 @@
  * A step is a spike if the L2 norm of its gradient is more than `factor` times the median norm of the last
  * AMP_SPIKE_WINDOW steps, or if its loss is more than `factor` times the median of their losses. The windows
  * contain only steps that were taken, not skipped or dropped steps. No step is a spike until AMP_SPIKE_LEAST
- * steps were taken: a median of fewer is unreliable, and the first gradients of a training are its largest.
+ * steps were taken: the median of fewer steps is unreliable, and the first gradients of a training are its
+ * largest.
  *
  * Nothing here depends on a network. The structs own no memory: copying one saves its whole state. */
 #pragma once
@@ -12,7 +13,7 @@
 
 enum { AMP_SPIKE_WINDOW = 128, AMP_SPIKE_LEAST = 16 };
 
-/* At most the share AMP_SPIKE_SHARE of all steps may be dropped. This limit applies once more than
+/* At most the fraction AMP_SPIKE_SHARE of all steps may be dropped. This limit applies once more than
  * AMP_SPIKE_FREE_DROPS steps were dropped. */
 enum { AMP_SPIKE_FREE_DROPS = 8 };
 #define AMP_SPIKE_SHARE 0.01
