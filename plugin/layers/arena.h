@@ -12,7 +12,7 @@ typedef struct amp_arena_request {
     void **slot;
 } amp_arena_request;
 
-/* The slot of a request that was merged into another request: *slot gets the same pointer as *as. */
+/* A request that was merged into another one: amp_arena_bind sets its *slot to the same pointer as *as. */
 typedef struct amp_arena_alias { void **slot, **as; } amp_arena_alias;
 
 typedef struct amp_arena {

@@ -48,8 +48,8 @@ amp_status amp_epilogue_activation_backward(amp_node *, amp_call *, const amp_te
 
 /* fold.c: if a network only predicts, batch norm is folded into the weights and bias of the layer's
  * convolution. Call amp_fold_choose before the node is planned. It sets node->folded if the kind can fold
- * and all folded numbers are within the dtype's range. It must read all weights for this: where a variance is
- * 0, folding can multiply weights by 10^6, and the products may exceed fp16's range. amp_fold_load makes the
- * folded copies of the weights, and the folded bias. */
+ * and all folded numbers are within the dtype's range. To check the range, it reads all weights: where a
+ * variance is 0, folding can multiply weights by 10^6, and the products may exceed fp16's range.
+ * amp_fold_load makes the folded copies of the weights, and the folded bias. */
 amp_status amp_fold_choose(amp_node *, amp_backend *, amp_error *);
 amp_status amp_fold_load(amp_node *, amp_backend *, amp_error *);

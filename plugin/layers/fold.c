@@ -47,7 +47,8 @@ static amp_status read_lines(const amp_node *node, amp_backend *b, line *lines, 
 typedef struct fold {
     const amp_node *node;
     amp_backend *backend;
-    size_t window, rows; /* numbers per filter; filters that fit into the staging buffer */
+    size_t window, rows; /* window: weights per filter; rows: number of filters that fit into the staging
+                            buffer */
     line *lines;
     float *stage;
     int fits;

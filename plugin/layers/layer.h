@@ -45,7 +45,8 @@ typedef enum amp_epilogue {
  * (in·window, places) matrix. In training, the gradient of the weights takes the same number of operations,
  * and so does the gradient of the input. */
 typedef struct amp_products {
-    int groups, in, out;       /* channels per group; a connected layer's number of inputs and outputs */
+    int groups, in, out;       /* in, out: channels per group; in a connected layer, the numbers of inputs and
+                                  outputs */
     size_t window, places;     /* window: elements of one channel that a window covers; places: number of
                                   window positions in all images of a pass */
     const char *out_key;       /* the .cfg's key that sets `out`, for example "filters" */
@@ -127,7 +128,7 @@ typedef struct amp_param_desc {
     size_t count;
     int decays;             /* 1: weight decay of SGD applies (to weights, not to biases and scales) */
     int unsaved;            /* 1: not in the host's weights file, so a sidecar must hold it */
-    float clip;             /* clamped to ±clip after each update; 0 is off */
+    float clip;             /* each update clamps the parameter to ±clip; 0: no clamping */
 } amp_param_desc;
 
 /* State that forward changes and that must be restored if a step is skipped: rolling statistics, or a
@@ -264,8 +265,8 @@ struct amp_node {
     amp_form form;             /* the form in which the layer computes; also the home form of its output,
                                   except for a yolo layer, whose output is plain */
     amp_dtype dtype;           /* the dtype of `form` */
-    amp_dtype products;        /* dtype of its matrix products: the network's half dtype if the layer
-                                  lends_products and is not keep_fp32; else `dtype` */
+    amp_dtype products;        /* dtype of its matrix products: the network's half dtype if
+                                  desc.lends_products is set and desc.keep_fp32 is not; else `dtype` */
     amp_value **inputs, *output;
     int computes_backward;     /* 1: at least one gradient is needed from it */
     const amp_gradients *gradients;
@@ -285,8 +286,8 @@ struct amp_node {
     int leaves_norm;           /* 1: forward stops after the sums and writes no output. The only reader of the
                                   output, a shortcut, computes its own output directly from the sums. Ignored
                                   if an observer reads outputs */
-    amp_node *norm_of;         /* for this shortcut: the node with leaves_norm, whose batch norm the shortcut
-                                  computes */
+    amp_node *norm_of;         /* in a shortcut's node: the node (with leaves_norm) whose batch norm the
+                                  shortcut computes */
     int keeps_delta;           /* 1: backward must not overwrite the output's delta, because another value
                                   shares its buffer */
     void *sums_delta;          /* with keeps_delta: where backward writes the delta of the sums */
@@ -311,8 +312,8 @@ static inline float *amp_gradient_of(const amp_node *node, const float *master)
  * backend's profiler ranges are named after it. */
 amp_status amp_node_plan(amp_node *, amp_call *, amp_arena *, int forward_time, int backward_time,
                          amp_error *);
-void amp_node_drop_weights(amp_node *, amp_backend *); /* frees the copies of weights; a load makes them
-                                                          again */
+void amp_node_drop_weights(amp_node *, amp_backend *); /* frees the copies of weights; amp_nodes_load_weights
+                                                          makes them again */
 amp_status amp_node_forward(amp_node *, amp_call *, amp_error *);
 amp_status amp_node_backward(amp_node *, amp_call *, amp_error *);
 

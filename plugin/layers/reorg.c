@@ -22,11 +22,11 @@ static long source_of(const amp_layer_desc *d, amp_shape in, size_t out)
         return (long)(d->reorg.reverse ? out % plane * in.c + out / plane : out % in.c * plane + out / in.c);
     if (d->reorg.extra) return out < amp_shape_image(in) ? (long)out : -1;
     size_t s = (size_t)d->reorg.stride, r = in.c / (s * s), w = in.w, h = in.h;
-    if (!d->reorg.reverse) { /* out = (k,j,i) of an array of the input's shape (c,h,w) */
+    if (!d->reorg.reverse) { /* `out` is element (k,j,i) of an array of the input's shape (c,h,w) */
         size_t k = out / plane, j = out % plane / w, i = out % w, offset = k / r;
         return (long)(((k % r) * h * s + j * s + offset / s) * w * s + i * s + offset % s);
     }
-    /* The inverse: out = (k2, h2, w2) of an array (r, h·s, w·s). */
+    /* The inverse: `out` is element (k2,h2,w2) of an array of shape (r,h·s,w·s). */
     size_t w2 = out % (w * s), h2 = out / (w * s) % (h * s), k2 = out / (w * s * h * s);
     size_t offset = (h2 % s) * s + w2 % s;
     return (long)(((k2 + offset * r) * h + h2 / s) * w + w2 / s);

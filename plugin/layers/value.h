@@ -43,7 +43,7 @@ amp_tensor amp_value_write(amp_value *);
  * form as it is, because that form has only one buffer. */
 void amp_value_exchange(amp_value *);
 
-/* Returns the value in a consumer's form in *out. Casts it if necessary. */
+/* Sets *out to the value in a consumer's form. Casts the value if necessary. */
 amp_status amp_value_read(struct amp_call *, amp_value *, amp_form, amp_tensor *out, amp_error *);
 
 /* Returns the tensor to which a consumer writes its part of the delta. *accumulate: 1 if the tensor already
