@@ -27,11 +27,10 @@ struct darknet_amp; /* AMP's state for one network: network.amp, which is NULL i
 
 /* Call it before anything else. Opens /dev/null for standard streams that are closed. Removes `-amp TYPE`,
  * `-seed N` and, for `detector train` and `classifier train`, `-log FILE` and `-map [N]` from the arguments.
- * Returns the new argc, and sets the freed places at the end of argv to NULL. Before a training with AMP,
- * checks the files that the arguments name.
- * Restarts the program with OMP_WAIT_POLICY=passive for a training with AMP and for measurements, unless the
- * environment already says how OpenMP's threads wait. By default they spin, and take CPU time from the
- * threads that load images. */
+ * Returns the new argc, and sets the freed entries at the end of argv to NULL. Before a training with AMP,
+ * checks the files that the arguments name. Restarts the program with OMP_WAIT_POLICY=passive for a training
+ * with AMP and for measurements, unless the environment already says how OpenMP's threads wait. By default
+ * they spin, and take CPU time from the threads that load images. */
 int darknet_amp_start(int argc, char **argv);
 
 /* Runs `darknet amp VERB ...` and `darknet detector map ...`. Call it once the GPU is chosen. Returns 1 if
@@ -46,8 +45,8 @@ __attribute__((noreturn, format(printf, 1, 2))) void darknet_amp_refuse(const ch
 /* ---- making and resizing a network: host/darknet/hooks.c ---- */
 
 /* Called by read_cfg instead of fopen. Reads and checks the [amp] section, the same keys under [net], and the
- * layers' amp= and checkpoint=. In the returned stream these lines are blank, so that Darknet neither counts
- * [amp] as a layer nor reports these keys as unused. */
+ * layers' amp= and checkpoint=. In the returned stream the lines of these settings are blank, so that Darknet
+ * neither counts [amp] as a layer nor reports these keys as unused. */
 FILE *darknet_amp_open_cfg(const char *file);
 
 /* Called after each layer is made or resized, before the next one. Frees the layer's arrays that AMP does
@@ -57,19 +56,19 @@ FILE *darknet_amp_open_cfg(const char *file);
 void darknet_amp_made(struct network *net, struct layer *made);
 
 /* Called by resize_network. Resizes the layer to an input of w x h and returns 1 in two cases: if Darknet has
- * a resize function that its resize_network does not call, or if AMP computes the layer and the layer's
- * output has the same shape as the layer's input. Returns 0 for any other layer: Darknet then resizes the
- * layer, or refuses to. */
+ * a resize function for this layer but resize_network does not call it, or if AMP computes the layer and the
+ * layer's output has the same shape as the layer's input. Returns 0 for any other layer: Darknet then resizes
+ * the layer, or refuses to. */
 int darknet_amp_resize_layer(struct layer *l, int w, int h);
 
 /* Call it before resize_network resizes layer l. Records whether AMP computes the layer, for
  * darknet_amp_gpu_array. */
 void darknet_amp_resizes(struct network *net, const struct layer *l);
 
-/* Replaces cuda_make_array in Darknet's C files. name: the source text of `array`. While a network with AMP
- * is made or resized, arrays that are written before they are read (outputs and deltas, for example) are not
- * copied to the GPU, but filled with zeros there. During a resize, returns NULL for the arrays of a layer
- * that AMP computes, because AMP would free them at once. */
+/* Replaces cuda_make_array in Darknet's C files. name: the argument `array` as it is written in the source.
+ * While a network with AMP is made or resized, arrays that are written before they are read (outputs and
+ * deltas, for example) are not copied to the GPU, but filled with zeros there. During a resize, returns NULL
+ * for the arrays of a layer that AMP computes, because AMP would free them at once. */
 float *darknet_amp_gpu_array(float *array, size_t count, const char *name);
 
 void darknet_amp_free(struct network *net);
@@ -135,14 +134,14 @@ void darknet_amp_resume(struct network **nets, int count);
  * (host/program/turns.h) tells it to stop.
  *
  * average_loss, loop_count: variables that the loop carries from step to step; they must remain valid until
- * darknet_amp_loop_ended. train_images: the number of images in the list. */
+ * darknet_amp_loop_ended. train_images: the number of images in the training list. */
 int darknet_amp_next_step(struct network **nets, int count, float *average_loss, int *loop_count,
                           const char *data_file, int train_images, const char *backup_folder,
                           const char *base);
 /* Called by get_next_batch to copy `count` rows, each with an image of `floats` floats, into a network's
  * input. Returns 1 if it has copied the rows, which happens only with AMP in the loops of this section. It
  * may then also have freed the rows and set them to NULL. Returns 0 if the caller must copy the rows, as in
- * stock Darknet. Each step's waiting time for images is measured until the step's first call of this
+ * stock Darknet. The time for which a step waits for images is measured until the step first calls this
  * function. */
 int darknet_amp_fill(float *input, float **rows, int count, int floats);
 
@@ -286,9 +285,8 @@ unsigned char *darknet_amp_kept_bytes(const char *file, int how, int *w, int *h,
  * cache owns the returned bytes, as above. Without a cache, returns `pixels` itself. */
 unsigned char *darknet_amp_keep_bytes(const char *file, int how, unsigned char *pixels, int *w, int *h,
                                       int c);
-/* Returns the factor by which an image was reduced: the image that the calling thread has read last. If the
- * factor is above 1, sets *w and *h to the size of the original photo. If the factor is 1, leaves *w and *h
- * unchanged. */
+/* Returns the reduction factor of the last image that the calling thread has read. If the factor is above 1,
+ * sets *w and *h to the size of the original photo. If the factor is 1, leaves *w and *h unchanged. */
 int darknet_amp_photo(int *w, int *h);
 
 /* The next four functions convert a detector's image from bytes to the network's input in one pass. After
@@ -308,9 +306,10 @@ int darknet_amp_distort_image(float *planes, int count, int channels, float hue,
 
 /* ---- memory of loaders: host/data/loader_memory.c ---- */
 
-/* Replaces calloc in Darknet's C files. text: the source text of `count`. If there is no memory and the
- * program has a network under AMP, ends the program. Returns NULL only in two cases: in a program without
- * AMP; and, while a network with AMP is made, for an array whose size grows with the batch. */
+/* Replaces calloc in Darknet's C files. text: the argument `count` as it is written in the source. If there
+ * is no memory and the program has a network under AMP, ends the program. Returns NULL only in two cases: in
+ * a program without AMP; and, while a network with AMP is made, for an array whose size grows with the
+ * batch. */
 void *darknet_amp_calloc(size_t count, size_t size, const char *text);
 /* Called when there is no memory for `bytes` bytes. Ends the program if it has a network under AMP; otherwise
  * returns. */

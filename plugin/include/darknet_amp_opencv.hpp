@@ -93,7 +93,7 @@ static inline int darknet_amp_crop_reduced(const cv::Mat &img, const cv::Rect &c
     int photo_w, photo_h;
     const double reduction = darknet_amp_photo(&photo_w, &photo_h);
     if (reduction == 1) return 0;
-    /* pixels of img per pixel of sized */
+    /* x, y: how many pixels of `img` one pixel of `sized` covers */
     const double x = crop.width / reduction / w, y = crop.height / reduction / h;
     const cv::Matx23d place(x, 0, crop.x / reduction + x / 2 - .5, 0, y, crop.y / reduction + y / 2 - .5);
     cv::warpAffine(img, sized, place, cv::Size(w, h), cv::INTER_LINEAR | cv::WARP_INVERSE_MAP,
