@@ -58,8 +58,8 @@ __attribute__((weak)) void amp_out_of_memory(void)
 }
 #endif
 
-/* Returns `memory`, the result of a function that returns NULL if there is no memory (malloc, strdup,
- * open_memstream, ...). If it is NULL, prints a line and ends the program. Use it for small blocks: functions
+/* Checks the result of a function that allocates memory (malloc, strdup, open_memstream, ...). Returns
+ * `memory`, or prints a line and ends the program if `memory` is NULL. Use it for small blocks: functions
  * that allocate large ones (tensors, a network's buffers) return AMP_NO_MEMORY. */
 static inline void *amp_allocated(void *memory)
 {
