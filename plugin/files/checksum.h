@@ -8,8 +8,8 @@
 
 #include "../tensor/status.h"
 
-/* A checksum in progress. Call start once, then add any number of times, then value. The struct owns no
- * memory. Its tables take 16 KiB. */
+/* A checksum in progress. Call amp_checksum_start once, then amp_checksum_add any number of times, then
+ * amp_checksum_value. The struct owns no memory. Its tables take 16 KiB. */
 typedef struct amp_checksum {
     uint64_t state, table[8][256];
 } amp_checksum;
