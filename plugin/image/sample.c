@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- the places of samples ---- */
+/* ---- the positions of samples ---- */
 
 int amp_samples_allocate(amp_samples *samples, int count)
 {

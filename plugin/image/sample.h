@@ -27,8 +27,8 @@ void amp_samples_place(amp_samples *samples, int first, int placed, int length);
  * put the last sample past this pixel; the last row is then black.) */
 void amp_samples_crop(amp_samples *samples, int begin, int cropped, int length);
 
-/* Converts samples along an axis of a photo to the same positions along this axis of the reduced photo. Along
- * this axis, the reduced photo has `length` pixels. */
+/* Converts samples of one axis of a photo to samples of the same axis of the reduced photo, at the same
+ * positions. length: the number of pixels of the reduced photo on this axis. */
 void amp_samples_reduce(amp_samples *samples, int reduction, int length);
 
 /* Samples an image into c planes, one for each channel. Each plane gets rows->count rows of columns->count
