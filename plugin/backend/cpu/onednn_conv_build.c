@@ -116,10 +116,11 @@ static void avoid_backward_data(const amp_conv_desc *d, amp_problem *problem)
     if (filters > 4096) problem->avoid[1] = "brgconv_strided";
 }
 
-/* If the library's own kernel for gradients of weights is slow for this convolution, returns the kernel's
- * name, else NULL. With AVX2, this kernel reads NHWC pixels that are far apart. The alternative is a matrix
- * product of columns (im2col), which is up to 3.8 times as fast with a stride above 1 and enough channels:
- * 64 on an Intel CPU, 32 on others. Times measured for the matrix product, and for the library's kernel:
+/* Returns the name of the library's own kernel for gradients of weights if this kernel is slow for this
+ * convolution, else NULL. With AVX2, the kernel reads NHWC pixels that are far apart. The alternative is a
+ * matrix product of columns (im2col), which is up to 3.8 times as fast with a stride above 1 and enough
+ * channels: 64 on an Intel CPU, 32 on others. These times were measured with the matrix product instead of
+ * the library's kernel:
  *
  *     64->128, 208x208, batch 4: 95 ms instead of 341 on an AMD EPYC (Zen 5), 251 instead of 352 on an Intel
  *         Xeon
@@ -436,8 +437,8 @@ void amp_cpu_conv_destroy(amp_backend *backend, amp_conv *conv)
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Scratch bytes for the library's passes: the fp32 stand-ins of x and y, and the largest additional need of a
- * pass. */
+/* Scratch bytes for the library's passes: the fp32 stand-ins of x and y, plus the scratchpad and other
+ * buffers of the pass that needs most of them. */
 static size_t direct_workspace(const amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -449,9 +450,9 @@ static size_t direct_workspace(const amp_conv *conv)
                  conv->backward_weights.scratchpad + conv->gradient_bytes + amp_conv_adding_bytes(conv));
 }
 
-/* The bytes that a pass's copy of the weights would have in fp32. bytes: the copy's bytes in its current
- * dtype. Returns 0 if Winograd would compute the pass in fp32, because Winograd needs no such copy. Winograd
- * is chosen more often in fp32. */
+/* Returns the bytes that a pass's copy of the weights would have if the convolution's dtype were fp32; 0 if
+ * the pass would then use Winograd, which needs no such copy. (The rule for Winograd differs: in fp32 it is
+ * chosen more often.) bytes: the copy's bytes in its current dtype. */
 static size_t fp32_copy(const amp_conv *conv, amp_winograd_pass pass, size_t bytes)
 {
     if (amp_winograd_make(&conv->desc, pass, AMP_FP32).rows) return 0;
