@@ -44,9 +44,9 @@
  * points and at infinity are enough. So a row has n + 2 planes instead of 6 (for an image of 13 x 13, three
  * quarters of all products remain). Narrow tiles use the same U (the transformed filters) as all other tiles,
  * but their own Bt, which is derived for the points that they use. In G, the row of a point is divided by the
- * differences between this point and all other points, also the points that a narrow tile omits. To undo that,
- * each row of a narrow tile's Bt is multiplied by the differences between the row's point and the omitted
- * points. Tiles are numbered so that all tiles that have a given plane are consecutive:
+ * differences between this point and all other points, including points that a narrow tile omits. So each row
+ * of a narrow tile's Bt is multiplied by the differences between the row's point and the omitted points.
+ * Tiles are numbered so that all tiles that have a given plane are consecutive:
  *
  *       1 1 1 2     kind 0: the bottom tiles of all images, if they are narrow; kind 1: all other tiles;
  *       1 1 1 2     kind 2: the rightmost tiles, if they are narrow; kind 3: the corners. If the bottom tiles

@@ -172,7 +172,8 @@ static descriptor convolution(chain *chain, const amp_conv_desc *p)
     return d;
 }
 
-/* Sets the attributes that the operations of all three passes have. Only their names depend on the pass. */
+/* Sets the attributes of a pass's operation. All three passes have the same attributes, under different
+ * names. */
 #define SET_OPERATION(chain, d, pass, x_name, w_name, y_name, g, alpha, beta) \
     do { \
         SET(chain, d, OPERATION_CONVOLUTION_##pass##_ALPHA, FLOAT, 1, alpha); \

@@ -10,10 +10,10 @@
  * 1 leaves the end of the tensor in the cache. For frequent activations, each thread has the loads of several
  * rows in flight (N in the kernels).
  *
- * For leaky and relu, backward needs only the sign of y. Instead of reading y, it recomputes y from x, with
- * the same arithmetic as forward, so that the two are bit-identical. This takes five passes over memory
- * instead of seven. If an activation's gradient is a function of the activation's input, backward recomputes
- * that input in the same way. */
+ * For leaky and relu, backward needs only the sign of y. Instead of reading y, it recomputes y from x with
+ * the same arithmetic as forward, so the recomputed y has the same bits as forward's y. This takes five
+ * passes over memory instead of seven. If an activation's gradient is a function of the activation's input,
+ * backward recomputes that input in the same way. */
 #include "kernels.h"
 
 #include "../check.h"
