@@ -54,8 +54,8 @@ typedef struct mpi_comm {
     pthread_cond_t begun, made;
     int stopping;
     sum *queue;
-    size_t queued, next, room; /* queued: the sums begun since the last sum_end; next: how many of them are
-                                  done; room: entries allocated */
+    size_t queued, next, room; /* queued: the number of sums in `queue`, begun since the last sum_end; next:
+                                  the index of the first one that is not done; room: entries allocated */
     amp_status status;      /* the first failure of the sums since the last sum_end; AMP_OK: none */
     amp_error error;
 
