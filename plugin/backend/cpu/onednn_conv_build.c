@@ -81,9 +81,9 @@ static int is_before(int major, int minor)
  * reach, and no padding is needed.
  *
  * Before 3.0, this implementation jumps through a null pointer if it cuts the channels into blocks and the
- * last block is not full. A block has at most 5120 channels (5·32 vectors of 32). The last block needs its
- * own kernel if it has fewer channels. But the implementation compares padded numbers of channels, which are
- * equal for all blocks, and so does not create this kernel.
+ * last block is not full. A block has at most 5120 channels (5·32 vectors of 32). If the last block has fewer
+ * channels, it needs its own kernel. But this kernel is not created, because the implementation compares
+ * padded numbers of channels, which are equal for all blocks.
  *
  * The variant for AVX512_BF16 multiplies channels in pairs. If it cuts an odd number of channels into blocks
  * (of at least 16 channels), it also reads the memory after the last pixel and multiplies it by 0. An inf or
@@ -178,9 +178,9 @@ static amp_const_md argument_md(const_dnnl_primitive_desc_t pd, int id)
 }
 
 /* Describes a pass to the library, and gets the library's best implementation. adding: describes the variant
- * of backward by data that computes "dx += ...". This variant reads the same copy of the weights as
- * conv->backward_data_pd. It writes fp32 slices to scratch, and these are then added to dx. The gradient of
- * the weights is always fp32. */
+ * of backward by data for "dx += ..." instead. It writes slices of the result to fp32 scratch, from which
+ * they are added to dx. It reads the same copy of the weights as conv->backward_data_pd. The gradient of the
+ * weights is always fp32. */
 static dnnl_status_t describe_pass(amp_onednn *library, const amp_conv *conv, dnnl_prop_kind_t pass,
                                    int adding, const_dnnl_primitive_attr_t attributes,
                                    dnnl_primitive_desc_t *out)
