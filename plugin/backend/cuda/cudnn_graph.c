@@ -263,8 +263,8 @@ static void describe_config(chain *chain, amp_conv_candidate *c)
     destroy(engine);
 }
 
-/* Appends the engines that one heuristic lists for the graph. An empty list and status NOT_SUPPORTED are not
- * errors here: if all heuristics list nothing, conv_plan.c reports it. */
+/* Appends the engines that one heuristic lists for the graph. It is no error here if the list is empty or the
+ * status is NOT_SUPPORTED: if all heuristics list nothing, conv_plan.c reports it. */
 static void append_candidates(chain *outer, descriptor graph, cudnnBackendHeurMode_t mode,
                               amp_conv_candidates *out)
 {

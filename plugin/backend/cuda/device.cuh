@@ -1,5 +1,5 @@
-/* What the kernels share: how a thread reads and writes a group of numbers, and the numbers of blocks and
- * threads of a launch. For .cu files only.
+/* What the kernels share: how a thread reads and writes a group of numbers, and how many blocks and threads a
+ * launch has. For .cu files only.
  *
  * A kernel is a template over N, the number of consecutive elements in a group. If N is AMP_WIDE(T) or a
  * multiple of it, whole groups are read and written in 16-byte accesses, so their addresses must be multiples
