@@ -80,9 +80,9 @@ static inline int amp_conv_span(const amp_conv_desc *d, int size)
 
 /* Which operations a convolution needs. An ordinary convolution always needs conv_forward; it needs
  * conv_backward_data only with training and wants_dx. In a deconvolution (transposed convolution), these two
- * operations exchange roles. It computes its output with conv_backward_data, which it always needs, and which
- * never accumulates. It computes the delta of its input with conv_forward, which it needs only with training
- * and wants_dx. Both kinds compute the gradient of the weights with conv_backward_weights. */
+ * operations exchange roles. conv_backward_data computes the output of the deconvolution, so it is always
+ * needed, and it never accumulates. conv_forward computes the delta of the input, so it is needed only with
+ * training and wants_dx. Both kinds compute the gradient of the weights with conv_backward_weights. */
 static inline int amp_conv_wants_forward(const amp_conv_desc *d)
 {
     return !d->transposed || (d->training && d->wants_dx);
@@ -236,7 +236,7 @@ typedef struct amp_update_args {
     int batch;                 /* images in the whole step: batch × subdivisions */
     double inverse_scale;      /* 1/(loss scale), computed in double and rounded to float. Stored as a double,
                                   because clipping multiplies it by clip_norm/norm. If gradients are very
-                                  large, this product would be 0 in a float */
+                                  large, this product could become 0 in a float */
     double clip_norm;          /* if the norm of the gradient (averaged over the batch) is larger, the
                                   gradient is scaled down to this norm; 0 is off */
     double norm_limit;         /* a step with a larger norm is skipped; 0 is off */
@@ -320,8 +320,8 @@ typedef struct amp_yolo_result {
                          layer; the next six fields are sums over these pairs */
     double iou, object, category, above_50, above_75; /* iou: the IoU; object: the objectness; category: the
                                                          box's output for the label's class; above_50,
-                                                         above_75: the number of pairs with IoU > .5 and >
-                                                         .75 */
+                                                         above_75: the number of pairs with an IoU above .5
+                                                         and above .75 */
     double giou;
     double any_object; /* sum of the objectness of all boxes */
 } amp_yolo_result;

@@ -2,10 +2,10 @@
  * Darknet's yolo_layer.c and box.c, in pjreddie's version or in AlexeyAB's version: amp_yolo_desc.rules
  * selects one of the two. amp_yolo_desc also has AlexeyAB's additional keys.
  *
- * A box is number k of the n boxes in the cell at column i of row j of a w × h grid. Its numbers are
- * adjacent: x, y, w, h, objectness, classes. "Squashed" numbers are the layer's output: most of them are the
- * logistic of the input. A label begins with five floats: the center (x, y), width and height of its box,
- * relative to the image, and the class.
+ * A box is number k of the n boxes in a cell. The cell is in column i and row j of a w × h grid. The box's
+ * numbers are adjacent: x, y, w, h, objectness, classes. "Squashed" numbers are the layer's output: most of
+ * them are the logistic of the input. A label begins with five floats: the center (x, y), width and height of
+ * its box, relative to the image, and the class.
  *
  * A box is one of a label's own boxes if two conditions hold. First, the box is in the cell that contains the
  * label's center. Second, its anchor either is more similar to the label than any other anchor, or has a
@@ -138,7 +138,7 @@ AMP_ANYWHERE float amp_yolo_likeness(amp_yolo_kind kind, amp_yolo_box a, amp_yol
 
 /* AlexeyAB's gradient of the similarity along one axis, with respect to the box's center (*middle) and its
  * size (*size). shape: ciou's addition to *size. This gradient differs from the true one:
- *  - *size is doubled, but not the part of it that comes from the penalty of diou or ciou.
+ *  - *size is twice the true derivative, except for the part that comes from the penalty of diou or ciou.
  *  - With a penalty (giou, diou, ciou), if the boxes do not overlap, only the penalty's gradient counts.
  *  - The weight of ciou's shape term is treated as a constant, and the derivative of the shape term lacks a
  *    divisor. */
