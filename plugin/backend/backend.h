@@ -4,8 +4,8 @@
  * Rules for every operation:
  *  - Activations x, y and deltas dx, dy are NHWC tensors of one dtype (fp32, fp16 or bf16); parameters,
  *    statistics and their gradients are fp32 arrays. Arithmetic inside is at least fp32; each result is
- *    rounded once when stored. (If the result has 16 bits, the exponentials and quotients in mish and swish
- *    may add an error of 1/50 of a unit in fp16's last place.)
+ *    rounded once when stored. (Exception: if the result has 16 bits, mish and swish may use exponentials and
+ *    quotients that add an error of up to 1/50 ulp of fp16.)
  *  - "delta" means what it means in Darknet: minus the gradient of the loss. No operation depends on this
  *    sign.
  *  - accumulate = 0 overwrites the output, whose old bytes may be garbage or NaN; 1 adds to it.
@@ -80,9 +80,9 @@ static inline int amp_conv_span(const amp_conv_desc *d, int size)
 
 /* Which operations a convolution needs. An ordinary convolution always needs conv_forward; it needs
  * conv_backward_data only with training and wants_dx. In a deconvolution (transposed convolution), these two
- * operations exchange roles. It computes its output with conv_backward_data, which it always needs, and which
- * never accumulates. It computes the delta of its input with conv_forward, which it needs only with training
- * and wants_dx. Both kinds compute the gradient of the weights with conv_backward_weights. */
+ * operations exchange roles. conv_backward_data computes the output of the deconvolution, so it is always
+ * needed, and it never accumulates. conv_forward computes the delta of the input, so it is needed only with
+ * training and wants_dx. Both kinds compute the gradient of the weights with conv_backward_weights. */
 static inline int amp_conv_wants_forward(const amp_conv_desc *d)
 {
     return !d->transposed || (d->training && d->wants_dx);
@@ -207,8 +207,8 @@ typedef struct amp_param {
                           amp_update_args.momentum */
     float *m, *v;      /* Adam moments, NULL under SGD */
     size_t count;
-    float decay;       /* weight decay: the network's value if this array is weights, or if the update is
-                          Adam (not AdamW); else 0. It is also 0 while the layer is held (see rate_scale) */
+    float decay;       /* weight decay: the network's value for weights and, with Adam (not AdamW), for all
+                          other arrays too; else 0. While the layer is held, it is 0 (see rate_scale) */
     float layer_rate;  /* the layer's learning_rate multiplier */
     float rate_scale;  /* the multiplier of this update: layer_rate, or 0 while the layer is held (its updates
                           are off) */
@@ -234,9 +234,9 @@ typedef struct amp_statistics {
 typedef struct amp_update_args {
     float learning_rate, momentum;
     int batch;                 /* images in the whole step: batch × subdivisions */
-    double inverse_scale;      /* 1/(loss scale), computed in double and rounded to float. It is stored as a
-                                  double, because clip_norm multiplies it by another factor. If gradients are
-                                  very large, this product is too small for a float, but must not become 0 */
+    double inverse_scale;      /* 1/(loss scale), computed in double and rounded to float. Stored as a double,
+                                  because clipping multiplies it by clip_norm/norm. If gradients are very
+                                  large, this product could become 0 in a float */
     double clip_norm;          /* if the norm of the gradient (averaged over the batch) is larger, the
                                   gradient is scaled down to this norm; 0 is off */
     double norm_limit;         /* a step with a larger norm is skipped; 0 is off */
@@ -274,8 +274,8 @@ typedef enum amp_yolo_kind {
     AMP_YOLO_MSE, AMP_YOLO_IOU, AMP_YOLO_GIOU, AMP_YOLO_DIOU, AMP_YOLO_CIOU
 } amp_yolo_kind;
 
-/* The rule for labels of one class. learnt: the class that boxes with such a label learn (map=). multiplier:
- * the factor of the deltas that such a label causes (from counters_per_class). */
+/* How labels of one class are used. learnt: the class that boxes with such a label learn (map=). multiplier:
+ * the deltas that such a label causes are multiplied by it (counters_per_class). */
 typedef struct amp_yolo_class_rule { int learnt; float multiplier; } amp_yolo_class_rule;
 
 typedef struct amp_yolo_desc {
@@ -285,8 +285,8 @@ typedef struct amp_yolo_desc {
     float anchors[2 * AMP_YOLO_MAX_ANCHORS]; /* widths and heights, in pixels of the network's input */
     int net_w, net_h;                        /* size of the network's input */
     float ignore_thresh, truth_thresh;
-    int truths;                              /* label floats per image; a label with x = 0 ends an image's
-                                                labels */
+    int truths;                              /* label floats per image; the labels of an image end at the
+                                                first label with x = 0 */
     int label_size;                          /* floats per label: x, y, w, h, class, and possibly more */
     int max_boxes;                           /* at most this many labels per image are read;
                                                 label_size·max_boxes ≤ truths */
@@ -316,11 +316,12 @@ typedef struct amp_yolo_desc {
 typedef struct amp_yolo_result {
     double cost;      /* Σ delta², without the loss scale; NaN if any number of x is inf or NaN */
     double box_cost;  /* the part of the cost from x, y, w and h */
-    double labels;    /* number of pairs of a label and one of its own boxes in this head (yolo_rules.h); the
-                         next six fields are sums over these pairs */
-    double iou, object, category, above_50, above_75; /* in this order: IoU; objectness; the box's number for
-                                                         the label's class; number of pairs with IoU > .5;
-                                                         number of pairs with IoU > .75 */
+    double labels;    /* number of pairs of a label and one of its own boxes (yolo_rules.h), counted in this
+                         layer; the next six fields are sums over these pairs */
+    double iou, object, category, above_50, above_75; /* iou: the IoU; object: the objectness; category: the
+                                                         box's output for the label's class; above_50,
+                                                         above_75: the number of pairs with an IoU above .5
+                                                         and above .75 */
     double giou;
     double any_object; /* sum of the objectness of all boxes */
 } amp_yolo_result;
@@ -330,7 +331,7 @@ typedef struct amp_operation_time {
     char layer[32], operation[32]; /* layer: "convolutional"; empty for calls between layers. operation:
                                       "conv_forward" */
     long calls;
-    double ms, bytes;   /* bytes: the least that the operation must read and write */
+    double ms, bytes;   /* bytes: the minimum that the operation must read and write */
     double products;    /* arithmetic operations of its matrix products (a multiply-add counts as two) */
     int half;           /* its tensors have 16 bits */
 } amp_operation_time;
@@ -344,8 +345,8 @@ typedef struct amp_operation_times {
 struct amp_backend {
     const char *name;          /* "cpu" */
     char description[256];     /* library, version, instruction set; shown to the user */
-    int adds_to_batchnorm;     /* 1: batch norm's forward can add a tensor (amp_batchnorm.add), and its
-                                  backward does not read y for linear, leaky, relu, and activations with
+    int adds_to_batchnorm;     /* 1: batch norm can add a tensor in forward (amp_batchnorm.add), and does not
+                                  read y in backward if the activation is linear, leaky or relu, or has
                                   amp_gradient_wants_input */
 
     amp_support (*supports)(const amp_backend *, amp_dtype, char note[256]);
@@ -361,9 +362,10 @@ struct amp_backend {
     amp_status (*upload)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
     /* Like upload, but does not wait: `from` must not change until the next uploads_done has returned. */
     amp_status (*upload_later)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
-    /* Like upload_later, but a device can copy while it computes. Work queued after this call waits for the
-     * copy. The copy waits only for work queued before the previous upload_ahead. So work queued between the
-     * previous upload_ahead and this one must not use `memory`: the caller alternates between two buffers. */
+    /* Like upload_later, but a device can copy while it still computes earlier work. Work queued after this
+     * call waits for the copy. The copy itself waits only for work that was queued before the previous call
+     * of upload_ahead. So work queued between the previous call and this one must not use this call's
+     * `memory`: the caller alternates between two buffers. */
     amp_status (*upload_ahead)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
     /* Gives the program a buffer *source. The program writes data there, and then upload_later copies it to
      * `memory`. *source is page-locked memory of the backend, reserved until the next uploads_done, or
@@ -524,9 +526,9 @@ struct amp_backend {
      *   master   += rate/batch·momentum
      *   momentum ×= args.momentum
      * Adam is Darknet's GPU path (adam_update_gpu), with its moments in m and v. AdamW is torch.optim.AdamW:
-     * like Adam, but decay is not part of the gradient and the moments. Instead, rate·decay·master, with the
-     * array's rate and decay, is subtracted from master in the same step. After any of these three updates,
-     * if clip is not 0, master ← min(clip, max(-clip, master)), as in Darknet's GPU path. */
+     * like Adam, but decay is not added to the gradient, so it is not in the moments. Instead, the same step
+     * subtracts rate·decay·master from master, with the array's own rate and decay. After any of these three
+     * updates, if clip is not 0, master ← min(clip, max(-clip, master)), as in Darknet's GPU path. */
     amp_status (*finish_step)(amp_backend *, const amp_step_end *, amp_step_outcome *, amp_error *);
     /* Copies all statistics: committed ← array, or array ← committed if `back` is set. */
     amp_status (*copy_statistics)(amp_backend *, const amp_statistics *, int count, int back, amp_error *);

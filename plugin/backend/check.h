@@ -1,15 +1,15 @@
 /* The argument checks of operations, shared by all backends. They reject tensors that break backend.h's
- * rules, or whose shapes do not match. Each error is one line. Three things are checked elsewhere: max
- * pooling's windows and the number of yolo's anchors in amp_host_why_own (host/darknet/native.c), and yolo's
- * masks when the .cfg is read. */
+ * rules, or whose shapes do not match. Each error is one line. Not checked here: amp_host_why_own
+ * (host/darknet/native.c) checks max pooling's windows and the number of yolo's anchors; yolo's masks are
+ * checked when the .cfg is read. */
 #pragma once
 
 #include <limits.h>
 
 #include "backend.h"
 
-/* Fails with `status` and a message: the shapes or dtypes of these two tensors do not match in this
- * operation. */
+/* Fails with `status` and a message which says that these two tensors do not fit together in this operation,
+ * with their shapes and dtypes. */
 static inline amp_status amp_refuse_pair(amp_status status, const char *operation, const amp_tensor *a,
                                          const amp_tensor *b, amp_error *error)
 {
@@ -115,8 +115,8 @@ static inline amp_status amp_check_channels(const amp_tensor *src, int src_first
     return AMP_OK;
 }
 
-/* What one number of s, the second factor of `multiply`, multiplies: one element, one channel of an image, or
- * all channels of a pixel. */
+/* What one number of s multiplies in `multiply`, y (+)= x·s: one element of x, one channel of an image of x,
+ * or all channels of a pixel of x. */
 typedef enum amp_factor_of {
     AMP_FACTOR_OF_ELEMENT, AMP_FACTOR_OF_CHANNEL, AMP_FACTOR_OF_PIXEL
 } amp_factor_of;

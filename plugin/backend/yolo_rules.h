@@ -2,10 +2,10 @@
  * Darknet's yolo_layer.c and box.c, in pjreddie's version or in AlexeyAB's version: amp_yolo_desc.rules
  * selects one of the two. amp_yolo_desc also has AlexeyAB's additional keys.
  *
- * A box is number k of the n boxes in the cell at column i of row j of a w × h grid. Its numbers are
- * adjacent: x, y, w, h, objectness, classes. "Squashed" numbers are the layer's output: most of them are the
- * logistic of the input. A label begins with five floats: the center (x, y), width and height of its box,
- * relative to the image, and the class.
+ * A box is number k of the n boxes in a cell. The cell is in column i and row j of a w × h grid. The box's
+ * numbers are adjacent: x, y, w, h, objectness, classes. "Squashed" numbers are the layer's output: most of
+ * them are the logistic of the input. A label begins with five floats: the center (x, y), width and height of
+ * its box, relative to the image, and the class.
  *
  * A box is one of a label's own boxes if two conditions hold. First, the box is in the cell that contains the
  * label's center. Second, its anchor either is more similar to the label than any other anchor, or has a
@@ -14,10 +14,11 @@
  * A class out of range is ignored with pjreddie's rules; with AlexeyAB's rules, the whole label is ignored.
  *
  * Two labels may have the same own box. With pjreddie's rules, the second label overwrites the deltas of x,
- * y, w, h and objectness. With AlexeyAB's rules, it adds to the deltas of x, y, w and h. The first label sets
- * the deltas of all classes. A later label sets all of them again only if the delta of one class, the
- * deciding class, is 0; otherwise it sets only the delta of its own class. The deciding class is class 0 with
- * pjreddie's rules, and the later label's class with AlexeyAB's. */
+ * y, w and h; with AlexeyAB's rules, it adds to them. It overwrites the delta of the objectness, but with
+ * objectness_smooth only if this delta is 0. For the classes, the first label sets the deltas of all classes.
+ * A later label sets all of them again only if the delta of one class, the deciding class, is 0; otherwise it
+ * sets only the delta of its own class. The deciding class is class 0 with pjreddie's rules, and the later
+ * label's class with AlexeyAB's. */
 #pragma once
 
 #include <float.h>
@@ -41,9 +42,9 @@ typedef struct amp_yolo_labels {
     int count, size;
 } amp_yolo_labels;
 
-/* A box's delta while labels are applied one after the other. since: the index of the label that last set the
- * deltas of all classes. FROM_IOU: label `overlapping` set them, because its IoU with the box is above
- * truth_thresh. NO_LABEL: no label has set them, and they are 0. */
+/* A box's delta while labels are applied one after the other. The field `since` says what last set the deltas
+ * of all classes: the index of a label; or FROM_IOU for label `overlapping`, whose IoU with the box is above
+ * truth_thresh; or NO_LABEL if no label has set them yet, so that they are 0. */
 typedef struct amp_yolo_target {
     float delta[AMP_YOLO_BOX];
     float iou;   /* the box's largest IoU with a label; `overlapping` is that label's index */
@@ -60,9 +61,10 @@ AMP_ANYWHERE float amp_yolo_squash(const amp_yolo_desc *d, float x, int entry)
     return entry < 2 ? d->scale_x_y * p - .5f * (d->scale_x_y - 1) : p;
 }
 
-/* The derivative of the logistic at x. Deltas are computed for squashed numbers. If Darknet's yolo layer
- * itself squashes x, Darknet uses this delta unchanged as the delta of x. If the preceding convolution
- * squashes x (before_logistic), Darknet multiplies the delta by this derivative, but not by scale_x_y. */
+/* The derivative of the logistic at x. It is needed because deltas are computed for squashed numbers. If the
+ * preceding convolution squashes x (before_logistic), Darknet multiplies the delta by this derivative, but
+ * not by scale_x_y, to get the delta of x. If Darknet's yolo layer itself squashes x, Darknet uses the delta
+ * of the squashed number unchanged as the delta of x. */
 AMP_ANYWHERE float amp_yolo_slope(float x)
 {
     return amp_activate(x, AMP_LOGISTIC) * amp_activate(-x, AMP_LOGISTIC);
@@ -136,7 +138,7 @@ AMP_ANYWHERE float amp_yolo_likeness(amp_yolo_kind kind, amp_yolo_box a, amp_yol
 
 /* AlexeyAB's gradient of the similarity along one axis, with respect to the box's center (*middle) and its
  * size (*size). shape: ciou's addition to *size. This gradient differs from the true one:
- *  - *size is doubled, but not the part of it that comes from the penalty of diou or ciou.
+ *  - *size is twice the true derivative, except for the part that comes from the penalty of diou or ciou.
  *  - With a penalty (giou, diou, ciou), if the boxes do not overlap, only the penalty's gradient counts.
  *  - The weight of ciou's shape term is treated as a constant, and the derivative of the shape term lacks a
  *    divisor. */
@@ -171,8 +173,8 @@ AMP_ANYWHERE void amp_yolo_pull(amp_yolo_kind kind, const amp_yolo_axis *axis, c
     *size = (apart ? 0 : *size) + to_size;
 }
 
-/* AlexeyAB's gradient of the similarity with respect to the box's x, y, w and h. If the box's w or h is 0, it
- * is taken as 1. */
+/* AlexeyAB's gradient of the similarity with respect to the box's x, y, w and h. A w or h of 0 is replaced by
+ * 1. */
 AMP_ANYWHERE void amp_yolo_gradient(amp_yolo_kind kind, amp_yolo_box box, amp_yolo_box label, float *gradient)
 {
     if (box.w == 0) box.w = 1;
@@ -305,9 +307,9 @@ AMP_ANYWHERE amp_yolo_search amp_yolo_look_at_labels(const amp_yolo_desc *d, amp
     return s;
 }
 
-/* Returns whether the caller must check if one of the box's squashed class numbers is above AMP_YOLO_SURE.
- * The reason: a box whose largest IoU is above ignore_thresh need not learn "no object here", but AlexeyAB's
- * rules also require such a class number. */
+/* Returns 1 if the caller must check whether one of the box's squashed class numbers is above AMP_YOLO_SURE.
+ * The reason: a box whose largest IoU is above ignore_thresh need not learn "no object here". With AlexeyAB's
+ * rules, this holds only if the box also has such a class number. */
 AMP_ANYWHERE int amp_yolo_asks_classes(const amp_yolo_desc *d, float best)
 {
     return d->rules == AMP_YOLO_ALEXEYAB && best > d->ignore_thresh;
@@ -415,8 +417,9 @@ AMP_ANYWHERE void amp_yolo_average(amp_yolo_target *t, const amp_yolo_desc *d, i
 
 /* ---- sums ---- */
 
-/* Adds a label and a predicted box that is its own to the sums. object: the box's objectness after the
- * logistic. p: the box's number for the label's class, after the logistic; 0 if the label has no class. */
+/* Adds one pair to the sums: a label, and one of its own boxes, whose predicted position and size are
+ * `predicted`. object: the box's objectness after the logistic. p: the box's number for the label's class,
+ * after the logistic; 0 if the label has no class. */
 AMP_ANYWHERE void amp_yolo_count(amp_yolo_result *sums, const amp_yolo_desc *d, amp_yolo_box predicted,
                                  const float *label, float object, float p)
 {

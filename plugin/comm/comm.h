@@ -61,8 +61,8 @@ struct amp_comm {
      * function; in all others the pointer is NULL. */
     amp_status (*part)(amp_comm *, int size, amp_comm **out, amp_error *);
 
-    /* Whether this rank must print why the program ends. Returns 1 for the first call by any rank on this
-     * machine, and 0 for all later calls. If the pointer is NULL, every rank prints. Any thread may call
+    /* Returns 1 if this rank must print why the program ends: on each machine, the first call by any rank
+     * returns 1, and all later calls return 0. If the pointer is NULL, every rank prints. Any thread may call
      * it. */
     int (*prints_error)(amp_comm *);
     /* Ends the processes of all ranks with this exit status. If the ranks are threads, it makes their calls
@@ -79,8 +79,8 @@ int amp_comm_is_launched(void);
 int amp_comm_launched_rank(void);
 /* Whether this program was built with MPI (mpi/). If not (none/), amp_comm_join fails. */
 extern const int amp_comm_is_here;
-/* Joins the other ranks and sets *out; call it at most once. lost: as in amp_comm. After a failure, *out is
- * NULL, or a comm that can be used only to end the other ranks. */
+/* Joins the other ranks and sets *out. It may be called only once. lost: as in amp_comm. After a failure,
+ * *out is NULL, or a comm that can be used only to end the other ranks. */
 amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_error *);
 
 /* ---- other ranks ---- */

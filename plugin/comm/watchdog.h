@@ -27,8 +27,8 @@ static inline int amp_comm_limits(const amp_comm *comm) { return comm->has_summe
 /* Sets *seconds to the time limit: AMP_COMM_TIMEOUT from the environment, or 300 if it is not set; 0: no
  * limit. If the variable's value is invalid, returns AMP_BAD_CONFIG and sets *seconds to 0. */
 amp_status amp_comm_time_limit(double *seconds, amp_error *);
-/* The `late` callback for contexts that are an amp_comm: calls comm->lost with a line about the time
- * limit. */
+/* A `late` callback for amp_watchdog_start whose context is an amp_comm. It calls comm->lost with a line
+ * about the time limit. */
 void amp_comm_report_timeout(void *context, const char *phase);
 
 /* Starts the watchdog's thread. seconds: the time limit; 0: no limit, and *out is NULL. late: called once, in

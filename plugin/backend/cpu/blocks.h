@@ -1,5 +1,5 @@
-/* Cuts an NHWC tensor for the loops of rows.h: into blocks, which are divided among threads, and each block
- * into periods. rows.h defines a period and its lanes.
+/* Cuts an NHWC tensor into blocks, which are divided among threads, and each block into periods for the loops
+ * of rows.h. rows.h defines a period and its lanes.
  *
  * Periods and blocks depend only on the shape, not on the machine or the number of threads, and the blocks'
  * sums are added in block order. So the same tensor always gives the same result. */
@@ -17,7 +17,8 @@ typedef struct amp_cpu_plan {
 
 amp_cpu_plan amp_cpu_plan_make(size_t rows, size_t channels);
 
-/* The offset of block b's first element, and the number of its elements. */
+/* The offset of block b's first element (amp_cpu_block_first), and the number of elements in block b
+ * (amp_cpu_block_count). */
 static inline size_t amp_cpu_block_first(const amp_cpu_plan *p, size_t b)
 {
     return b * p->block_rows * p->channels;

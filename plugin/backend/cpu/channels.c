@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* The number of pixels that a thread takes at a time. Together they have about AMP_CPU_STRETCH elements, but
- * there is at least one pixel. */
+/* The number of pixels that a thread takes at a time: at least one, otherwise as many as have at most
+ * AMP_CPU_STRETCH elements together. */
 static size_t pixels_per_stretch(size_t channels)
 {
     size_t pixels = AMP_CPU_STRETCH / (channels ? channels : 1);

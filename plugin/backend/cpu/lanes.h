@@ -10,7 +10,7 @@
  *   vkeep(p, i, n, m, q, j, dtype)   p[i..] = m ? q[j..] : 0, as stored bits
  *   vset, vgt (ordered), vselect(m, a, b) = m ? a : b, vsqrt; + - * / work as on floats
  *   vmax(a, b) = a > b ? a : b, so a NaN in either gives b
- *   vexponent(a)           the lowest 9 bits of a as a float's sign and exponent
+ *   vexponent(a)           the lowest 9 bits of a, moved to a float's sign and exponent
  *   viset, vieq, viselect  the few integer operations
  *
  * The 16-bit conversions equal tensor/half.h bit for bit. fp16: F16C rounds in the same way, gives the same

@@ -24,8 +24,8 @@ void amp_onednn_destroy(amp_onednn *library);
 
 /* Writes the library's version and instruction set to text, e.g. "oneDNN 2.6.3, avx512_core_bf16". */
 void amp_onednn_describe(char *text, size_t size);
-/* Whether the library can use AMX, and the widest vectors that it can use, on this CPU and with this
- * DNNL_MAX_CPU_ISA. */
+/* What the library can use on this CPU, as far as DNNL_MAX_CPU_ISA allows: amp_onednn_has_amx returns whether
+ * it can use AMX, and amp_onednn_width returns its widest vectors. */
 int amp_onednn_has_amx(void);
 amp_cpu_width amp_onednn_width(void);
 

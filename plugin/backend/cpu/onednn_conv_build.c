@@ -81,9 +81,9 @@ static int is_before(int major, int minor)
  * reach, and no padding is needed.
  *
  * Before 3.0, this implementation jumps through a null pointer if it cuts the channels into blocks and the
- * last block is not full. A block has at most 5120 channels (5·32 vectors of 32). The last block needs its
- * own kernel if it has fewer channels. But the implementation compares padded numbers of channels, which are
- * equal for all blocks, and so does not create this kernel.
+ * last block is not full. A block has at most 5120 channels (5·32 vectors of 32). If the last block has fewer
+ * channels, it needs its own kernel. But this kernel is not created, because the implementation compares
+ * padded numbers of channels, which are equal for all blocks.
  *
  * The variant for AVX512_BF16 multiplies channels in pairs. If it cuts an odd number of channels into blocks
  * (of at least 16 channels), it also reads the memory after the last pixel and multiplies it by 0. An inf or
@@ -116,10 +116,11 @@ static void avoid_backward_data(const amp_conv_desc *d, amp_problem *problem)
     if (filters > 4096) problem->avoid[1] = "brgconv_strided";
 }
 
-/* If the library's own kernel for gradients of weights is slow for this convolution, returns the kernel's
- * name, else NULL. With AVX2, this kernel reads NHWC pixels that are far apart. The alternative is a matrix
- * product of columns (im2col), which is up to 3.8 times as fast with a stride above 1 and enough channels:
- * 64 on an Intel CPU, 32 on others. Times measured for the matrix product, and for the library's kernel:
+/* Returns the name of the library's own kernel for gradients of weights if this kernel is slow for this
+ * convolution, else NULL. With AVX2, the kernel reads NHWC pixels that are far apart. The alternative is a
+ * matrix product of columns (im2col), which is up to 3.8 times as fast with a stride above 1 and enough
+ * channels: 64 on an Intel CPU, 32 on others. These times were measured with the matrix product instead of
+ * the library's kernel:
  *
  *     64->128, 208x208, batch 4: 95 ms instead of 341 on an AMD EPYC (Zen 5), 251 instead of 352 on an Intel
  *         Xeon
@@ -177,9 +178,9 @@ static amp_const_md argument_md(const_dnnl_primitive_desc_t pd, int id)
 }
 
 /* Describes a pass to the library, and gets the library's best implementation. adding: describes the variant
- * of backward by data that computes "dx += ...". This variant reads the same copy of the weights as
- * conv->backward_data_pd. It writes fp32 slices to scratch, and these are then added to dx. The gradient of
- * the weights is always fp32. */
+ * of backward by data for "dx += ..." instead. It writes slices of the result to fp32 scratch, from which
+ * they are added to dx. It reads the same copy of the weights as conv->backward_data_pd. The gradient of the
+ * weights is always fp32. */
 static dnnl_status_t describe_pass(amp_onednn *library, const amp_conv *conv, dnnl_prop_kind_t pass,
                                    int adding, const_dnnl_primitive_attr_t attributes,
                                    dnnl_primitive_desc_t *out)
@@ -436,8 +437,8 @@ void amp_cpu_conv_destroy(amp_backend *backend, amp_conv *conv)
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Scratch bytes for the library's passes: the fp32 stand-ins of x and y, and the largest additional need of a
- * pass. */
+/* Scratch bytes for the library's passes: the fp32 stand-ins of x and y, plus the scratchpad and other
+ * buffers of the pass that needs most of them. */
 static size_t direct_workspace(const amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -449,9 +450,9 @@ static size_t direct_workspace(const amp_conv *conv)
                  conv->backward_weights.scratchpad + conv->gradient_bytes + amp_conv_adding_bytes(conv));
 }
 
-/* The bytes that a pass's copy of the weights would have in fp32. bytes: the copy's bytes in its current
- * dtype. Returns 0 if Winograd would compute the pass in fp32, because Winograd needs no such copy. Winograd
- * is chosen more often in fp32. */
+/* Returns the bytes that a pass's copy of the weights would have if the convolution's dtype were fp32; 0 if
+ * the pass would then use Winograd, which needs no such copy. (The rule for Winograd differs: in fp32 it is
+ * chosen more often.) bytes: the copy's bytes in its current dtype. */
 static size_t fp32_copy(const amp_conv *conv, amp_winograd_pass pass, size_t bytes)
 {
     if (amp_winograd_make(&conv->desc, pass, AMP_FP32).rows) return 0;

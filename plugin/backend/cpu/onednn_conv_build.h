@@ -13,8 +13,8 @@ struct amp_conv {
                                         cannot apply it */
     amp_dtype compute;               /* dtype of the primitives: desc.dtype, or fp32 if desc.dtype is
                                         only a storage format */
-    int slice, adding_slice;         /* images per run of a pass; adding_slice: per run of
-                                        backward_data_adding. Both are divisors of the batch size */
+    int slice, adding_slice;         /* slice: images per run of a pass; adding_slice: images per run
+                                        of backward_data_adding. Both are divisors of the batch size */
     dnnl_primitive_desc_t forward_pd, backward_data_pd; /* kept, because other passes are built with them (as
                                                            hints), and layouts are looked up in them */
     amp_pass forward, backward_data, backward_weights; /* the passes that desc needs, except those that
@@ -38,7 +38,7 @@ struct amp_conv {
 };
 
 /* fail: returns the given status and fills in an error that names the convolution. outcome: returns AMP_OK if
- * the library's status is success; else fails in the same way. */
+ * the library's status is success; else calls fail. */
 amp_status amp_onednn_conv_fail(const amp_conv_desc *, amp_status, const char *what, const char *why,
                                 amp_error *);
 amp_status amp_onednn_conv_outcome(const amp_conv *, const char *what, dnnl_status_t, amp_error *);

@@ -135,8 +135,8 @@ static void round_to(amp_dtype dtype, amp_dtype computes, const float *src, void
     else amp_cpu_round_flat(dtype, src, dst, count);
 }
 
-/* Sets *out to the factor, rounded to dtype: to the cached copy if the factor has a version, else to
- * `scratch`. */
+/* Sets *out to a copy of the factor, rounded to dtype. It is the cached copy if the factor has a version;
+ * otherwise the copy is made in `scratch`. */
 static amp_status prepare(amp_backend *backend, amp_cpu_products *products, const amp_factor *f, size_t count,
                           amp_dtype dtype, amp_dtype computes, void *scratch, const void **out,
                           amp_error *error)
@@ -195,8 +195,8 @@ amp_status amp_cpu_gemm(amp_backend *backend, const amp_gemm_desc *d, amp_error 
     AMP_TRY(amp_check_gemm(d, error));
     if (d->dtype == AMP_FP32) return multiply_floats(d, error);
     if (!*products) *products = amp_allocated(calloc(1, sizeof **products));
-    /* Products with short sums (small k) are computed in fp32, unless a factor is cached (it has a version):
-     * all products that use its cached copy must compute in the same dtype. */
+    /* A product with a short sum (small k) is computed in fp32, unless a factor has a version. Such a factor
+     * has a cached copy, and all products that use this copy must compute in the same dtype. */
     const int is_short = d->k < SHORT_SUM && !d->a.version && !d->b.version;
     if (!is_short && amp_cpu_gemm_computes(backend, d->dtype) == d->dtype)
         AMP_TRY(find_pass(backend, *products, d, &pass, error));

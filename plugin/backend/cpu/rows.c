@@ -9,9 +9,9 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* __builtin_cpu_supports does not know F16C in some compilers (clang before 17), so this asks CPUID. It need
- * not check whether the operating system saves the registers: F16C uses those of AVX, which the check for
- * AVX2 covers. */
+/* Whether this CPU has F16C. Asks CPUID, because some compilers' __builtin_cpu_supports does not know F16C
+ * (clang before 17). F16C uses the registers of AVX. Whether the operating system saves these registers is
+ * not checked here, because the caller's check for AVX2 includes that. */
 static int has_f16c(void)
 {
     unsigned a, b, c, d;

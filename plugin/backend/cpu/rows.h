@@ -171,9 +171,9 @@ typedef struct amp_cpu_rows {
      * and line are strides as in amp_cpu_matrix. In the baseline, these functions are NULL and winograd_panel
      * is 0.
      *
-     * winograd_transform transforms one tile: it computes V from 36 pixels (side 6), or D from 16 pixels
-     * (side 4), for the channels of one of `groups` groups. It returns 1 if the pixels contain an inf or a
-     * NaN, or numbers so large that later results may overflow. */
+     * winograd_transform transforms one tile, for the `channels` channels of one group (of `groups`): it
+     * computes V from 36 pixels (side 6), or D from 16 pixels (side 4). It returns 1 if the pixels contain an
+     * inf or a NaN, or numbers so large that later results may overflow. */
     int (*winograd_transform)(amp_dtype, int side, const void *const *pixels, amp_cpu_tile_size,
                               size_t channels, size_t groups, amp_cpu_matrix to);
     /* Whether all numbers of `count` pixels are finite. */
@@ -181,8 +181,9 @@ typedef struct amp_cpu_rows {
     /* Computes the 16 pixels of one tile from M, for `channels` channels. */
     void (*winograd_output)(amp_dtype, amp_cpu_matrix from, size_t channels, void *const *pixels,
                             amp_cpu_tile_size, const amp_cpu_tile_end *);
-    /* Computes the same pixels by the direct sum, from the tile's 36 input pixels, which have `in` channels.
-     * first: the index of the filter that computes the first of these `channels` channels. */
+    /* Computes the same pixels as winograd_output, but by the direct sum. The input is the tile's 36 pixels
+     * with `in` channels. The output is `channels` channels of y; the first of them is computed by filter
+     * `first`. */
     void (*winograd_direct)(amp_dtype, const void *const *pixels, size_t in, const amp_cpu_filters *,
                             size_t first, size_t channels, void *const *to, const amp_cpu_tile_end *);
     /* Computes U of the panel that begins at filter `first`, for the channels [channel, channel + channels).
@@ -214,17 +215,17 @@ typedef struct amp_cpu_rows {
  * VL). */
 typedef enum amp_cpu_width { AMP_CPU_BASE, AMP_CPU_AVX2, AMP_CPU_AVX512 } amp_cpu_width;
 
-/* The widest instruction set that the processor, the operating system (which must save the registers) and
- * oneDNN's environment variable DNNL_MAX_CPU_ISA allow. */
+/* The widest instruction set that all three of these allow: the processor, the operating system (which must
+ * save the registers), and oneDNN's environment variable DNNL_MAX_CPU_ISA. */
 amp_cpu_width amp_cpu_widest(void);
 
-/* The widest table that amp_cpu_widest allows, or a narrower one that the environment variable AMP_CPU_ISA =
- * sse2 | avx2 | avx512 selects, so that a test can run one program with each table. Nothing else reads this
- * variable. */
+/* Returns the widest table that amp_cpu_widest allows. The environment variable AMP_CPU_ISA = sse2 | avx2 |
+ * avx512 can select a narrower table, so that a test can run one program with each table. No other code reads
+ * this variable. */
 const amp_cpu_rows *amp_cpu_rows_best(void);
 
-/* The table of one instruction set, even if this processor does not support it; NULL if this build lacks
- * it. */
+/* Each function returns the table of one instruction set, even if this processor does not support it; NULL if
+ * this build lacks the table. */
 const amp_cpu_rows *amp_cpu_rows_base(void);
 const amp_cpu_rows *amp_cpu_rows_avx2(void);
 const amp_cpu_rows *amp_cpu_rows_avx512(void);

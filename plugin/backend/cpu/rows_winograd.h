@@ -116,8 +116,9 @@ static const float narrow_a[TILE - 1][SIDE][TILE] = {
     { { 1 }, { 1, PA, PA2 }, { 1, -PA, PA2 }, { 1, PB, PB2 }, [SIDE - 1] = { 0, 0, 1 } },
 };
 
-/* pixels_of: the number of pixels that are read per row, for n pixels of output. plane_of: such a row uses
- * n + 2 of the six planes; returns the index (0 to 5) of the p-th plane that the row uses (p from 0). */
+/* For a row of a tile with n pixels of output (n = 1 to 4): pixels_of returns how many pixels are read per
+ * row. plane_of is for narrow tiles, whose rows use only n + 2 of the six planes: it returns the index (0 to
+ * 5) of the p-th plane that such a row uses (p from 0). */
 AMP_INLINE int pixels_of(int side, int n) { return side == TILE ? n : n == TILE ? SIDE : n + 1; }
 AMP_INLINE int plane_of(int p, int n) { return p <= n ? p : SIDE - 1; }
 
@@ -323,8 +324,8 @@ static int winograd_is_finite(amp_dtype dtype, const void *const *pixels, size_t
     return 1;
 }
 
-/* lines[channel][place][filter] ← the 3x3 places of 16 channels of 16 filters, starting at `channel` and
- * `filter`. */
+/* lines[channel][place][filter] ← the weights at all 3x3 places, of 16 channels and 16 filters, starting at
+ * `channel` and `filter`. */
 AMP_INLINE void take_filters(const amp_cpu_filters *f, size_t filter, size_t channel, float *lines)
 {
     const float *from = f->masters + filter * f->filter_stride + channel * f->channel_stride;

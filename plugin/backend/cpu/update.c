@@ -76,9 +76,9 @@ static int any_bad(const amp_statistics *statistics, int count)
 
 /* ---- the update ---- */
 
-/* With Adam, Darknet does not divide the rate by the batch. SGD and Adam add decay to the gradient, which is
- * a sum over images, so decay is multiplied by the number of images. AdamW does not add decay to the
- * gradient, so its decay is not multiplied. */
+/* Two numbers may depend on the batch. The rate: with SGD it is divided by the batch; with Adam it is not, as
+ * in Darknet. The decay: SGD and Adam add it to the gradient, which is a sum over images, so it is multiplied
+ * by the number of images. AdamW does not add it to the gradient, so it is not multiplied. */
 static amp_cpu_rule rule_of(const amp_param *p, const amp_update_args *a, const amp_unscale *unscale)
 {
     float rate = a->learning_rate * p->rate_scale;

@@ -28,8 +28,8 @@ static size_t tile_channels(size_t places, size_t wanted)
     return CHANNELS * (blocks ? blocks : 1);
 }
 
-/* Floats of scratch per thread: for a row of zeros (read for missing filters), for the rows or pairs of a
- * tile, for their transpose, and, in fp32, for a square of 16 x 16. */
+/* Floats of scratch per thread. They hold a row of zeros (read for missing filters), the rows of a tile (in
+ * bf16: of pairs), the transpose of these rows, and, in fp32, a square of 16 x 16. */
 static size_t tile_floats(size_t places, int floats)
 {
     return floats ? (1 + 2 * FILTERS) * tile_channels(places, FLOAT_COLUMNS) * places + FILTERS * CHANNELS

@@ -10,8 +10,9 @@
 
 #include "onednn_compat.h"
 
-/* Where the weight of filter o and channel i is within a block: as oneDNN's tag (a: filters, b: channels),
- * and as indices. The strides of amp_weights_layout are the distances between blocks, in elements. */
+/* How weights are ordered within a block. The comments give, for each order, oneDNN's tag (a: filters, b:
+ * channels) and the indices of the weight of filter o and channel i. The strides of amp_weights_layout are
+ * the distances between blocks, in elements. */
 typedef enum amp_weights_order {
     AMP_WEIGHTS_UNKNOWN,
     AMP_WEIGHTS_PAIRS_OF_CHANNELS,   /* ..16·n a 2b: [o % block][i % 2], block a multiple of 16 */

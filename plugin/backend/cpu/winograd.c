@@ -139,8 +139,8 @@ typedef struct job {
     const float *zeros;  /* w->in + w->out zeros; they replace pixels outside the image, and a missing bias */
 } job;
 
-/* Computes V of the tiles [first, end), and whether they are large. Stores both in *v and `large` from
- * position `at` on. */
+/* Computes V of the tiles [first, end), and whether each tile is large. Stores V in *v and the flags in
+ * `large`, both from position `at` on. */
 static void input_tiles(const job *j, size_t first, size_t end, const matrix *v, size_t at,
                         unsigned char *large)
 {

@@ -40,13 +40,13 @@
  * Bt and At are exact in fp32.
  *
  * If a side of the image is not a multiple of 4, the last tiles are narrow: they have n = 1, 2 or 3 rows or
- * columns of output. For them, the product of polynomials has a lower degree, and its values at the first
- * n + 1 points and at infinity are enough. So a row has n + 2 planes instead of 6 (for an image of 13 x 13,
- * three quarters of all products remain). The Bt of narrow tiles is derived for these points in the same way.
- * It has additional factors, so that narrow tiles can use the same U (the transformed filters) as all other
- * tiles: G divides the row of a point by the differences between this point and all other points. In a narrow
- * tile some points are omitted, so each row of its Bt is multiplied by the differences between the row's
- * point and the omitted points. Tiles are numbered so that all tiles that have a given plane are consecutive:
+ * columns of output. Their products of polynomials have a lower degree, so the values at the first n + 1
+ * points and at infinity are enough. So a row has n + 2 planes instead of 6 (for an image of 13 x 13, three
+ * quarters of all products remain). Narrow tiles use the same U (the transformed filters) as all other tiles,
+ * but their own Bt, which is derived for the points that they use. In G, the row of a point is divided by the
+ * differences between this point and all other points, including points that a narrow tile omits. So each row
+ * of a narrow tile's Bt is multiplied by the differences between the row's point and the omitted points.
+ * Tiles are numbered so that all tiles that have a given plane are consecutive:
  *
  *       1 1 1 2     kind 0: the bottom tiles of all images, if they are narrow; kind 1: all other tiles;
  *       1 1 1 2     kind 2: the rightmost tiles, if they are narrow; kind 3: the corners. If the bottom tiles

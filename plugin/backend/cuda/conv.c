@@ -3,10 +3,10 @@
  * Both libraries read a copy of the weights, in the dtype of the data and in the order that NHWC data needs
  * (KRSC: k, rows, columns, c/groups). They write the gradient of the weights in the same order.
  *
- * cuDNN writes the gradient in the dtype of the data; in fp16 it is scaled down so that it does not overflow.
- * A kernel then scales it back and adds it to dw, the sum over subdivisions, which is in fp32 because 16 bits
- * would be too few. cuBLAS writes the gradient in fp32. If KRSC and Darknet's OIHW are the same order in
- * memory, it adds directly to dw. */
+ * In backward by weights, cuDNN writes the gradient in the dtype of the data; in fp16 the gradient is scaled
+ * down so that it does not overflow. A kernel of cast.cu then undoes the scaling and adds the gradient to dw,
+ * the sum over subdivisions. dw is in fp32, because 16 bits would be too few for the sum. cuBLAS writes the
+ * gradient in fp32. If KRSC and Darknet's OIHW are the same order in memory, cuBLAS adds directly to dw. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>

@@ -222,9 +222,9 @@ amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const
 
 /* ---- tuning ---- */
 
-/* Whether list[i] is one of the first best_of candidates in the library's order. Candidates that have failed
- * are left out. Candidates with reduced-precision reductions are left out too, unless the best candidate,
- * list[0], has such reductions. */
+/* Whether list[i] is worth timing: it is one of the first best_of candidates in the library's order.
+ * Candidates that have failed are never timed, and do not count towards best_of. The same holds for
+ * candidates with reduced-precision reductions, unless the best candidate, list[0], has such reductions. */
 static int worth_timing(const amp_conv_plan *plan, const amp_conv_candidate *list, int i, int best_of)
 {
     unsigned unwanted = list[0].notes & AMP_CONV_REDUCED_REDUCTION ? 0 : AMP_CONV_REDUCED_REDUCTION;
@@ -257,7 +257,7 @@ static int built_for_timing(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv
     return build(plans, plan, c, why) == AMP_OK;
 }
 
-/* Times trial's candidate. It becomes the plan's current one if it is the fastest so far. */
+/* Times the current candidate of `trial`, and moves it to `plan` if it is the fastest so far. */
 static void time_one(amp_conv_plans *plans, amp_conv_plan *trial, amp_conv_plan *plan, amp_conv_timer timer,
                      void *user, amp_error *why)
 {

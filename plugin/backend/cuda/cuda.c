@@ -74,8 +74,8 @@ static void describe(amp_cuda_backend *cuda, const struct cudaDeviceProp *gpu, i
              driver_text, cudnn, cublas);
 }
 
-/* Opens the current device, which `-i` or Darknet's cuda_set_device has chosen. Sets *memory to its memory in
- * bytes. */
+/* Opens the current device, which `-i` or Darknet's cuda_set_device has chosen. Sets *memory to the size of
+ * the device's memory in bytes. */
 static amp_status open_device(amp_cuda_backend *cuda, size_t *memory, amp_error *error)
 {
     struct cudaDeviceProp gpu;

@@ -172,7 +172,8 @@ static descriptor convolution(chain *chain, const amp_conv_desc *p)
     return d;
 }
 
-/* Sets the attributes that the operations of all three passes have. Only their names depend on the pass. */
+/* Sets the attributes of a pass's operation. All three passes have the same attributes, under different
+ * names. */
 #define SET_OPERATION(chain, d, pass, x_name, w_name, y_name, g, alpha, beta) \
     do { \
         SET(chain, d, OPERATION_CONVOLUTION_##pass##_ALPHA, FLOAT, 1, alpha); \
@@ -262,8 +263,8 @@ static void describe_config(chain *chain, amp_conv_candidate *c)
     destroy(engine);
 }
 
-/* Appends the engines that one heuristic lists for the graph. An empty list and status NOT_SUPPORTED are not
- * errors here: if all heuristics list nothing, conv_plan.c reports it. */
+/* Appends the engines that one heuristic lists for the graph. It is no error here if the list is empty or the
+ * status is NOT_SUPPORTED: if all heuristics list nothing, conv_plan.c reports it. */
 static void append_candidates(chain *outer, descriptor graph, cudnnBackendHeurMode_t mode,
                               amp_conv_candidates *out)
 {

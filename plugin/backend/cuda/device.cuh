@@ -1,5 +1,5 @@
-/* What the kernels share: how a thread reads and writes a group of numbers, and the numbers of blocks and
- * threads of a launch. For .cu files only.
+/* What the kernels share: how a thread reads and writes a group of numbers, and how many blocks and threads a
+ * launch has. For .cu files only.
  *
  * A kernel is a template over N, the number of consecutive elements in a group. If N is AMP_WIDE(T) or a
  * multiple of it, whole groups are read and written in 16-byte accesses, so their addresses must be multiples
@@ -188,8 +188,9 @@ static inline amp_status amp_cuda_copy(const amp_backend *backend, const void *f
 __device__ __forceinline__ size_t amp_thread() { return (size_t)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ size_t amp_threads() { return (size_t)gridDim.x * blockDim.x; }
 
-/* Returns how many rows of blocks to launch (the grid's y): `wanted`, or fewer if that exceeds CUDA's limit
- * or amp_cuda_most_blocks, but at least 1. A row has `across` blocks. */
+/* Returns how many rows of blocks to launch (the grid's y); a row has `across` blocks. The result is
+ * `wanted`, but at most CUDA's limit for y, at most as many rows as have amp_cuda_most_blocks blocks
+ * together, and at least 1. */
 static inline unsigned amp_cuda_down(const amp_backend *backend, size_t across, size_t wanted)
 {
     size_t most = amp_cuda_most_blocks(backend) / across;

@@ -48,8 +48,9 @@ amp_status amp_cuda_malloc(amp_backend *backend, size_t bytes, const char *what,
     return amp_cuda_fail(status, "cudaMalloc", __FILE__, __LINE__, error);
 }
 
-/* An error here comes from work that was queued earlier. It is cleared, so that the next launch does not
- * report it as its own. A permanent error is reported anyway, by the next call that returns a status. */
+/* If CUDA reports an error here, work that was queued earlier has caused it. The error is cleared, so that
+ * the next launch does not report it as an error of that launch. A permanent error is reported anyway, by the
+ * next call that returns a status. */
 void amp_cuda_release(amp_backend *backend, void *memory)
 {
     if (!memory) return;
@@ -66,9 +67,9 @@ amp_status amp_cuda_allocate(amp_backend *backend, size_t bytes, void **out, amp
 
 struct amp_cuda_spare { struct amp_cuda_spare *next; void *memory; size_t bytes; };
 
-/* Appends the block to the end of the list. spare_get searches from the start, and layers allocate in the
- * order in which they released. So each layer gets its old memory back, and the table of copies on the device
- * (weights.cu) need not be uploaded again. */
+/* Appends the block to the end of the list, while spare_get searches from the start. Layers allocate in the
+ * same order in which they released, so each layer gets its old memory back. Then the table of copies on the
+ * device (weights.cu) stays the same and need not be uploaded again. */
 void amp_cuda_spare_put(amp_backend *backend, void *memory, size_t bytes)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
@@ -168,7 +169,7 @@ static amp_status lies_on_device(const void *memory, int *answer, amp_error *err
 }
 
 /* If `from` is CPU memory, waits until the copy is complete, because the caller may overwrite `from` as soon
- * as this function returns. Without the wait, CUDA could still be reading `from` if that is page-locked. */
+ * as this function returns. Without the wait, CUDA could still be reading `from` if `from` is page-locked. */
 amp_status amp_cuda_upload(amp_backend *backend, void *memory, const void *from, size_t bytes,
                            amp_error *error)
 {

@@ -10,10 +10,10 @@
  * 1 leaves the end of the tensor in the cache. For frequent activations, each thread has the loads of several
  * rows in flight (N in the kernels).
  *
- * For leaky and relu, backward needs only the sign of y. Instead of reading y, it recomputes y from x, with
- * the same arithmetic as forward, so that the two are bit-identical. This takes five passes over memory
- * instead of seven. If an activation's gradient is a function of the activation's input, backward recomputes
- * that input in the same way. */
+ * For leaky and relu, backward needs only the sign of y. Instead of reading y, it recomputes y from x with
+ * the same arithmetic as forward, so the recomputed y has the same bits as forward's y. This takes five
+ * passes over memory instead of seven. If an activation's gradient is a function of the activation's input,
+ * backward recomputes that input in the same way. */
 #include "kernels.h"
 
 #include "../check.h"
@@ -330,10 +330,10 @@ static __device__ __forceinline__ void backward_factors(double sum, double produ
     factors[5 * (size_t)channels + c] = line.c;
 }
 
-/* Adds the gradients of scale and bias to norm.dscale and norm.dbias, and computes backward's factors. If the
- * batch is spread over several ranks (`all` is not NULL), stores this rank's sums in `all` (2, channels)
- * instead of computing factors, and ignores `count`. join_delta_sums then computes the factors from the sums
- * and rows of all ranks. */
+/* Adds the gradients of scale and bias to norm.dscale and norm.dbias. Then computes backward's factors,
+ * unless the batch is spread over several ranks (`all` is not NULL). In that case, it ignores `count`, and
+ * only stores this rank's sums in `all` (2, channels). Later, join_delta_sums computes the factors from the
+ * sums and rows of all ranks. */
 __global__ void delta_factors(const double *partial, unsigned chunks, int channels, double count,
     amp_batchnorm norm, float *factors, float *all)
 {

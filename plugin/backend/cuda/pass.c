@@ -64,7 +64,7 @@ amp_status amp_cuda_pass_end(amp_backend *backend, amp_recorded_pass **pass, int
         return amp_cuda_fail(status, "cudaGraphInstantiateWithFlags", __FILE__, __LINE__, error);
     }
     made->moved = cuda->moved;
-    *pass = made; /* not set until the graph exists: pass_begin launches the graph of any *pass but NULL */
+    *pass = made; /* set only now, because pass_begin launches the graph of every *pass that is not NULL */
     AMP_CUDA_TRY(cudaGraphLaunch((*pass)->graph, cuda->stream));
     return AMP_OK;
 }

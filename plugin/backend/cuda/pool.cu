@@ -23,8 +23,8 @@ typedef struct spot {
     int image, row, column, pack;
 } spot;
 
-/* Sets *s to the pack that this thread computes in a tensor of height × width pixels. Returns false if that
- * lies beyond the end of the row. */
+/* Sets *s to the pack that this thread computes in a tensor of height × width pixels. Returns false if the
+ * pack would lie beyond the end of the row. */
 static __device__ __forceinline__ bool spot_of(const windows &g, int height, int width, spot *s)
 {
     unsigned line = blockIdx.x / g.across, at = blockIdx.x % g.across * POOL_THREADS + threadIdx.x;

@@ -27,8 +27,8 @@ typedef struct amp_cuda_settings {
     int ranges;        /* 1: name layers and phases for NVIDIA's profilers */
 } amp_cuda_settings;
 
-/* A list of arrays in device memory, with the part of an array that each block of a launch works on; see
- * table.cuh. */
+/* A table in device memory: a list of arrays and, for each block of a launch, the part of an array that the
+ * block works on; see table.cuh. */
 typedef struct amp_cuda_table {
     void *rows;   /* the CPU's copy of the rows; NULL: the table is empty */
     size_t bytes; /* size of `rows` */

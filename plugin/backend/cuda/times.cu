@@ -85,7 +85,7 @@ void add_conv(amp_cuda_work *w, const amp_conv_desc *d, size_t bytes_of_weight)
     w->products += 2 * (double)weights * y.n * y.h * y.w;
 }
 
-/* The amp_conv of conv_forward and conv_backward_data: weights have the dtype of the data. */
+/* conv_forward and conv_backward_data read copies of the weights, which have the dtype of the data. */
 void add(amp_cuda_work *w, amp_conv *conv)
 {
     add_conv(w, desc_of(conv), amp_dtype_size(desc_of(conv)->dtype));

@@ -94,7 +94,7 @@ __device__ void amp_tile_drain(const float *tile, unsigned tile_pitch, D *dst, u
 }
 
 /* How matrices of rows × columns are cut into tiles. Tiles at the edges may be smaller. src_wide: 1 if the
- * source can be read 16 bytes at a time; dst_wide: 1 if the destination can be written so. */
+ * source can be read 16 bytes at a time. dst_wide: 1 if the destination can be written 16 bytes at a time. */
 struct amp_tiling { unsigned rows, columns, tile_rows, tile_columns; int src_wide, dst_wide; };
 
 /* The number of tiles of one matrix. */

@@ -1,9 +1,10 @@
-/* Asynchronous copies: the program continues while they run. Also staging: page-locked memory for the data
- * that they copy.
+/* Asynchronous copies: the program continues while a copy runs. Also staging: page-locked memory for the data
+ * to be copied.
  *
  * upload_later and download_later queue their copy on the backend's stream and then record the event
- * `uploaded`. uploads_done waits for the last recording of this event. All copies are then complete, and the
- * staging blocks are reused. So only the first step allocates page-locked memory.
+ * `uploaded`. uploads_done waits for the last recording of this event. After this wait, all copies are
+ * complete, and the blocks of staging memory are free for reuse. So only the first step allocates page-locked
+ * memory.
  *
  * upload_ahead prefetches images: it copies on a separate stream (`ahead`) while the backend's stream still
  * computes the previous pass. The images are double-buffered, so three waits keep the order:

@@ -54,8 +54,8 @@ typedef struct mpi_comm {
     pthread_cond_t begun, made;
     int stopping;
     sum *queue;
-    size_t queued, next, room; /* queued: the sums begun since the last sum_end; next: how many of them are
-                                  done; room: entries allocated */
+    size_t queued, next, room; /* queued: the number of sums in `queue`, begun since the last sum_end; next:
+                                  the index of the first one that is not done; room: entries allocated */
     amp_status status;      /* the first failure of the sums since the last sum_end; AMP_OK: none */
     amp_error error;
 
@@ -354,10 +354,10 @@ static void set_up_library(void)
     char bytes[32];
     /* Threads that wait yield the CPU to threads that compute. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-    /* The limit for messages over TCP, headers included. Open MPI sends a message up to the limit at once.
-     * Before a longer one it asks the receiver. This question and its answer would queue behind data that is
-     * already being sent, so that the two directions of a link would send in turns instead of at the same
-     * time. So the limit is set to the longest message of a sum. */
+    /* Open MPI's eager limit for TCP: the size in bytes, headers included, up to which a message is sent at
+     * once. Before a longer message, Open MPI asks the receiver. The question and its answer would queue
+     * behind data that is already being sent, so the two directions of a link would send in turns instead of
+     * at the same time. So the limit is set to the longest message of a sum. */
     snprintf(bytes, sizeof bytes, "%zu", CHUNK / 2 * sizeof(float) + 4096);
     setenv("OMPI_MCA_btl_tcp_eager_limit", bytes, 0);
 }

@@ -7,10 +7,10 @@
  * If the ranks are threads of one program, they share one CUDA driver. A call that allocates or frees memory,
  * or loads code, may wait for all GPUs of the program, and block the other threads meanwhile. If a GPU then
  * waits in a sum that a blocked thread has not queued yet, there is a deadlock. So before the first sum of a
- * step, each thread prepares everything for this sum and then waits for the other threads. The threads also
- * tell each other whether they may still allocate memory later in the step (comm.settled is 0). If at least
- * one of them may allocate, then before every sum of the step all threads wait for each other, and after it
- * they wait until the sum has ended.
+ * step, each thread finishes all such calls that this sum needs, and then waits for the other threads. It
+ * also tells them whether it may still allocate memory later in the step (its comm.settled is 0). If any
+ * thread may, the sums of the step run one by one: before each sum all threads wait for each other, and after
+ * it they wait until the sum has ended.
  *
  * If another rank is gone, NCCL's kernels never end. The CPU then hangs as soon as it downloads something
  * that was queued after the sums. The engine downloads between sum_end and the next gather or broadcast, so a
@@ -47,8 +47,8 @@ static amp_status fail(const nccl_comm *nccl, ncclResult_t result, const char *c
                     nccl->comm.rank, nccl->call.GetErrorString(result));
 }
 
-/* Calls an NCCL function. If that fails, the function that uses the macro returns the error; it must have
- * variables `nccl` and `error`. */
+/* Calls an NCCL function. If the call fails, the surrounding function returns the error. The surrounding
+ * function must have variables `nccl` and `error`. */
 #define TRY(name, ...) do { ncclResult_t result_ = nccl->call.name(__VA_ARGS__); \
         if (result_ != ncclSuccess) return fail(nccl, result_, "nccl" #name, error); \
     } while (0)
