@@ -24,7 +24,7 @@ typedef struct amp_argument {
     const char **text;     /* points into argv */
     long *number;          /* a whole number from least to most */
     double *real;          /* a number from least to most */
-    int *flag;             /* 1 if given; takes no value */
+    int *flag;             /* set to 1 if the option is given; the option takes no value */
     double least, most;
     const char *choices;   /* the allowed texts, for example "0|11|101"; NULL: any text */
     const char *value;     /* for the usage: a placeholder for the option's value, "FILE" */

@@ -38,7 +38,7 @@ static void copy_line(const cfg_item *line, FILE *out)
     if (line->raw[line->raw_size - 1] != '\n') putc('\n', out);
 }
 
-/* Returns 1 if [net] was found. */
+/* Copies all lines with the edits. Returns 1 if [net] was found. */
 static int copy_lines(const cfg_document *from, FILE *out, const edits *e)
 {
     int in_net = 0, found = 0, layer = -1, is_kept = 0;

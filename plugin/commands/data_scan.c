@@ -110,7 +110,7 @@ static amp_status scan_images(scan *s)
 
 /* ---- a classifier's labels ---- */
 
-/* At most this many comparisons of a path with a label are made; they take a second or two. */
+/* The largest number of comparisons of a path with a label; a scan with this many takes a second or two. */
 static const double COMPARISONS_MOST = 2e7;
 
 static void scan_paths(scan *s)

@@ -19,7 +19,7 @@ enum {
  * are checked for labels. */
 typedef struct amp_scanned_list {
     long images, boxes, paths;                            /* how many of each were checked */
-    /* for each kind of oddity: how often it was found, and where first ("FILE" or "FILE:LINE") */
+    /* for each kind of oddity: how often it was found, and the first place ("FILE" or "FILE:LINE") */
     struct { long count; char first[512]; } odd[AMP_SCAN_KINDS];
 } amp_scanned_list;
 

@@ -23,8 +23,8 @@ enum { PATH = 4096, LINE = 1200 };
 
 /* ---- the note ---- */
 
-/* Makes the cache folder, and the names of the note and the report in it. Returns 0 if no cache folder can be
- * made. */
+/* Makes the cache folder, and writes the file names of the note and the report. Returns 0 if no cache folder
+ * can be made. */
 static int name_files(const char *description, char note[PATH], char report[PATH])
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");

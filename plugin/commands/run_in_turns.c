@@ -25,13 +25,13 @@ enum { LINE_ROOM = 8192, NO_CHILD = -1, LEAST_STEPS = 4, CHILDS_SOCKET = 3 };
 
 typedef enum child_state {
     BUSY,  /* makes a step, or is starting */
-    WAITS, /* for the parent's answer */
-    GONE   /* ended */
+    WAITS, /* waits for the parent's answer */
+    GONE   /* has ended */
 } child_state;
 
 typedef struct child {
     pid_t process;
-    int socket;               /* the parent's end: it reads the child's lines and writes the answers */
+    int socket;               /* the parent's end: the parent reads the child's lines and writes answers */
     child_state state;
     int ready, told_to_stop;
     char text[LINE_ROOM];     /* the first `length` bytes of a line that is not complete yet */

@@ -50,7 +50,7 @@ amp_status amp_turns_run(amp_turns_program *programs, int count, double slice, i
 
 /* After this call SIGINT, SIGTERM and SIGHUP are counted instead of ending the program.
  * amp_turns_interrupted returns their number, and can be the `stop` of amp_turns_run. The third signal ends
- * this program at once, and the system then kills the programs that it started. The second signal does not,
+ * this program at once, and the system then kills the programs that it started. Two signals are not enough,
  * because some senders signal both a process and its group: one request then arrives as two signals. A signal
  * that was ignored at the start (nohup) stays ignored. */
 void amp_turns_watch_signals(void);

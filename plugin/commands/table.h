@@ -49,7 +49,8 @@ typedef struct amp_field {
     amp_cell_text *cell;            /* makes a cell's text; not called for an unknown number. NULL:
                                        amp_plain_cell */
     const char *none;               /* shown instead of an empty cell */
-    const char *format;             /* printf's format of the shown number, a double; NULL: %.10g */
+    const char *format;             /* printf's format for the number, which is passed as a double;
+                                       NULL: %.10g */
     double unit;                    /* the cell shows the field's number divided by this; 0 means 1 */
 } amp_field;
 

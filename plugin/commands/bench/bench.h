@@ -69,14 +69,14 @@ typedef struct amp_bench_operation {
     int in_half;
 } amp_bench_operation;
 
-/* What was measured of one dtype, and the results. */
+/* The measurements of one dtype, and the results computed from them. */
 typedef struct amp_bench_side {
     const char *dtype;             /* "stock", "fp32", "bf16", "fp16" */
     amp_support support;
     char note[256];                /* the backend's remark on its support of this dtype */
     char machine[300];             /* the backend's description; empty for stock */
     double *ms[AMP_BENCH_PHASES];  /* times of each measured step; sorted by amp_bench_summarize */
-    int *turn;                     /* for each measured step: the round of turns in which it was made */
+    int *turn;                     /* for each measured step: the number of the round in which it was made */
     int steps, room;
     /* numbers of steps that were not measured: warm-up steps; skipped steps while fp16 searches for its loss
      * scale */
@@ -97,7 +97,7 @@ typedef struct amp_bench_side {
     amp_bench_spread spread[AMP_BENCH_PHASES];
     double images_per_second;
     double training_mb;            /* peak_memory_mb plus the memory of a training's loader */
-    /* From the steps that load their images: rates in images/s; 0: not measured. */
+    /* Measured on the steps that load their images. The three rates are in images/s; 0: not measured. */
     double trained,                /* speed of a training: waiting for images is included */
         load_rate,                 /* speed of the loaders; a lower bound if steps do not wait for them */
         step_rate,                 /* speed of the steps without waiting */
@@ -127,7 +127,7 @@ typedef struct amp_bench_verdict {
     double memory_ratio;           /* peak memory divided by fp32's */
     amp_bench_worth worth;         /* judged by time */
     int saves_memory;
-    int reason[AMP_BENCH_REASONS]; /* 1: this reason holds; all are 0 if half precision is worth it */
+    int reason[AMP_BENCH_REASONS]; /* 1: this reason applies; all are 0 if half precision is worth it */
     char why[256];                 /* text with the reasons and their figures */
     char advice[AMP_BENCH_TEXT];   /* what the user should do, or "" */
 } amp_bench_verdict;
@@ -142,7 +142,7 @@ typedef struct amp_bench {
     int cores;                     /* processors that load images; 0: no images are loaded */
     amp_bench_side sides[AMP_BENCH_SIDES];
     int count;
-    int turn, last_side;           /* the current round of turns; the side that wrote the last line */
+    int turn, last_side;           /* the number of the current round; the side that wrote the last line */
     /* set by amp_bench_summarize: indices of the top layers, sorted by their time on the first side, slowest
      * first. A top layer is one of the AMP_BENCH_TOP slowest layers of at least one side */
     int top[AMP_BENCH_SIDES * AMP_BENCH_TOP], top_count;

@@ -206,7 +206,7 @@ typedef struct clocks {
     int layers, passes, pass;
     double *forward, *backward; /* ms; [layer][pass] */
     double last;                /* when the last tensor was shown, or in stock when the layer began */
-    int open;          /* the layer whose backward has begun, but has not shown a gradient yet; -1: none */
+    int open;          /* the layer whose delta was shown last, if no gradient was shown since; -1: none */
     int is_forward;    /* 1: forward is running. A delta that is shown meanwhile is that of a loss layer, and
                           its time is part of this layer's forward */
 } clocks;

@@ -172,7 +172,7 @@ static amp_status measure(const amp_bench_request *request, int batch, amp_bench
     return amp_bench_summarize(b, error);
 }
 
-/* Measures, prints and writes. Predictions are measured twice: of one image, and of a batch. */
+/* Measures, prints and writes. Predictions are measured twice: with one image, and with a batch. */
 static amp_status bench(amp_bench_request *request, amp_bench b[MOST_PARTS], amp_error *error)
 {
     amp_output json;

@@ -137,7 +137,7 @@ double amp_bench_layers_ms(const amp_bench_side *s)
     return sum;
 }
 
-/* ---- rounds of turns ---- */
+/* ---- rounds: one turn of each dtype ---- */
 
 /* The rounds in which all sides made steps. */
 typedef struct rounds {

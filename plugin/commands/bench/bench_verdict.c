@@ -5,10 +5,10 @@
 const char *const amp_bench_reason_names[AMP_BENCH_REASONS] = {
     "no native half", "fixed costs", "update", "fp32 layers", "memory-bound", "misaligned" };
 
-static const double worth_from = 1.1;                     /* least speed-up over fp32 that is worth it */
+static const double worth_from = 1.1;                     /* a smaller speed-up over fp32 is not worth it */
 static const double memory_below = .95, memory_mb = 8;    /* a smaller saving may be chance */
 static const double short_call_us = 50;                   /* in shorter calls fixed costs dominate */
-static const double most_of = .5;                         /* the least share of time that is a reason */
+static const double most_of = .5;                         /* a smaller share of the time is no reason */
 /* Shorter steps cannot be compared: changes of turns and cold caches dominate their times. */
 static const double short_step_ms = 1;
 enum { FEWEST_STEPS = 5 };
@@ -21,7 +21,7 @@ const char *amp_bench_number(char text[16], double value)
 
 static double step_ms(const amp_bench_side *s) { return s->spread[AMP_BENCH_STEP].typical; }
 
-/* Sets the reasons that hold, and writes them with their figures: "update 50 %, misaligned 81 %". */
+/* Sets the reasons that apply, and writes them with their figures: "update 50 %, misaligned 81 %". */
 static void find_reasons(const amp_bench_side *half, amp_bench_verdict *v)
 {
     const double share[AMP_BENCH_REASONS] = {

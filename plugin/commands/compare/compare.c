@@ -54,8 +54,8 @@ static int reference_of(const amp_comparison *c)
     return 0;
 }
 
-/* Returns the report's folder: the DIR of -report without slashes at its end, or by default NAME-compare in
- * the current folder for NAME.cfg. The caller frees it. */
+/* Returns the name of the report's folder: the DIR of -report without trailing slashes. Without -report it is
+ * NAME-compare in the current folder, if the .cfg is NAME.cfg. The caller frees the name. */
 static char *folder_of(const char *given, const char *cfg)
 {
     const char *base = amp_file_name(cfg);
@@ -191,7 +191,7 @@ static amp_status inspect(amp_compare *compare, amp_error *error)
     struct tm utc;
     AMP_TRY(look_at_cfg(c, error));
     AMP_TRY(look_at_data(c, error));
-    if (c->weights) AMP_TRY(amp_readable(c->weights, "the weights", error)); /* trainings check the format */
+    if (c->weights) AMP_TRY(amp_readable(c->weights, "the weights", error)); /* trainings check its format */
     amp_machine_processor(processor, sizeof processor);
     snprintf(compare->machine, sizeof compare->machine, "%s%s%s", processor, processor[0] ? "; " : "",
              compare->hardware.description);

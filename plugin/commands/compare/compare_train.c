@@ -183,7 +183,7 @@ amp_status amp_compare_train(amp_compare *compare, amp_run **runs, int count, am
     if (shown.steps) draw(&shown);
     for (int k = 0; k < count; k++) {
         amp_error later, *to = status == AMP_OK ? error : &later;
-        /* replace the run's steps by those in the log file, because a later call would continue from there */
+        /* replace the run's steps by those in the log file, which a later call would read */
         amp_status kept = amp_run_read_steps(compare, runs[k], to);
         if (kept == AMP_OK) kept = amp_run_keep(compare, runs[k], to);
         if (status == AMP_OK) status = kept;

@@ -62,8 +62,8 @@ typedef struct amp_times { double ratio, least, most; } amp_times;
 /* Is a dtype's score as good as the reference's? */
 typedef enum amp_accuracy {
     AMP_ACCURACY_UNKNOWN,    /* no seed is done in both dtypes, or neither dtype has learnt anything */
-    AMP_ACCURACY_UNDECIDED,  /* the interval allows both answers, or there is none because only one seed
-                                is done */
+    AMP_ACCURACY_UNDECIDED,  /* the interval allows both answers, or only one seed is done, which gives
+                                no interval */
     AMP_ACCURACY_AS_GOOD,    /* a loss of more than points_allowed is ruled out */
     AMP_ACCURACY_WORSE       /* a loss of more than points_allowed is shown */
 } amp_accuracy;
@@ -161,7 +161,8 @@ typedef struct amp_compare {
 /* The names of one run's files. */
 typedef struct amp_run_files {
     char folder[AMP_COMPARE_PATH];
-    /* copies: of the .cfg with -iters applied, and of the .data file with the run's own backup folder */
+    /* cfg: a copy of the .cfg with -iters applied; data: a copy of the .data file with the run's own backup
+     * folder */
     char cfg[AMP_COMPARE_PATH], data[AMP_COMPARE_PATH];
     char backup[AMP_COMPARE_PATH];                                  /* folder of .weights files */
     /* two files in the backup folder: NAME.backup, from which the run resumes, and the final weights */

@@ -19,7 +19,8 @@ enum { AMP_ZERO_NORMS = 10 };
 
 typedef struct amp_log_spike {
     long iteration;
-    int by_loss, dropped;   /* by_loss 1: the loss was too large; 0: the gradient's norm was */
+    int by_loss, dropped;   /* by_loss: 1: the loss was too large; 0: the gradient's norm was too
+                               large. dropped: 1: the training dropped the step's update */
     double value, median;
 } amp_log_spike;
 
@@ -40,7 +41,7 @@ typedef struct amp_log_summary {
     long cluster_first, cluster_last;          /* the largest cluster's first and last iteration */
     size_t spikes, dropped;                    /* number of spikes; number of dropped updates */
     amp_log_spike spike[AMP_SPIKES_KEPT];      /* those with the largest value / median, in order of steps */
-    int scale_falls;                           /* 1: in the last 50 steps the scale only fell, and far */
+    int scale_falls;                           /* 1: in the last 50 steps the scale fell far, never rising */
     double norm_grows;                         /* the factor by which the norm grew; 0: it grew little */
     size_t zero_norms;                         /* number of steps since the norm was last above 0 */
     long zero_since;                           /* the iteration of the first of these steps */

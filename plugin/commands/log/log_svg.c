@@ -28,8 +28,8 @@ typedef struct group { double least, median, most; } group;
 
 static int is_drawn(double value) { return isfinite(value) && value > 0; }
 
-/* Groups the values of a panel. Returns the number of groups. *low, *high: the ends of the axis. They and the
- * values of the groups are decimal logarithms. */
+/* Groups the values of a panel. Returns the number of groups. *low, *high: the ends of the axis. The groups'
+ * values and the ends of the axis are decimal logarithms. */
 static size_t group_rows(const panel *p, const amp_log_row *rows, size_t count, group groups[COLUMNS],
                          double *low, double *high)
 {
@@ -50,7 +50,7 @@ static size_t group_rows(const panel *p, const amp_log_row *rows, size_t count, 
     }
     free(values);
     if (*low > *high) *low = *high = 0;
-    if (*high - *low < .2) *low -= .1, *high += .1; /* draws a constant in the middle */
+    if (*high - *low < .2) *low -= .1, *high += .1; /* a line of equal values is drawn in the middle */
     return made;
 }
 

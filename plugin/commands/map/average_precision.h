@@ -21,8 +21,9 @@
  *
  * AlexeyAB's `detector map` uses VOC's matching for all values of -points. It differs from this code in three
  * ways: an IoU must exceed the threshold; a difficult object is considered only if no other object overlaps
- * enough; and a class without objects counts as AP 0. It stretches images unless letter_box=1. This plugin
- * fits images in the same way as the Darknet it is built into (amp_fork_detector_fit). */
+ * enough; and a class without objects counts as AP 0. AlexeyAB's command stretches images unless
+ * letter_box=1. This plugin fits images in the same way as the Darknet it is built into
+ * (amp_fork_detector_fit). */
 #pragma once
 
 #include <stddef.h>

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 /* The shortest turn of a program that takes turns with others (host/program/turns.h). Passing the turn on
- * takes a few microseconds. A small network needs little more for an image, so a turn of only one image
- * would waste time. */
+ * takes a few microseconds. A small network measures an image in little more than that, so a turn of only one
+ * image would waste time. */
 static const double TURN_SECONDS = .2;
 
 /* Loads the weights of all layers. A training may start from the weights of the first layers alone, but a

@@ -35,8 +35,8 @@ amp_status amp_check_channels(const struct network *, amp_error *);
 typedef struct amp_evaluation {
     const amp_lines *images;
     amp_image_fit fit;
-    int is_a_share;          /* 1: other ranks measure other images, so it is not an error if no image of this
-                                list can be read */
+    int is_a_share;          /* 1: the list is one rank's share of the images. It may then happen that no
+                                image of the list can be read; this is no error */
     /* Called for each image that can be read. Runs the network on it and records the result. i: the image's
      * index in the list. */
     amp_status (*measure)(void *context, struct network *, int i, const amp_loaded_image *, amp_error *);

@@ -1,5 +1,5 @@
 /* `detector train ... -map [N]`: measures mAP on the .data file's `valid` images every N iterations, like
- * AlexeyAB's -map. The network that is being trained is measured, not a copy of it, one image at a time.
+ * AlexeyAB's -map. It measures the network that is being trained, not a copy, with one image at a time.
  * Masters, statistics, loss scale, counters and random generators do not change, so a training with -map
  * gives the same weights as one without. Each measurement is written as a row of BACKUP/NAME_map.csv. A
  * resumed training reads the best mAP so far from this file. The weights with the best mAP are saved as
@@ -161,7 +161,7 @@ static amp_status begin(struct network *net, const char *data_file, const char *
     AMP_TRY(check_network(net, error));
     AMP_TRY(amp_detection_data_read(data_file, &map.data, error));
     amp_ranks_phase("beginning -map");
-    amp_ranks_agree(); /* ends the program if the ranks' lists differ, because each rank measures a part */
+    amp_ranks_agree(); /* ends the program if the ranks' lists differ: each rank measures a part */
     snprintf(name, sizeof name, "%s/%s_map.csv", folder, base);
     snprintf(map.best_file, sizeof map.best_file, "%s/%s_best.weights", folder, base);
     snprintf(what, sizeof what, "list of -map measurements at IoU %g", iou);

@@ -193,8 +193,8 @@ static amp_status list_batches(amp_plan_report *r, amp_error *error)
     return AMP_OK;
 }
 
-/* Adds the row for a training with these checkpointing settings. in_force: they are the .cfg's settings, and
- * r->fits_amp already has the number of images that fit. */
+/* Adds the row for a training with these checkpointing settings. in_force: 1: these are the .cfg's settings.
+ * r->fits_amp then already has the number of images that fit. */
 static amp_status add_checkpoint(amp_plan_report *r, const amp_recompute_settings *settings, int in_force,
                                  amp_error *error)
 {

@@ -19,14 +19,15 @@ typedef struct amp_plan_row {
     amp_autocast autocast;
     /* the dtype of the layer's tensors; fp32 for a loss, even if it reads half precision */
     amp_dtype dtype;
-    /* products: the dtype of the factors of the layer's matrix products; computes: of its arithmetic */
+    /* products: the dtype of the factors of the layer's matrix products; computes: the dtype of the layer's
+     * arithmetic */
     amp_dtype products, computes;
     int keep_fp32, is_convolution;
     char why[96];
     /* a convolution's channels per group; a connected layer's number of inputs and outputs */
     int in, out;
-    int in_aligned, out_aligned;  /* whether in and out are multiples of 8 */
-    int padded_in, padded_out;    /* in and out, padded as in the backend's copies of the weights */
+    int in_aligned, out_aligned;  /* whether `in` and `out` are multiples of 8 */
+    int padded_in, padded_out;    /* `in` and `out`, padded as in the backend's copies of weights */
     char winograd[24];         /* winograd and kernel: as in amp_conv_facts */
     char kernel[64];
     double operations, training_operations; /* operations of one pass: forward alone; forward and backward */
@@ -101,7 +102,7 @@ typedef struct amp_plan_report {
     int count;
     amp_plan_row *rows;
     amp_plan_cast *casts;
-    int cast_count, cast_back;     /* number of casts; how many casts also cast the delta back */
+    int cast_count, cast_back;     /* number of casts; number of those that also cast the delta back */
     size_t cast_elements;
 
     size_t parameters;             /* number of parameters */
@@ -111,7 +112,7 @@ typedef struct amp_plan_report {
                                       which convolutions and Darknet's own layers share */
     size_t stock_workspace;
     amp_footprint amp;
-    /* activations, deltas and input: in stock Darknet, with the engine in fp32, and under AMP */
+    /* bytes of activations, deltas and input: in stock Darknet, with the engine in fp32, and under AMP */
     size_t stock, fp32_bytes, amp_bytes;
     /* operations per pass: all; those computed in half precision; those computed in fp32 on inputs stored in
      * half precision */

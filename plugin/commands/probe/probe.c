@@ -4,7 +4,7 @@
 #include "../arguments.h"
 #include "../command.h"
 
-/* Runs the comparison, writes it to the files json and page (NULL: not wanted), and prints it. Returns
+/* Runs the comparison, writes it to the files `json` and `page` (NULL: no such file), and prints it. Returns
  * AMP_DIVERGED if AMP's fp32 differs from Darknet's, after everything has been printed and written. */
 static amp_status compare(amp_probe_comparison *c, const char *json, const char *page, amp_error *error)
 {

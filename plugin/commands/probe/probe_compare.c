@@ -58,10 +58,10 @@ static void excuse(amp_trace_flags *flags, const amp_network_desc *n, int i, int
         if (d->inputs[k] >= 0) flags[d->inputs[k]][AMP_TRACE_DELTA] = 1;
 }
 
-/* Returns the effects that a fault of layer i has in this network. With AMP_LOSES_DELTA, the layer overwrites
- * the part of its input's delta that later layers have computed. So this fault has an effect only if a later
- * layer reads the same input. On a GPU the delta is then wrong. On the CPU amp_fork_watch_layers restores the
- * lost part, so the delta can be compared. */
+/* Returns the effects that a fault of layer i has in this network. They differ from `effects` only for
+ * AMP_LOSES_DELTA: the layer overwrites the part of its input's delta that later layers have computed. If
+ * no later layer reads the same input, nothing is lost. Otherwise the delta is wrong on a GPU. On the CPU
+ * amp_fork_watch_layers restores the lost part, so the delta can still be compared. */
 static int effects_here(const amp_probe_comparison *c, const amp_network_desc *n, int i, int effects)
 {
     int value = n->layers[i].inputs[0], read = 0;
@@ -133,11 +133,11 @@ static int sums_exceed(const amp_layer_desc *d, const amp_trace *trace, int laye
     return 0;
 }
 
-/* Flags the results that inf, NaN or numbers beyond `most` may spoil. If a layer reads or writes outputs
- * beyond `most`, flags all results of the layer. If it computes an inf or NaN delta or gradient, flags all
- * results of its backward. Finite results are flagged too, because Darknet's code, compiled with -Ofast, may
- * turn inf and NaN into finite numbers. Returns the number of flagged layers, and sets *first to the first
- * one. */
+/* Flags results that may be wrong because of inf, NaN or numbers beyond `most`. If a layer reads or writes
+ * outputs beyond `most`, flags all results of the layer. If a layer computes a delta or gradient that is inf
+ * or NaN, flags all results of the layer's backward. Finite results are flagged too, because Darknet's code,
+ * compiled with -Ofast, may turn inf and NaN into finite numbers. Returns the number of flagged layers, and
+ * sets *first to the first one. */
 static int note_beyond(const amp_network_desc *n, const amp_trace *trace, float most, amp_trace_flags *flags,
                        int *first)
 {

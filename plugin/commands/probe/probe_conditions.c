@@ -21,10 +21,10 @@
 
 /* ---- nudges ---- */
 
-/* Raises the conditions to those measured in a pass with this nudge. Nudged outputs change deltas and
- * gradients too. A change is not counted if a number crossed an activation's kink, or if a max pool chose
- * another pixel. If results change even without a nudge, the layer is wrong, not ill-conditioned, and gets no
- * condition. */
+/* Measures each tensor's condition from a pass with this nudge. `conditions` keeps the largest value of all
+ * nudges. Nudged outputs change deltas and gradients too. A change is not counted if a number crossed an
+ * activation's kink, or if a max pool chose another pixel. If results change even without a nudge, the layer
+ * is wrong, not ill-conditioned, and gets no condition. */
 static void take_conditions(const amp_network_desc *n, amp_subject_nudge nudge, const amp_differences *found,
                             amp_conditions *conditions)
 {
@@ -62,8 +62,8 @@ amp_status amp_probe_find_conditions(amp_subject *s, const amp_trace *reference,
 
 /* ---- means ---- */
 
-/* The limits (probe_verdict.c) allow an error of 2n units of roundoff for a gradient and n/2 for a mean. This
- * is n/2 divided by 2n. */
+/* The error that the limits (probe_verdict.c) allow for a mean, n/2 units of roundoff, divided by the error
+ * that they allow for a gradient, 2n units. */
 #define PART_OF_A_MEAN .25
 
 /* Returns the condition of the weights' gradient with respect to the two means that batch norm's backward

@@ -19,8 +19,8 @@
  *    stability of numerical algorithms", 3.1).
  *  - If rounding moves an output across the kink of leaky or relu, its delta gets the other slope
  *    (amp_probe_kinked). Darknet computes the slopes of logistic, tanh and similar activations from their
- *    outputs y, and AMP computes them from the inputs. Near a limit of the activation, Darknet's slopes are
- *    off by the rounding of 1 - y.
+ *    outputs y, and AMP computes them from the inputs. Near an asymptote of the activation, Darknet's slopes
+ *    are off by the rounding of 1 - y. The limits of deltas and gradients allow for both.
  *
  * In half precision, the limits are multiples of the rounding of one number: 2^-9 in bf16, 2^-12 in fp16.
  *  - For outputs and statistics the limit is 32 times the dtype's rounding. Errors of up to 8 times this
@@ -71,7 +71,7 @@ static double of_a_channel(const amp_probe_comparison *c, int layer)
     amp_shape in = d->input_count && d->inputs[0] >= 0 ? c->network.layers[d->inputs[0]].output
                                                        : c->network.image;
     double numbers = (double)d->output.n * d->output.h * d->output.w;
-    /* pixels in an average pool's window; on a GPU too, one thread adds them all */
+    /* pixels in an average pool's window; even on a GPU, a single thread adds them all */
     double pooled = (double)in.h * in.w / ((double)d->output.h * d->output.w);
     return fmax(c->on_gpu ? numbers / PART_OF_A_GPU_THREAD : numbers, pooled);
 }
@@ -115,8 +115,8 @@ static int is_gradient(amp_trace_kind kind)
     return kind == AMP_TRACE_WEIGHTS || kind == AMP_TRACE_BIASES || kind == AMP_TRACE_SCALES;
 }
 
-/* The error is amp_difference.flipped of the outputs. It is multiplied by KINK, because batch norm subtracts
- * the mean from deltas, which amplifies the error a few times. */
+/* Returns amp_difference.flipped of the outputs, multiplied by KINK. The factor is needed because batch norm
+ * subtracts the mean from deltas, which amplifies the error a few times. */
 double amp_probe_kinked(const amp_network_desc *n, const amp_differences *added, int layer,
                         amp_trace_kind kind)
 {
@@ -185,8 +185,8 @@ void amp_probe_find_faults(amp_probe_comparison *c, amp_dtype dtype)
 
 enum { TEXT = 600 };
 
-/* Writes the place of a fault: "layer 3 [convolutional], output". For a delta, names the layers that compute
- * it. */
+/* Writes which tensor has the fault: "layer 3 [convolutional], output". For a delta, names the layers that
+ * compute it. */
 static const char *place_of(const amp_probe_comparison *c, const amp_probe_fault *f, char text[TEXT])
 {
     const char *separator = "";

@@ -1,5 +1,5 @@
 /* Runs passes, and records and compares their tensors layer by layer. AMP's engine passes each tensor to an
- * observer once the tensor is computed. Stock Darknet calls a function before and after each layer
+ * observer as soon as it has computed the tensor. Stock Darknet calls a function before and after each layer
  * (amp_fork_watch_layers). */
 #include "subject.h"
 
@@ -19,17 +19,17 @@
 #define LEAST_SCALE 0x1p-64f
 enum { LEAST_PASSES = 3, MOST_PASSES = 20 };
 #define SECONDS_OF_PASSES .2
-/* Some passes feed layers the reference's numbers. Before each of them, another pass runs with the images
- * multiplied by this factor. It leaves numbers in memory that differ from those of the next pass, so a layer
- * that reads a tensor too early gives wrong results. The factor is negative because batch norm would cancel a
- * positive one. */
+/* The images of an extra pass are multiplied by this factor. The extra pass runs before each pass in which
+ * layers get the reference's numbers (amp_subject_pass.feeds). It leaves other numbers in memory, so that a
+ * layer that reads a tensor too early gives wrong results. The factor is negative because batch norm would
+ * cancel a positive one. */
 #define OTHER_IMAGES -1.f
 
 /* The state of a running pass. */
 typedef struct looker {
     amp_subject *s;
     const amp_subject_pass *asked;
-    amp_trace whole;         /* collects gradients, which are complete only after backward, and statistics */
+    amp_trace whole;         /* collects statistics, and gradients (which are complete only after backward) */
     /* for each layer and kind: how often the engine has shown the tensor (it shows an output twice).
      * AMP_TRACE_WEIGHTS: how many of the layer's gradients it has shown */
     amp_trace_flags *seen;
@@ -40,7 +40,7 @@ typedef struct looker {
     int overflowed;          /* a gradient or a delta is inf or NaN. Deltas are checked too, because dropout
                                 may keep their inf and NaN out of the gradients */
     int hopeless;            /* an output is inf or NaN, so another loss scale would not help */
-    amp_status status;       /* what failed in `watch`, which cannot return a status */
+    amp_status status;       /* the status of `watch`, which cannot return it */
     amp_error error;
 } looker;
 
@@ -300,9 +300,9 @@ static amp_status take_statistics(looker *l, int layer, amp_error *error)
 
 /* ---- a pass ---- */
 
-/* Sets the network's input: the source's images, multiplied by factor (0: nudged instead), and the source's
- * labels. If the source has no images or labels yet, keeps those of the network. Also resets the network's
- * counters and the random seed. */
+/* Sets the network's input: the source's labels, and the source's images multiplied by factor. factor 0: the
+ * images are nudged instead. If the source has no images or labels yet, keeps those of the network. Also
+ * resets the network's counters and the random seed. */
 static void put_input(amp_subject *s, float factor)
 {
     const amp_subject_source *input = s->source;
@@ -528,7 +528,7 @@ static amp_status draw(amp_subject *s, int stirs, amp_error *error)
 static amp_status make_step(amp_subject *s, amp_error *error)
 {
     if (!s->engine) return draw(s, 0, error);
-    AMP_TRY(run_unseen(s, 1, error)); /* makes copies of the weights; the update must renew the copies */
+    AMP_TRY(run_unseen(s, 1, error)); /* the pass copies the weights; the update must renew the copies */
     AMP_TRY(draw(s, 0, error));
     amp_fork_update(s->net);
     return forget(s, error);

@@ -6,8 +6,8 @@
 #include "../../host/fork_commands.h"
 #include "trace.h"
 
-/* The common start of all subjects of a comparison: the weights, and the input of each pass. Owned by the
- * caller. */
+/* What all subjects of a comparison share: the weights that they start from, and the input of each pass.
+ * Owned by the caller. */
 typedef struct amp_subject_source {
     const char *weights;         /* NULL: random weights with this seed */
     unsigned seed;
@@ -36,7 +36,7 @@ typedef struct amp_subject {
 /* The smallest loss scale of a training, unless the .cfg sets another. */
 #define AMP_LEAST_SCALE 0x1p-14f
 
-/* Which of the numbers that layers start from are nudged. A nudge multiplies a number by 1 + AMP_NUDGE
+/* Which tensors are nudged before layers read them. A nudge multiplies each number by 1 + AMP_NUDGE
  * or 1 - AMP_NUDGE, at random. AMP_NUDGE is large enough that its effect exceeds rounding, and small enough
  * that little else changes. */
 typedef enum amp_subject_nudge {

@@ -32,8 +32,8 @@ typedef struct amp_difference {
                               if x and y are on different sides of leaky's kink, or if rounding changed one
                               of the slopes */
     double largest;        /* the largest |y|, multiplied by `scale` of amp_trace_compare */
-    double flushed;        /* of y's nonzero numbers, multiplied by `scale`: the part (0..1) that fp16
-                              rounds to 0 */
+    double flushed;        /* the share (0..1) of y's nonzero numbers that fp16 rounds to 0 after
+                              they have been multiplied by `scale` */
 } amp_difference;
 
 /* One layer's differences and flags, indexed by amp_trace_kind. */
@@ -50,10 +50,10 @@ void amp_trace_append(amp_trace *, int layer, amp_trace_kind, const float *numbe
 double amp_trace_mean_square(const amp_trace_tensor *); /* 0 if there are no numbers */
 
 /* Compares a tensor with its reference. `reference` is the whole trace, because the floor is computed from
- * other tensors. The floor is for tensors that may be 0 except for rounding: the gradient of a bias before
- * batch norm, or a mean. For gradients of biases and scales, the floor is the size of the gradient of the
- * layer's weights. For means it is the square root of their variances. scale: the pass's loss scale for
- * deltas, else 1. */
+ * other tensors. The floor is for tensors whose exact value may be 0, so that they have only rounding
+ * errors: the gradient of a bias before batch norm, or a mean. For gradients of biases and scales, the floor
+ * is the size of the gradient of the layer's weights. For means it is the square root of their variances.
+ * scale: the pass's loss scale for deltas, else 1. */
 void amp_trace_compare(const amp_trace *reference, int layer, amp_trace_kind, const float *numbers,
                        size_t count, double scale, amp_difference *out);
 
