@@ -5,9 +5,9 @@
  * speed is the number of images divided by the time without waiting. */
 #pragma once
 
-/* The first two steps are left out: the first step makes the plan, and the second step's batch is loaded
- * meanwhile. The counted steps end before random=1 resizes the network, which happens at the eleventh
- * step. */
+/* The first two steps are left out. The first one takes long because it makes the plan, and the second step's
+ * batch is loaded during that time. The counted steps end before the eleventh step, where random=1 first
+ * resizes the network. */
 enum { AMP_WAITS_LEFT_OUT = 2, AMP_WAITS_COUNTED = 5 };
 
 typedef struct amp_waits {
