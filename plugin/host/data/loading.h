@@ -1,7 +1,7 @@
 /* Handles bad files in loader threads. If an image cannot be read, its name is printed on stderr, once, and
  * another image replaces it in the batch. A bad label ends the program. A training ends only when it reaches
- * the batch with the bad label, because a batch is loaded one step ahead and may never be used. Without a
- * network under AMP, Darknet's own behaviour stays.
+ * the batch with the bad label, because a batch is loaded one step ahead and may never be used. In a program
+ * without a network under AMP, bad files are handled as in stock Darknet.
  *
  * The replacement for a bad image depends only on the list and on the thread's own random numbers, not on
  * what other threads have found. So with -seed N a training with bad images is as reproducible as any
