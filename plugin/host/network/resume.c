@@ -81,8 +81,7 @@ amp_run_state amp_resume_run_state(struct darknet_amp *amp, const struct network
     if (!darknet_amp_is_seeded() || !amp_random_save(run.random)) return run;
     run.seeded = 1;
     run.seed = darknet_amp_seed();
-    run.next_job = amp_random_jobs_begun(); /* the last job that has begun; it loads the next step's images,
-                                               so a resumed training must begin with it again */
+    run.next_job = amp_random_jobs_begun(); /* the loop has one job under way: the next step's */
     return run;
 }
 
