@@ -49,7 +49,7 @@ typedef struct amp_view {
 
 amp_view amp_fork_view(const struct network *);
 
-/* The ratio of the largest input's number of pixels to the current input's number of pixels. */
+/* Returns the number of pixels of the largest input, divided by that of the current input. */
 static inline double amp_largest_area(const amp_view *v)
 {
     return v->w > 0 && v->h > 0 ? (double)v->largest_w * v->largest_h / ((double)v->w * v->h) : 1;
@@ -102,9 +102,9 @@ float *amp_fork_image_delta(const struct network *);
  * lets Darknet sum up the network's loss. */
 amp_status amp_fork_end_forward(struct darknet_amp *, struct network *, amp_error *);
 
-/* Fills `averages` with the running averages of the weights, which Darknet keeps if ema_alpha is set: at most
- * three arrays per layer. Returns the number of arrays. only_begun=1: returns 0 until Darknet has computed
- * the first averages. */
+/* If ema_alpha is set, Darknet keeps running averages of the weights. Fills `averages` with them, at most
+ * three arrays per layer, and returns the number of arrays. only_begun=1: returns 0 until Darknet has
+ * computed the first averages. */
 int amp_fork_averages(const struct network *, int only_begun, amp_average *averages);
 /* The number of layers, from the first, that are frozen at this step but will be trained later
  * (stopbackward=N). Backward does not reach them, so this number is part of the plan's key. */
@@ -174,9 +174,10 @@ int amp_fork_device(void);
  * assertion. Returns AMP_OK in a Darknet without GPU=1. */
 amp_status amp_fork_find_gpu(int number, amp_error *);
 
-/* For ranks on GPUs. take_gpu hides all GPUs from the program except the one with this number. Call it before
- * any CUDA function. It returns 0 if that GPU does not exist. sum_on_gpu replaces *comm by a communicator
- * that sums arrays in this backend's memory. In a Darknet without GPU=1 both succeed and do nothing. */
+/* For ranks on GPUs. amp_fork_take_gpu makes GPU `number` the only GPU that the program can see, and returns
+ * 0 if this GPU does not exist. Call it before any CUDA function. amp_fork_sum_on_gpu replaces *comm by a
+ * communicator that sums arrays in this backend's memory. In a Darknet without GPU=1 both functions succeed
+ * and do nothing. */
 int amp_fork_take_gpu(int number);
 amp_status amp_fork_sum_on_gpu(amp_backend *, struct amp_comm **comm, amp_error *);
 
@@ -195,12 +196,13 @@ double amp_fork_gpu_memory_in_use_mb(const struct network *);
  * that Darknet's own code computes keeps all its buffers. A layer that AMP computes keeps only the outputs
  * and deltas that Darknet's own layers read and write. */
 size_t amp_fork_buffer_bytes(const struct network *, int layer, int batch, const amp_plan *);
-/* Bytes of the workspace that Darknet's own layers share: the most that any of them needs. stock=1, for a
- * training without AMP: the bytes of the largest im2col matrix. */
+/* Returns the size in bytes of the workspace that Darknet's own layers share. It is the size that the most
+ * demanding layer needs. With stock=1 (a training without AMP), it is the size of the largest im2col
+ * matrix. */
 size_t amp_fork_workspace(const struct network *, int stock);
 
-/* The bytes of one picture of a chart. During a detector's training, Darknet keeps one picture of the
- * training's chart and one for each class's own chart. 0: this fork's pictures are not counted. */
+/* The bytes of a chart's image. During a detector's training, Darknet keeps one chart of the whole training
+ * and one chart per class. 0: the charts of this fork are not counted. */
 extern const size_t amp_fork_chart_bytes;
 
 /* ---- files ---- */
@@ -212,8 +214,8 @@ void amp_fork_resize(struct network *, int w, int h);
 
 /* The number of bytes that Darknet reads from a .weights file for this layer. */
 size_t amp_fork_weights_bytes(const struct network *, int layer);
-/* The first layer that does not load back exactly what it saved in a .weights file, because of its keys
- * (dontload, dontsave, ...); -1: there is no such layer. */
+/* Returns the first layer whose .cfg keys (dontload, dontsave, ...) keep it from loading exactly what it
+ * saved in a .weights file; -1: there is no such layer. */
 int amp_fork_one_sided_layer(const struct network *);
 /* Returns the first layer with a negative rolling variance, and sets *value to this variance. A negative
  * variance shows that the weights belong to another network. -1: no layer has one, or the arrays are on a

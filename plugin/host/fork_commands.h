@@ -86,8 +86,8 @@ void amp_batches_close(amp_batches *); /* NULL is fine */
 
 /* Fills the network's input with random images, uniform in [0,1), and its labels with valid values: 1 to 10
  * boxes per image for yolo and region, no labels for detection and iseg, one class per image otherwise. The
- * same seed gives the same batch. Also sets all rolling variances to 1: an untrained network has 0, with
- * which outputs grow to 10^6 and then to inf. */
+ * same seed gives the same batch. Also sets all rolling variances to 1. In an untrained network they are 0,
+ * and normalizing by a variance of 0 would make the outputs grow to 10^6 and then to inf. */
 void amp_fork_fill_random_batch(struct network *net, unsigned seed);
 
 /* Each function runs one part of a training step, on the batch in the network's input, and waits until the
@@ -105,8 +105,8 @@ void amp_fork_predict(struct network *);
 /* For a network without AMP. Calls watcher before (begins = 1) and after (begins = 0) each layer's forward
  * and backward. Before each of these calls, waits until the network's device has finished all earlier work.
  * Only one network of a program can be watched at a time. fills_gaps=1: runs AMP's replacement for a layer
- * whose own CPU code in Darknet is empty, crashes or loses deltas (gaps.h of the fork). It changes nothing on
- * a GPU. */
+ * whose own CPU code in Darknet is empty, crashes or loses deltas (gaps.h of the fork). On a GPU, fills_gaps
+ * changes nothing. */
 typedef void amp_layer_watcher(void *context, int layer, int begins);
 void amp_fork_watch_layers(struct network *, amp_layer_watcher *watcher, void *context, int fills_gaps);
 void amp_fork_unwatch_layers(struct network *);
@@ -114,9 +114,10 @@ void amp_fork_unwatch_layers(struct network *);
  * device where the layer runs. NULL: the layer does not have this array. */
 typedef struct amp_layer_arrays { float *output, *delta; size_t count; } amp_layer_arrays;
 amp_layer_arrays amp_fork_layer_arrays(struct network *, int layer);
-/* A table has one row for each known fault in Darknet's own layers; docs/guide.md lists these faults too.
- * The flags below are the effects of a fault. For the CPU, the table gives only the effects that remain when
- * AMP replaces Darknet's faulty code (fills_gaps in amp_fork_watch_layers). */
+/* The possible effects of a known fault in Darknet's own layers, as flags. amp_fork_stock_fault returns the
+ * rows of a table with one row per fault; docs/guide.md lists these faults too. For the CPU, the table gives
+ * only the effects that remain when AMP replaces Darknet's faulty code (fills_gaps in
+ * amp_fork_watch_layers). */
 enum {
     AMP_WRONG_OUTPUT = 1,
     AMP_WRONG_STATISTICS = 2,
@@ -142,8 +143,8 @@ int amp_fork_has_stock_fault(const struct network *, int layer, int row);
  * Stock Darknet's buffers are those that its make_*_layer functions would allocate. batch: the number of
  * images in one forward pass; with time_steps, images times time steps. */
 
-/* Returns the bytes of those buffers of layer i in stock Darknet whose size grows with the batch: outputs,
- * deltas, and what backward reads again. */
+/* Returns the bytes of layer i's buffers in stock Darknet. Counts only buffers that grow with the batch:
+ * outputs, deltas, and what forward keeps for backward. */
 size_t amp_fork_stock_bytes(const struct network *net, int i, int batch);
 /* The work of a layer's forward pass. operations and bytes are 0 for recurrent layers, which consist of other
  * layers. */

@@ -4,9 +4,9 @@
 
 #include "darknet.h"
 
-/* A layer's trainable arrays, its rolling statistics and its state. The *_updates are the addresses of
- * Darknet's gradient pointers: the engine redirects these pointers to its own arrays. state: what a recurrent
- * layer carries from batch to batch; NULL: no state. */
+/* A layer's trainable arrays, its rolling statistics and its state. weight_updates, bias_updates and
+ * scale_updates are the addresses of Darknet's gradient pointers: the engine redirects these pointers to its
+ * own arrays. state: what a recurrent layer carries from batch to batch; NULL: no state. */
 typedef struct amp_host_arrays {
     float *weights, *biases, *scales, *rolling_mean, *rolling_variance, *state[2];
     float **weight_updates, **bias_updates, **scale_updates;

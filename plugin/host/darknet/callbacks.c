@@ -1,5 +1,5 @@
-/* The engine's callbacks (amp_host in layers/layer.h): the descriptions and buffers of Darknet's layers, and
- * passes through the layers that Darknet's own code computes. */
+/* The engine's callbacks (amp_host in layers/layer.h). They describe Darknet's layers to the engine, provide
+ * the layers' buffers, and run the layers that Darknet's own code computes. */
 #include "room.h"
 
 #include "utils.h"

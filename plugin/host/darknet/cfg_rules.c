@@ -154,8 +154,8 @@ void cfg_rule_convolutional(cfg_walk *walk)
     if (size > w || size > h)
         fail(walk, "size", "larger than the padded image of %.0fx%.0f", w, h);
     set_image(walk, trunc((w - size) / stride_x) + 1, trunc((h - size) / stride_y) + 1, n);
-    /* Darknet allocates the output as if the windows were not dilated, but im2col computes the output's size
-     * with dilated windows. im2col also multiplies the padding by the dilation. */
+    /* Darknet allocates the output as if the windows were not dilated. But im2col computes the output's size
+     * with dilated windows, and with the padding multiplied by the dilation. */
     double more = (dilation - 1) * (2 * pad + 1 - size);
     if (trunc((w + more - size) / stride_x) + 1 != walk->out->w
         || trunc((h + more - size) / stride_y) + 1 != walk->out->h)
@@ -418,9 +418,8 @@ void cfg_rule_dropout(cfg_walk *walk)
 
 /* Warns if batch norm would normalize a single number. In a recurrent layer Darknet's own code normalizes
  * each time step separately. If a step has one number per channel, its variance is 0 / 0. This is a warning,
- * not an error, because some GPUs do not give NaN. It is given only if the .cfg is checked for a training.
- * Otherwise the .cfg may be one that generates text, such as Darknet's rnn.cfg, which has one image per
- * pass. */
+ * not an error, because some GPUs do not give NaN. Warns only if the .cfg is checked for a training: a .cfg
+ * that generates text, such as Darknet's rnn.cfg, has one image per pass on purpose. */
 static void check_norm_of_step(cfg_walk *walk, double pixels)
 {
     if (walk->use != CFG_FOR_ANYTHING && walk->use != CFG_TRAINS_BOXES && number(walk, "batch_normalize")
@@ -465,8 +464,8 @@ static void recurrent_image(cfg_walk *walk, double w, double h, double hidden, d
         + with_norm(walk, 2 * hidden + output);
 }
 
-/* Darknet's parser swaps the width and height of a crnn's input, so this rule swaps them in the output
- * too. */
+/* Darknet's parser swaps the width and height of a crnn's input, so this rule computes the output with
+ * swapped sides too. */
 void cfg_rule_crnn(cfg_walk *walk)
 {
     double hidden = number(walk, "hidden_filters"), area = walk->in->w * walk->in->h;
@@ -635,8 +634,9 @@ void cfg_rule_detection(cfg_walk *walk)
 
 /* ---- the whole network ---- */
 
-/* Rejects a loss that reads more truth floats per image than there are. The loader makes as many as the last
- * layer needs. After a layer with truth=1, losses read that layer's output instead. */
+/* Rejects a loss that reads more truth floats per image than it is given. Usually these are the labels from
+ * the loader, which makes as many floats as the last layer needs. But a loss after a layer with truth=1 reads
+ * that layer's output. */
 static void check_truth(cfg_walk *walk)
 {
     const cfg_shape *last = &walk->layers[walk->count - 1];
@@ -675,7 +675,8 @@ static void check_heads(cfg_walk *walk)
     }
 }
 
-/* Without a loss there is no gradient, and training would only decay the weights. */
+/* Rejects a network that cannot be trained as a classifier: one whose last layer finds boxes (`boxes`), or
+ * one without a loss. Without a loss there is no gradient, and training would only decay the weights. */
 static void check_classifier(cfg_walk *walk, int boxes)
 {
     int losses = 0;

@@ -55,8 +55,8 @@ void cfg_own_wrong_anchors(cfg_walk *, int numbers, double num);
 /* Whether this fork's own convolution gathers 1x1 windows with im2col instead of reading the input
  * directly. */
 int cfg_own_lays_out_1x1(double stride_x, double dilation);
-/* Rejects a layer that finds boxes, because it reads `reads` truth floats per image, but the loader makes
- * `loaded`, the number that the last layer needs. */
+/* Rejects a layer that finds boxes but needs other labels than the last layer: it reads `reads` truth floats
+ * per image, and the loader makes `loaded`, the number that the last layer needs. */
 void cfg_own_unlike_head(cfg_walk *, double reads, double loaded);
 /* This fork's additional checks of the whole network, once all layers have a shape. */
 void cfg_own_finish(cfg_walk *);

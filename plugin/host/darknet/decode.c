@@ -19,9 +19,9 @@ static const struct { const char *begins; size_t length; double pixels; } kinds[
     { "\xff\xd8", 2, 512 }, { "GIF8", 4, 2048 }, { "S\x80\xf6\x34", 4, 16384 } };
 static const double run = 128; /* for all other formats */
 
-/* Whether the file is long enough for the image size in its header. The file must be at its start. stb_image
- * fills missing data with zeros, so without this check a file of a few bytes could cost the memory and the
- * time of the largest image. */
+/* Whether the file is long enough for the image size in its header. The stream must be positioned at the
+ * start of the file. stb_image fills missing data with zeros, so without this check, decoding a file of a few
+ * bytes could take as much memory and time as the largest image. */
 static int holds(FILE *file, int w, int h)
 {
     char first[4] = "";

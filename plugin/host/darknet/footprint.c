@@ -1,6 +1,6 @@
-/* Counts the bytes and operations of Darknet's layers: see fork.h and fork_commands.h. Stock allocates its
- * buffers in each make_*_layer function; test_plan_command.c compares the formulas here with what stock
- * really allocates. */
+/* Computes how many bytes and operations Darknet's layers need: see fork.h and fork_commands.h. The formulas
+ * follow stock's make_*_layer functions, which allocate the buffers; test_plan_command.c compares the
+ * formulas with what these functions really allocate. */
 #include <limits.h>
 
 #include "room.h"

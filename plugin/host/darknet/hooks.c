@@ -46,7 +46,7 @@ void darknet_amp_made(struct network *net, struct layer *made)
     }
     if (net->amp) resized(net);
     else if ((net->amp = amp_host_make(net))) amp_host_network_made(net);
-    /* AlexeyAB's `classifier valid` passes one image to a network that expects time_steps of them. */
+    /* AlexeyAB's `classifier valid` passes a single image to a network that expects time_steps images. */
     if (net->amp && amp_this_program()->measures && net->batch > 1) set_batch_network(net, 1);
     if (net->amp) amp_host_pin_note(&net->amp->memory->pinned, net);
 }
@@ -75,9 +75,9 @@ void darknet_amp_free(struct network *net)
 }
 
 #ifdef GPU
-/* Whether the array is always written before it is read: by each pass, or by the loop that fills in images
- * and labels. Such an array need not be copied to the GPU, since it contains only calloc's zeros or, after a
- * resize, numbers of the old size. name: the array's name in Darknet's source. */
+/* Whether the array `name` (its name in Darknet's source) is always written before it is read. Each pass
+ * writes it, or the loop that fills in images and labels. Such an array need not be copied to the GPU: it
+ * contains only calloc's zeros or, after a resize, numbers that belong to the old size. */
 static int is_written_first(const char *name)
 {
     static const char *const ends[] = { "output", "delta", "input", "truth", "loss", "rand", "squared",

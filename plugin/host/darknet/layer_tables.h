@@ -55,7 +55,7 @@ SETTINGS(dropout, dropout, .probability = l->probability, .scale = l->scale)
 #define OF_ALL(field) OPTION(field, ALL),
 #define OF_NONE(field) OPTION(field, NONE),
 /* Options that a native layer of any type may have. Some of them do not change what a layer computes. The
- * others are obeyed by the engine, by the update or by the reader of weights. */
+ * engine, the update or the reader of weights implements the others. */
 #define ALL_OF_BOTH_FORKS(F) \
     F(truth) F(stopbackward) F(learning_rate_scale) F(clip) F(numload) F(dontload) F(dontsave) \
     F(dontloadscales) F(smooth)

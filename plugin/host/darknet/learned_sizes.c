@@ -62,9 +62,9 @@ size_t amp_fork_weights_bytes(const struct network *net, int index)
     return l->dontload || amp_own_shares_weights(l) ? 0 : floats_of(l) * sizeof(float);
 }
 
-/* Returns the first layer that reads other floats from a .weights file than it writes there, or -1. If there
- * is such a layer, a saved file does not fit the network. A layer with flipped=1 also counts, because it
- * reads its matrix transposed. */
+/* Returns the first layer that does not read the same floats from a .weights file that it writes there, or
+ * -1. With such a layer, the network cannot load what it saved. A layer with flipped=1 is such a layer too,
+ * because it reads its matrix transposed. */
 int amp_fork_one_sided_layer(const struct network *net)
 {
     for (int i = 0; i < net->n; i++) {

@@ -1,6 +1,5 @@
-/* What AMP does after the forward of a loss layer that Darknet's own code computes. If a softmax's
- * probability has underflowed to 0, computes the loss anew from the layer's input. Then adds up the loss of
- * each image. */
+/* Called after the forward of a loss layer that Darknet's own code computes. First corrects a softmax's loss
+ * if a probability has underflowed to 0. Then adds up the loss of each image. */
 #include "room.h"
 
 #include <math.h>
@@ -36,8 +35,8 @@ static double log_probability(const layer *l, const float *x, int i)
     return (x[i] - largest) / t - log(sum);
 }
 
-/* A softmax's loss is -log p of each true class. If p underflowed to 0, Darknet's loss is inf. Then this
- * computes the loss from the softmax's input, and sums up the cost again. */
+/* A softmax's loss is -log p of each true class. If p underflowed to 0, Darknet's loss is inf. In this case
+ * the function computes the loss from the softmax's input, and sums up the cost again. */
 static void complete_softmax(struct darknet_amp *amp, int index, const float *input)
 {
     layer *l = &amp->net->layers[index];

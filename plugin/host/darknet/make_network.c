@@ -55,7 +55,8 @@ void amp_fork_seed(unsigned seed)
     int next = rand();
     srand(seed);
     rand_normal();
-    if (rand() != next) rand_normal(); /* the first call drew two numbers: take the kept one */
+    if (rand() != next) rand_normal(); /* the first rand_normal drew two new numbers and kept the second: this
+                                          call removes the kept one */
 #endif
     srand(seed);
 }

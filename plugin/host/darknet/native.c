@@ -1,10 +1,10 @@
 /* Decides which of Darknet's layers AMP computes itself (native layers), and which stay Darknet's own fp32
  * code.
  *
- * The rule fails closed. A layer is native only if its type has a kind, and if every option that this type
- * does not know is 0 in the layer's struct, which means that it is not set. Otherwise Darknet's own code runs
- * the layer, and `amp plan` says why. So if a fork of Darknet adds an option to its layers, AMP never ignores
- * it: test e2e_source_tree fails until the fork's layers.c has a row for it. */
+ * The rule fails closed. A layer is native only if AMP implements its type (the type has a kind), and if all
+ * options that AMP does not know for this type are 0 (not set) in the layer's struct. Otherwise Darknet's own
+ * code runs the layer, and `amp plan` says why. So if a fork of Darknet adds an option to its layers, AMP
+ * never ignores it: test e2e_source_tree fails until the fork's layers.c has a row for it. */
 #include "room.h"
 
 static const amp_own_type *type_of(const layer *l)

@@ -24,8 +24,8 @@
 #define AMP_OWN_EDGE(edge) (edge) /* an edge of a label's box, as computed by read_boxes */
 #define AMP_OWN_RANDOM(net) ((net)->random) /* random= of [net], which classifier train reads */
 #define AMP_OWN_GPU gpu_index /* the number of the GPU to use; negative: none */
-/* Finds the softmax that number i of a tree belongs to. *first: the index of that softmax's first number.
- * *count: how many numbers it covers. */
+/* Finds the softmax (the group of a tree) that output i belongs to. *first: the index of that softmax's first
+ * output. *count: how many outputs it covers. */
 #define AMP_OWN_TREE_GROUP(t, i, first, count) \
     (*(first) = (t)->group_offset[(t)->group[i]], *(count) = (t)->group_size[(t)->group[i]])
 #endif
@@ -100,7 +100,7 @@ void amp_own_complete(network *net);
 void amp_own_largest_size(const network *net, int *w, int *h);
 int amp_own_size_step(const network *net); /* random=1 resizes to multiples of this step */
 /* Whether AMP can train the network. AMP_UNSUPPORTED: AMP does not support a key of its .cfg. AMP_NO_MEMORY:
- * there was no memory for one of its buffers. */
+ * one of the network's buffers could not be allocated. */
 amp_status amp_own_check(const network *net, amp_error *);
 
 /* Known faults of Darknet's own code that only this fork has (stock_faults.c in the fork's folder). Faults
@@ -113,8 +113,8 @@ extern const amp_own_fault amp_own_faults[];
 
 /* ---- memory (buffers.c, hooks.c) ---- */
 
-/* Frees buffers that only this fork's own forward and backward of a native layer use, except those that
- * buffers.c frees. */
+/* For a native layer: frees the buffers that only exist in this fork and that only Darknet's own forward and
+ * backward use. (buffers.c frees the buffers that all forks have.) */
 void amp_own_free_internals(layer *l, int on_gpu);
 /* Whether this layer has no output and delta of its own in Darknet, but uses those of the layer before it, as
  * a dropout does. */
@@ -128,14 +128,15 @@ int amp_own_resize(layer *l, int w, int h);
 /* On a GPU: whether Darknet's own code of this layer also writes its output to CPU memory, where other code
  * reads it. This copy may differ from the output on the GPU. */
 int amp_own_pulls_output(const layer *l);
-/* Call after a forward: sets the fields of the network itself, such as its cost, that Darknet's functions
- * read. */
+/* Call it after a forward. Sets the fields that Darknet's functions read from the network instead of its
+ * layers, such as the cost. */
 void amp_own_end_forward(network *net, int output_layer);
 
-/* What it takes to run one of Darknet's own layers, on the CPU or a GPU. The fork's gaps.h declares the
- * functions that prepare the layer and run its forward and backward. */
+/* The following functions are needed to run one of Darknet's own layers, on the CPU or a GPU. The fork's
+ * gaps.h declares the functions that prepare the layer and run its forward and backward. */
 
-/* Each array must have at least one element per far input of the layer. */
+/* The arrays to which a layer from amp_own_joined points. Each array must have at least one element per far
+ * input of the layer. */
 typedef struct amp_joined { int *indices; float **outputs, **deltas; } amp_joined;
 
 /* Bytes of workspace that the layer needs. */
@@ -155,7 +156,8 @@ layer amp_own_joined(const network *net, int index, amp_joined *room);
 /* Allocates `count` zeros for temporary use; the caller frees them. If there is no memory, prints an error
  * message and ends the program. */
 float *amp_gap_scratch(size_t count);
-/* If *buffer is NULL, allocates it in the same way. It belongs to a layer: Darknet's free_layer frees it. */
+/* If *buffer, a layer's buffer, is NULL, allocates `count` zeros for it, or ends the program. Darknet's
+ * free_layer frees the buffer. */
 void amp_gap_own_buffer(float **buffer, size_t count);
 /* Returns a copy of `inner`, a layer inside a recurrent layer, that points to the data of one time step. The
  * arrays of `inner` hold all steps, one after the other. */

@@ -1,10 +1,10 @@
 /* Page-locks the network's input images, and double-buffers them on a GPU.
  *
  * Darknet allocates net->input with calloc. A GPU copies from this memory several times slower than from
- * page-locked memory, and the CPU has to work or wait meanwhile. So AMP page-locks net->input in place, until
- * Darknet frees it. It does so in the first training forward, because only trainings feed their images
- * through net->input. If the system refuses, one line is printed, and training continues. Without a GPU
- * nothing is done.
+ * page-locked memory, and the CPU has to work or wait meanwhile. So AMP page-locks net->input in place, from
+ * the first training forward until Darknet frees the memory. Predictions do not cause this, because only
+ * trainings pass their images through net->input. If the system refuses, one line is printed, and training
+ * continues. Without a GPU nothing is done.
  *
  * A copy from page-locked memory can run while the GPU still computes the previous pass. So the images of a
  * training alternate between Darknet's net->input_gpu and a second block on the GPU. That block is allocated
@@ -33,7 +33,8 @@ void amp_host_pin(amp_host_pinned *, const network *net);
 /* Returns whether the backend's upload_ahead may copy this pass's images. If so, in_second says to which
  * block. Call it before amp_host_pin. */
 int amp_host_image_ahead(amp_host_pinned *, const network *net);
-/* The same for a fork that has its own page-locked memory for images. bytes: the size of the largest pass. */
+/* Does what amp_host_image_ahead does, for a fork that has its own page-locked memory for images. bytes: the
+ * size of the largest pass. */
 int amp_host_image_turns(amp_host_pinned *, size_t bytes);
 /* Call it before net->input is freed, while no copy is running. No copy runs between two hooks,
  * since amp_engine_forward ends with uploads_done. */

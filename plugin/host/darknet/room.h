@@ -30,9 +30,9 @@ void amp_host_note_buffers(struct darknet_amp *amp, network *net);
 amp_status amp_host_fit_buffers(struct darknet_amp *amp, const char *needs_output, const char *needs_delta,
                                 amp_error *);
 
-/* Enlarges the workspace, which all of Darknet's own layers share, to what the most demanding of them needs.
- * AMP owns the workspace, because network_predict restores the network's fields, and would undo a change of
- * net->workspace. AMP_NO_MEMORY: it cannot be allocated. */
+/* Enlarges the workspace, which all of Darknet's own layers share, to the largest size that one of them
+ * needs. AMP keeps the workspace in amp->memory: a change of net->workspace would be lost when
+ * network_predict restores the network's fields. AMP_NO_MEMORY: it cannot be allocated. */
 amp_status amp_host_fit_workspace(struct darknet_amp *amp, const network *net, amp_error *);
 
 /* Frees amp->memory, and buffers of the network that Darknet does not know of, before Darknet frees the
@@ -66,10 +66,10 @@ amp_activation amp_host_activation_of(ACTIVATION);
 
 /* ---- losses.c ---- */
 
-/* If layer `index` is a loss, adds the loss of each image to the losses of the pass's images. Call it after
- * the layer's training forward, before AMP multiplies the layer's delta by the loss scale. If the network
- * runs on a GPU, `input` is in GPU memory. All other arrays that this function reads are in CPU memory,
- * because Darknet computes them there, or copies them there. */
+/* If layer `index` is a loss, adds each image's part of it to amp->image_losses.pass. Call it after the
+ * layer's training forward, before AMP multiplies the layer's delta by the loss scale. If the network runs on
+ * a GPU, `input` is in GPU memory. All other arrays that this function reads are in CPU memory, because
+ * Darknet computes them there, or copies them there. */
 void amp_host_note_loss(struct darknet_amp *amp, int index, const float *input);
 
 /* ---- predicted.c ---- */
@@ -83,9 +83,9 @@ amp_status amp_host_check_predicted(const network *, const float *output, const 
 
 /* ---- describe.c: which layers a layer reads, and where its labels come from ---- */
 
-/* If layer `consumer` names the earlier layer `index` as an input, returns the layer whose output it really
- * reads. Darknet's dropout runs in place on the output of the layer before it. So a later layer that names
- * the layer before the dropout reads the dropout's result. */
+/* If layer `consumer` names the earlier layer `index` as an input, returns the layer whose output the
+ * consumer really reads. Darknet's dropout runs in place on the output of the layer before it. So a later
+ * layer that names the layer before the dropout reads the dropout's result. */
 int amp_host_producer(const network *net, int index, int consumer);
 
 /* Returns the last layer before `index` that has truth=1: its output serves as the labels of layer `index`.

@@ -130,8 +130,8 @@ void amp_backups_let_go(void)
 /* ---- files that killed saves have left ---- */
 
 /* A killed save of this training leaves a file whose name is the .cfg's name plus a suffix that matches this
- * pattern. The suffix begins as that of the .weights or .backup file that was being saved (the first group).
- * Then .amp follows if the file is a sidecar, and .new ends it. Other files are not touched, because several
+ * pattern. The suffix has up to three parts: the suffix of the .weights or .backup file that was being saved
+ * (the first group), .amp if the file is a sidecar, and .new. Other files are not touched, because several
  * trainings may use one folder. */
 static const char LEFT_BEHIND[] = "^(\\.backup|(_([0-9]+|final|best))?\\.weights)(\\.amp)?\\.new$";
 

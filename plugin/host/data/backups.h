@@ -23,7 +23,7 @@ amp_status amp_backups_hold(const char *folder, const char *base, amp_error *err
 /* Removes the lock file. An error that ends the program removes it too. */
 void amp_backups_let_go(void);
 
-/* Call it when the weights to start from are loaded. For each save during which a program of this training
- * was killed: completes the save if all its bytes are on the disk, otherwise removes its files. A line on
- * stderr says which. Does nothing unless amp_backups_take was called. */
+/* Call it when the weights to start from are loaded. Looks for saves during which an earlier program of this
+ * training was killed. Completes a save if all its bytes are on the disk, otherwise removes its files; a line
+ * on stderr says which of the two. Does nothing unless amp_backups_take was called. */
 void amp_backups_settle(void);

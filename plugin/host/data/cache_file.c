@@ -1,6 +1,6 @@
 /* The cache file (cache_file.h) consists of a header, a table of entries, and pixels. Each process keeps its
- * own copy of the entries, with a hash table over them, and later reads the entries that other processes have
- * added meanwhile. */
+ * own copy of the entries, with a hash table over them. From time to time it reads the entries that other
+ * processes have added. */
 #define _DEFAULT_SOURCE /* flock */
 #include "cache_file.h"
 

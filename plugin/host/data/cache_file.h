@@ -1,5 +1,5 @@
 /* The file of cache=disk. It lies in the folder for backups. It keeps reduced photos of a training list for
- * this training, for others that run at the same time, and for later ones.
+ * this training, for other trainings that run at the same time, and for later trainings.
  *
  * It begins with a table of entries. An entry is written after its pixels, so the file stays valid if a
  * program is killed at any moment. An entry is identified by the photo's path, size and modification time,

@@ -40,9 +40,9 @@ static int compare_pixels(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns the number of pixels of a typical image of the list. If use is not NULL, it is the number after the
- * reduction for a cache. Takes the median of the measured images, because the header of a damaged image may
- * claim any size. */
+/* Returns the number of pixels of a typical image of the list. If `use` is not NULL, counts the pixels that
+ * are left after the reduction for a cache. Takes the median of the measured images, because the header of a
+ * damaged image may claim any size. */
 static size_t typical_pixels(const amp_photo_use *use)
 {
     const struct amp_images_checked *images = &amp_this_program()->images;
@@ -102,9 +102,9 @@ amp_status amp_check_image_paths(const amp_lines *list, const char *file, amp_er
     return AMP_OK;
 }
 
-/* Two checks look at no more than this many images of a list, evenly spread over it. One looks for the files
- * on disk, the other looks for labels in the paths. Checking all images would take minutes on a slow disk, or
- * with a thousand classes. */
+/* The most images of a list that two checks look at, evenly spread over the list. One check looks for the
+ * files on disk; with all images it would take minutes on a slow disk. The other looks for labels in the
+ * paths; with all images it would take minutes with a thousand classes. */
 enum { TRIED_MOST = 1000 };
 
 static size_t tried_of(const amp_lines *list) { return list->count < TRIED_MOST ? list->count : TRIED_MOST; }
@@ -251,7 +251,7 @@ static amp_status check_folder(amp_training_data *t, amp_error *error)
     return t->cfg ? amp_backups_check(t->data, t->cfg, error) : AMP_OK;
 }
 
-/* The rules, in the order in which a training uses the data that they check. */
+/* The rules. Their order is that in which a training uses the data. */
 static amp_status (*const rules[])(amp_training_data *, amp_error *) = {
     check_classes, check_names, read_list, check_images, check_labels, check_folder };
 

@@ -12,9 +12,9 @@ struct network;
 amp_status amp_check_labels(const amp_data_file *data, int classes, amp_lines *labels, amp_error *error);
 
 /* Checks that each line of a list of images can be a path. To be fast, looks on disk only for images whose
- * line has a suspicious byte: a byte order mark, a carriage return or blank at the end, or a backslash.
- * AMP_BAD_CONFIG: one of these images is missing, or a path is too long; the error gives the line's number.
- * file: the list's name. */
+ * line has a suspicious byte. Suspicious are a byte order mark, a carriage return or blank at the end, and a
+ * backslash. AMP_BAD_CONFIG: one of these images is missing, or a path is too long; the error gives the
+ * line's number. file: the list's name. */
 amp_status amp_check_image_paths(const amp_lines *list, const char *file, amp_error *error);
 
 /* Whether `image` is a regular file that is not empty. */

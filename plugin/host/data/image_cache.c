@@ -59,9 +59,10 @@ static void make_floats(void)
     for (int i = 0; i < 256; i++) cache.floats[i] = (float)(i / 255.);
 }
 
-/* Converts (h,w,c) bytes to (c,h,w) floats, which the caller frees. NULL: no memory. But if loaded.wanted is
- * set, keeps the bytes in `loaded`, to be sampled later, and sets *w and *h to the size of the photo before
- * its reduction. The returned block then has no content; the caller frees it too. */
+/* Converts (h,w,c) bytes to (c,h,w) floats, and returns them. The caller frees them. NULL: no memory. If
+ * loaded.wanted is set, does not convert: keeps the bytes in `loaded`, to be sampled later, sets *w and *h to
+ * the size of the photo before its reduction, and returns a block without content, which the caller frees
+ * too. */
 static float *floats_of(const amp_pixels *p, int *w, int *h, int *c)
 {
     size_t count = (size_t)p->w * (size_t)p->h, channels = (size_t)p->c;

@@ -1,9 +1,10 @@
 /* Converts the bytes of decoded images to Darknet's floats, faster than Darknet does. With `cache=ram` or
  * `cache=disk`, it also keeps the bytes, so that each image of the training list is decoded only once.
  *
- * Kept photos are reduced to the resolution that the network can use (../../image/reduce.h). With a cache, a
- * training reduces every photo, even one that is not kept, so that its result does not depend on which photos
- * are kept. Reading an image draws no random numbers. Images for measuring accuracy bypass the cache.
+ * Kept photos are reduced to the resolution that the network can use (../../image/reduce.h). If there is a
+ * cache, a training reduces every photo, even those that are not kept. So the training's result does not
+ * depend on which photos are kept. Reading an image draws no random numbers. Images for measuring accuracy
+ * bypass the cache.
  *
  * With cache=ram, an image stays until the program ends. When the memory is full, no more images are kept.
  * (Images are drawn at random, so the first ones are as good a choice as any.) Loaders do not wait for each

@@ -18,8 +18,8 @@ static const float BEYOND = 2;
 static const char *skip_blanks(const char *text) { return text + strspn(text, BLANKS); }
 
 /* Reads the number at the start of *text into *whole, or into *value if whole is NULL. Moves *text past the
- * number. A whole number must be followed by a blank, a *value by a blank or the end of the text. Returns 0
- * if there is no number, or if something else follows it. */
+ * number. After the number there must be a blank or, for *value, the end of the text. Returns 0 if there is
+ * no number, or if something else follows it. */
 static int take_number(const char **text, float *value, long *whole)
 {
     char *end;

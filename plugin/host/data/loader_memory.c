@@ -71,7 +71,7 @@ int amp_loaders_begin_turn(const char *file)
     int descriptor = open(file, O_RDONLY | O_CLOEXEC);
     if (descriptor >= 0) posix_fadvise(descriptor, 0, READ_AHEAD, POSIX_FADV_WILLNEED);
     if (descriptor >= 0) close(descriptor);
-    while (sem_wait(&loaders.turns)); /* interrupted by a signal */
+    while (sem_wait(&loaders.turns)); /* wait again if a signal interrupts */
     return 1;
 }
 
@@ -133,9 +133,8 @@ void darknet_amp_no_memory(size_t bytes)
 void *darknet_amp_calloc(size_t count, size_t size, const char *text)
 {
     void *memory = calloc(count, size);
-    /* It is no error if a layer's output, or another array of that size, cannot be allocated: most of these
-     * arrays are freed as soon as the layer is made, and amp_own_check finds any missing array that is
-     * needed. */
+    /* Do not report an array that grows with the batch, such as a layer's output. Most of these arrays are
+     * freed as soon as the layer is made, and amp_own_check finds any missing array that is needed. */
     if (!memory && !(amp_host_parser_uses_amp() && (strstr(text, "batch") || strstr(text, "output_size"))))
         darknet_amp_no_memory(size && count > SIZE_MAX / size ? SIZE_MAX : count * size);
     return memory;

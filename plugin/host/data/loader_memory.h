@@ -1,4 +1,4 @@
-/* Once a network is under AMP: limits how many threads load images at the same time, and tunes the
+/* In a program with a network under AMP, limits how many threads load images at the same time, and tunes the
  * allocator. */
 #pragma once
 
@@ -18,10 +18,11 @@ void amp_loaders_begin_part(void);
 void amp_loaders_end_part(void);
 
 /* On a CPU, loaders compete with the training step for processors, so only as many threads are allowed as the
- * step needs. Call adapt after each step; it sets the number of allowed threads to the result of `needed`.
- * needed returns the new number, at most `most`; `threads` is the current number. In seconds, step: the whole
- * step; waited: the part of it spent waiting for images; load: the time that loading these images took. The
- * images do not depend on the number, because each part of a batch has its own random numbers. */
+ * step needs. Call amp_loaders_adapt after each step; it sets the number of allowed threads to the result of
+ * amp_loaders_needed. threads: the current number; most: the largest number that may be returned. Times in
+ * seconds: `step` is the time of the whole step, `waited` the part of it spent waiting for images, `load` the
+ * time that loading these images took. The number of threads does not change the images, because each part of
+ * a batch has its own random numbers. */
 void amp_loaders_adapt(double waited, double step, double load);
 int amp_loaders_needed(int threads, int most, double waited, double step, double load);
 

@@ -158,7 +158,8 @@ int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job)
              "the program's memory or threads (ulimit -v, -u) is too low", strerror(status));
     /* Before the first batch there is nothing to save. */
     if (!watch.keeps_faults || watch.jobs < 2) darknet_amp_refuse("%s", error.message);
-    *thread = pthread_self(); /* there is no thread to join: pthread_join then fails at once (EDEADLK) */
+    *thread = pthread_self(); /* no thread was started; for the calling thread itself, the later pthread_join
+                                 fails at once (EDEADLK) */
     keep(error);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* Handles bad files in loader threads. If an image cannot be read, its name is printed on stderr, once, and
  * another image replaces it in the batch. A bad label ends the program. A training ends only when it reaches
- * the batch with the bad label, because a batch is loaded one step ahead and may never be used. Without a
- * network under AMP, Darknet's own behaviour stays.
+ * the batch with the bad label, because a batch is loaded one step ahead and may never be used. In a program
+ * without a network under AMP, bad files are handled as in stock Darknet.
  *
  * The replacement for a bad image depends only on the list and on the thread's own random numbers, not on
  * what other threads have found. So with -seed N a training with bad images is as reproducible as any
@@ -25,10 +25,10 @@ void amp_loading_begin_job(void);
 amp_status amp_loading_fault(amp_error *error);
 double amp_loading_seconds(void);
 
-/* During each step the loop prefetches the next step's batch. During the last step it is not yet known
- * whether that batch will be used: it is used only if the last step is skipped. amp_loading_decide sets
- * whether it is wanted: 1, 0, or -1 (not known yet; loaders wait in amp_loading_is_wanted). Each loader of a
- * training's batch calls amp_loading_is_wanted, and loads nothing if it returns 0. */
+/* During each step the loop prefetches the next step's batch. The batch prefetched during the last step is
+ * used only if the last step is skipped, which is not known until this step ends. amp_loading_decide sets
+ * whether the prefetched batch is wanted: 1, 0, or -1 (not known yet; loaders wait in amp_loading_is_wanted).
+ * Each loader of a training's batch calls amp_loading_is_wanted, and loads nothing if it returns 0. */
 void amp_loading_decide(int wanted);
 int amp_loading_is_wanted(void);
 

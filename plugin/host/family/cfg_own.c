@@ -112,7 +112,8 @@ int amp_fork_loads_channels(int channels, int classifier)
 
 #define BUILD_WITH_OPENCV "0, or a build with OPENCV=1"
 
-/* Values of mixup=. cutmix=1 sets it to CUTMIX, mosaic=1 to MOSAIC, and both of them to BOTH. */
+/* Values of mixup=, as Darknet's parser changes them: cutmix=1 sets mixup to CUTMIX, mosaic=1 sets it to
+ * MOSAIC, and with both keys it is BOTH. */
 enum { CUTMIX = 2, MOSAIC = 3, BOTH = 4 };
 
 static void check_mixing(cfg_walk *walk)
@@ -159,8 +160,8 @@ void cfg_own_loader(cfg_walk *walk, int classifier)
 /* ---- sizes ---- */
 
 /* train_detector multiplies both sides by the same random factor, and rounds them to multiples of
- * resize_step. A square input can become any multiple between the smallest and the largest size, so this
- * lists all of them. For other shapes it lists the sizes for factors that are evenly spaced on a logarithmic
+ * resize_step. For a square input, lists all multiples between the smallest and the largest size, because
+ * each can occur. For other shapes, lists the sizes for factors that are evenly spaced on a logarithmic
  * scale. */
 size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES][2])
 {

@@ -8,10 +8,10 @@
 #include "activations.h"
 #include "convolutional_layer.h"
 
-/* Inputs of the logistic function below this are replaced by it, because the function gives NaN below -88.7
- * in Darknet's build (gaps.h). The results stay right: at -88 and below, the logistic and the exponential
- * function are subnormal numbers, which that build treats as 0. (NaN and inf are not replaced, so that AMP
- * finds them.) */
+/* Inputs of the logistic function that are below LEAST_LOGIT are replaced by LEAST_LOGIT, because the
+ * function gives NaN below -88.7 in Darknet's build (gaps.h). The results stay right: at -88 and below, the
+ * logistic and the exponential function are subnormal numbers, which that build treats as 0. (NaN and inf are
+ * not replaced, so that AMP finds them.) */
 static const float LEAST_LOGIT = -88;
 
 void amp_gap_prepare(layer *l)
@@ -152,9 +152,9 @@ static size_t place_of(size_t i, size_t channel, size_t channels, size_t pixels)
 }
 
 /* Prepares the batch norm of a crnn's inner layer for the backward of one time step. Darknet's forward leaves
- * the mean and variance of the last step, but the backward needs those of this step. So this computes them
- * again, with the variance over N-1 as in variance_cpu. It also adds the biases' gradients, which Darknet's
- * backward does not compute. */
+ * the mean and variance of the last step, but the backward needs those of the current step. So this function
+ * computes mean and variance again, with the variance over N-1 as in variance_cpu. It also adds the gradients
+ * of the biases, because Darknet's backward does not compute them. */
 static void complete_batchnorm(const layer *l)
 {
     size_t pixels = (size_t)l->out_w * (size_t)l->out_h, channels = (size_t)l->out_c,
@@ -177,9 +177,9 @@ static void complete_batchnorm(const layer *l)
     free(delta);
 }
 
-/* Runs the backward of an inner layer, and adds the delta of the layer's input to `delta`, which has `count`
- * floats. (Darknet's own backward alone would overwrite them.) delta may be NULL: then the input's delta is
- * not computed. */
+/* Runs the backward of an inner layer, and adds the delta of the layer's input to the `count` floats of
+ * `delta`. (Darknet's own backward would overwrite `delta`.) If `delta` is NULL, the input's delta is not
+ * computed. */
 static void backward_inner(layer l, network_state state, float *input, float *delta, size_t count)
 {
     float *part = delta ? amp_gap_scratch(count) : NULL;

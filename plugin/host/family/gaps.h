@@ -46,8 +46,9 @@
  * layer owns them: Darknet's free_layer frees them. */
 void amp_gap_prepare(layer *l);
 
-/* How many floats layer `index` reads from the layer before it in one pass, for all images and time steps.
- * (In some layers Darknet's l.inputs is not the number for one image.) */
+/* Returns how many floats layer `index` reads from the layer before it in one pass, for all images and time
+ * steps. (This cannot be computed from Darknet's l.inputs, which in some layers is not the number for one
+ * image.) */
 size_t amp_gap_input_count(const network *net, int index);
 
 /* Forward and backward of any layer, in fp32. backward adds to state.delta; if that is NULL, it only computes
@@ -65,8 +66,8 @@ enum { AMP_GAP_INNER = 3 };
 void amp_gap_copy_inner(layer *l, layer inner[AMP_GAP_INNER]);
 
 #ifdef GPU
-/* The same on a GPU. state.workspace must have room for what the layer itself needs, plus the bytes that
- * amp_gap_workspace_gpu returns. */
+/* The same functions for a GPU. state.workspace must have room for the layer's own workspace plus the bytes
+ * that amp_gap_workspace_gpu returns. */
 void amp_gap_prepare_gpu(layer *l);
 size_t amp_gap_workspace_gpu(const network *net, int index);
 void amp_gap_forward_gpu(layer l, network_state state);

@@ -66,8 +66,9 @@ const size_t amp_own_activation_count = ROWS(amp_own_activations);
     F(vf) F(vi)
 
 /* The options in struct layer. Its other fields are not options: the type, shapes, and what a layer's
- * functions allocate and fill. The test e2e_alexeyab_training lists their names. ALL: either the option does
- * not change what a layer computes, or the engine, the update or the reader of weights obeys it. */
+ * functions allocate and fill. The test e2e_alexeyab_training lists their names. ALL: any native layer may
+ * have the option, because it does not change what a layer computes, or because the engine, the update or the
+ * reader of weights implements it. */
 const amp_own_option amp_own_options[] = {
     OPTIONS_OF_BOTH_FORKS
     OPTION(activation, ACTIVATED | BIT(EMPTY) | SCALES), OPTION(batch_normalize, NORMALIZED),
@@ -148,10 +149,10 @@ static int is_read_elsewhere(const network *net, int index, int reader)
     return 0;
 }
 
-/* With new_coords the convolution before a yolo layer has activation=logistic. In 16 bits a probability near
- * 1 rounds to 1, where the logistic's slope is 0 and nothing is learnt. So the convolution becomes linear,
- * and the yolo layer applies the logistic in fp32. If another layer reads the convolution's output too,
- * nothing is changed. */
+/* With new_coords the convolution before a yolo layer has activation=logistic. In 16 bits, a probability near
+ * 1 would round to 1. There the logistic's slope is 0, so nothing would be learnt. So this function makes the
+ * convolution linear, and the yolo layer applies the logistic in fp32. Changes nothing if another layer reads
+ * the convolution's output too. */
 static void squash_in_yolo(const network *net, int index, amp_network_desc *out, amp_yolo_desc *d)
 {
     amp_layer_desc *head = index > 0 ? &out->layers[index - 1] : NULL;

@@ -61,8 +61,8 @@ static void free_pinned(float **buffer, int *pinned)
     *pinned = 0;
 }
 
-/* weights_gpu16 is kept, because Darknet's push_convolutional_layer writes to it. That function also copies
- * Adam's moments if adam is set. They are freed, so adam is set to 0. */
+/* Does not free weights_gpu16, because Darknet's push_convolutional_layer writes to it. If `adam` is set,
+ * push_convolutional_layer also copies Adam's moments. These are freed, so `adam` is set to 0. */
 static void free_internals_gpu(layer *l)
 {
     l->adam = 0;
@@ -86,7 +86,7 @@ int amp_own_borrows_buffers(const layer *l) { return l->type == DROPOUT || l->ty
 
 int amp_own_resize(layer *l, int w, int h) { return 0; }
 
-/* ---- counters: in this Darknet t is NULL, and steps (cur_iteration) are counted as well as images ---- */
+/* ---- counters: this Darknet has no t, but counts steps (cur_iteration) in addition to images ---- */
 
 amp_counters amp_fork_counters(const struct network *net)
 {
@@ -121,8 +121,8 @@ void amp_own_free(network *net)
 {
     float *input = net->input, *truth = net->truth;
     for (int i = 0; i < net->n; i++) {
-        layer *l = &net->layers[i]; /* an [empty] layer shares the buffers of the layer before it, and Darknet
-                                       would free them twice */
+        layer *l = &net->layers[i]; /* an [empty] layer uses the buffers of the layer before it; clear its
+                                       pointers, or Darknet frees these buffers twice */
         if (l->type != EMPTY) continue;
         l->output = l->delta = NULL;
 #ifdef GPU
@@ -326,8 +326,8 @@ const char *amp_fork_fault(const struct network *net, char text[256])
     return text;
 }
 
-/* Returns the correct value of output k of the layer for a logistic of 0. It is not always 0: the x and y of
- * a box are scaled after the logistic (scale_x_y). */
+/* Returns the value that output k of the layer has if its logistic is 0. This is not 0 for the x and y of a
+ * box, which are scaled after the logistic (scale_x_y). */
 static float logistic_of_least(const layer *l, int k)
 {
     int entry = k / (l->w * l->h) % (l->outputs / (l->w * l->h * l->n));

@@ -1,10 +1,10 @@
 /* A pass through AlexeyAB's or hank-ai's Darknet: the arguments of a network and of its layers.
  *
- * A layer's functions get a network_state, which contains a copy of the network. So do forward_network and
- * backward_network. Their hooks put the pass's input, labels and delta, which are in CPU memory, into this
- * copy: into its fields input, truth and delta, which Darknet itself does not use. On a GPU, Darknet copies
- * images and labels to *input_gpu and *truth_gpu before its passes; under AMP, amp_fork_begin_forward copies
- * them. */
+ * A layer's functions, forward_network and backward_network get a network_state, which contains a copy of the
+ * network. Darknet itself does not use the fields input, truth and delta of this copy. The hooks in
+ * forward_network and backward_network set them to the pass's input, labels and delta in CPU memory. On a
+ * GPU, Darknet copies images and labels to *input_gpu and *truth_gpu before its passes; under AMP,
+ * amp_fork_begin_forward copies them. */
 #include "../darknet/room.h"
 
 #include <string.h>
@@ -100,8 +100,8 @@ amp_pass amp_own_pass(const network *net, int index, float *input, float *input_
 }
 
 /* A layer finds its far inputs by their indices. A shortcut also stores the addresses that their outputs and
- * deltas had when the shortcut was made. These buffers have moved since, so the copy of the layer gets their
- * current addresses, in room. */
+ * deltas had when the shortcut was made. AMP may have moved these buffers since then, so the returned copy of
+ * the layer gets their current addresses, in the arrays of `room`. */
 layer amp_own_joined(const network *net, int index, amp_joined *room)
 {
     layer l = net->layers[index];

@@ -7,9 +7,10 @@
 #include "activations.h"
 #include "blas.h"
 
-/* Parts of the workspace. x has the output's size and holds an input, or a part of a delta. p and slope (see
- * gaps.c) and dots (the sums of delta times input) have one number per weight, in the weights' order: all
- * groups of the first input, then those of the second and so on. sum and other have one number per group. */
+/* Parts of the workspace. The array `x` has the output's size and holds an input, or a part of a delta. The
+ * arrays `p` and `slope` (see gaps.c) and `dots` (sums of delta times input) have one element per weight, in
+ * the weights' order: all groups of the first input, then all groups of the second, and so on. The arrays
+ * `sum` and `other` have one element per group. */
 typedef struct shares { int inputs, groups, each; float *x, *p, *slope, *dots, *sum, *other; } shares;
 
 size_t amp_gap_shortcut_room(const layer *l)
@@ -30,8 +31,8 @@ static void share_by_relu(const layer *l, const shares *m)
     pow_ongpu(m->groups, -1, m->sum, 1, m->sum, 1);
 }
 
-/* Computes p = e / E with Darknet's softmax, where e = exp(w - the largest w) and E is the sum of all e. The
- * shares need e / (E + .0001) instead. This is p / (1 + .0001 * largest p), since the largest p is 1 / E. So
+/* Sets m->p and m->sum. The shares are e / (E + .0001), where e = exp(w - the largest w) and E is the sum of
+ * all e. Darknet's softmax computes p = e / E. The largest p is 1 / E, so the shares are p * m->sum with
  * m->sum = 1 / (1 + .0001 * largest p). The largest p is found with max(a, b) = a + relu(b - a). */
 static void share_by_softmax(const layer *l, const shares *m)
 {

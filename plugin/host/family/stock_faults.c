@@ -20,9 +20,9 @@ static int knows_no_activation(const network *net, const layer *l, int i, int on
     }
 }
 
-/* On the CPU a shortcut compares its own size with the input size of the layer that it reads, instead of with
- * that layer's output size. If they are equal, it assumes that both outputs have the same number of floats
- * per image. */
+/* On the CPU a shortcut compares its own size with the input size of the layer that from= names; it should
+ * compare with the output size of that layer. If the two compared sizes are equal, the shortcut assumes that
+ * both layers output the same number of floats per image. */
 static int takes_sizes_for_equal(const network *net, const layer *l, int i, int on_gpu)
 {
     if (on_gpu || l->type != SHORTCUT || l->n != 1 || l->nweights) return 0;

@@ -15,8 +15,8 @@ typedef network_state amp_pass; /* argument of a layer's functions: input, delta
 
 #define AMP_OWN_SAVES_BATCHNORM_BIASES 1 /* whether a .weights file has the biases of a [batchnorm] layer */
 
-/* Boxes whose width or height is less than this share of the image's are ignored. pixels: the network's width
- * or height. */
+/* The smallest width of a box as a fraction of the image's width, and the same for heights; smaller boxes are
+ * ignored. pixels: the network's width or height. */
 #define AMP_OWN_LEAST_BOX(pixels) (1.f / (float)(pixels))
 
 /* Rows of amp_fork_options: the options that both forks know. */

@@ -84,7 +84,7 @@ void darknet_amp_need_weights(void)
         darknet_amp_refuse("%.700s: this weights file does not exist", weights);
 }
 
-/* A number may follow -map. */
+/* Whether `next` is the value of this option. Only -map has an optional value: a number. */
 static int takes_next(const amp_fork_option *option, const char *next)
 {
     return option->has_value

@@ -21,8 +21,8 @@
 
 typedef struct tree tree;
 struct network_state;
-/* Types that only other forks have. They are defined here because tables name them. No layer or loading job
- * of this fork has one of these types. */
+/* Layer types and loading types that only other forks have. No layer or loading job of this fork has one of
+ * them, but tables that all forks share name them, so they must be defined. */
 #define AMP_OTHER_LAYERS \
     LOCAL = 32, GRU, ACTIVE, BATCHNORM, CROP, NORMALIZATION, DETECTION, DECONVOLUTIONAL, ISEG, REORG_OLD, \
     CONV_LSTM, HISTORY, IMPLICIT, LOGXENT, L2NORM,

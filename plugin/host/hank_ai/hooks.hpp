@@ -56,8 +56,8 @@ void darknet_amp_use_gpu(int number);
     amp_net.truth = state.truth; amp_net.delta = state.delta; amp_net.train = state.train; \
     pass(AMP_C(amp_net)); return; }
 /* For Darknet's functions on a GPU. Under AMP, DARKNET_AMP_ON_GPU rejects a call of a function that runs the
- * layers itself. DARKNET_AMP_TRAIN and DARKNET_AMP_PREDICT call AMP's hooks and return; the images and labels
- * that they get are in CPU memory. */
+ * layers itself. DARKNET_AMP_TRAIN and DARKNET_AMP_PREDICT call AMP's hooks and return. Their arguments, the
+ * images and labels, are in CPU memory. */
 #define DARKNET_AMP_ON_GPU if (net.amp) darknet_amp_refuse("amp: this command itself runs the layers " \
     "on the GPU, which AMP does not support; run it with -amp off");
 #define DARKNET_AMP_TRAIN(x, y) if (net.amp and not net.adversarial) { Darknet::Network amp_net = net; \
@@ -112,7 +112,8 @@ private:
 };
 #define DARKNET_ENGINE amp_engine
 
-/* Gives a loading job its number in the thread that requests the job, not in the thread started for it. */
+/* Gives a loading job its number. Runs in the thread that requests the job, before the job's own thread
+ * starts. */
 template <typename Args> Args amp_job(Args args)
 {
     darknet_amp_job(&args, AMP_JOB_STARTS);

@@ -43,8 +43,8 @@ typedef struct asked {
 
 /* Fills *a. The memory will be measured with a->training.plan: an outline if `roughly` is set, else the
  * engine's plan for a training pass, which this function builds if necessary. On a GPU it is always an
- * outline, because building a plan there times kernels, which takes memory. The caller calls forget, even
- * after an error. */
+ * outline: building a plan there measures the speed of kernels, which takes memory. The caller must call
+ * `forget`, even after an error. */
 static amp_status plan_to_measure(struct network *net, int roughly, asked *a, amp_error *error)
 {
     amp_view v = amp_fork_view(net);
@@ -73,10 +73,10 @@ static void wait_for_others(void)
 }
 
 /* Computes *needs, and sets a->there to the maximum memory that the training may take. This is the free
- * memory plus the part of `needs` that the program already holds. For RAM, this part is the resident memory.
- * For an address space or a GPU, this part is the sum of the parameters, the input of a pass and, once a plan
- * was made, the program (including the memory of the backend's library). The parameters include gradients,
- * which count as already held, although the first plan allocates them. */
+ * memory plus what the program already holds. For RAM, the program holds its resident memory. For an address
+ * space or a GPU, it is assumed to hold the parameters, the input of a pass and, once a plan was made,
+ * needs->program (which includes the memory of the backend's library). The parameters include the gradients,
+ * although these are allocated only with the first plan. */
 static amp_status measure(asked *a, amp_needs *needs, amp_error *error)
 {
     int *has_planned = &amp_program_to_set()->has_planned;
@@ -92,8 +92,9 @@ static amp_status measure(asked *a, amp_needs *needs, amp_error *error)
     return AMP_OK;
 }
 
-/* Returns the budget for activations, in bytes: what all other needs leave of `there`. `there` must suffice
- * for the largest input, so the result is scaled down to the network's current input size. */
+/* Returns the budget for activations in bytes: `there` minus all other needs. The training must fit into
+ * `there` even with the largest input. So the result is scaled down in proportion to the current input's
+ * size. */
 static size_t arena_budget(const amp_needs *needs, size_t there)
 {
     size_t beside = amp_needs_sum(needs) - needs->pass.arena;
@@ -243,7 +244,9 @@ static amp_status choose_under(const asked *a, int least, size_t limit, amp_fitt
     out->subdivisions = 0;
     for (int s = least; s <= a->images; s++) {
         amp_needs needs;
-        if (a->images % s || s % amp_ranks_of_step()) continue; /* a pass has images of only one rank */
+        if (a->images % s || s % amp_ranks_of_step()) continue; /* each pass is made by one rank, so the
+                                                                   number of passes `s` must be a multiple of
+                                                                   the number of ranks */
         AMP_TRY(needs_in(a, s, limit, &needs, error));
         double cost = cost_of(a, s, needs.pass.again);
         if (amp_needs_sum(&needs) > limit || (out->subdivisions && cost >= cheapest)) continue;
@@ -257,9 +260,9 @@ static amp_status choose_under(const asked *a, int least, size_t limit, amp_fitt
     return AMP_OK;
 }
 
-/* Bytes by which the free RAM may shrink between the choice and the training. -fit makes a trial network for
- * the choice, and after this network is freed, the library and the heap keep some of its memory. Up to 18 MiB
- * were seen. */
+/* Bytes of RAM that may be free when -fit chooses, but not any more when the training starts. -fit makes a
+ * trial network, and after this network is freed, the library and the heap keep some of its memory: up to 18
+ * MiB were measured. */
 enum { USED = 20 << 20 };
 
 /* Chooses with a plan for one image per pass. If no choice is certain to fit, takes the one that needs the

@@ -5,8 +5,9 @@
 #include "needs.h"
 
 /* Sets *largest to the largest number of images per pass, up to `most`, with which a training takes at most
- * `there` bytes. Finds it by bisection, since memory grows with the batch; under AMP each try makes an
- * outline. Sets *largest to -1 if `there` is 0 (unknown). stock=1: for stock Darknet instead of AMP. */
+ * `there` bytes. Finds this number by bisection, since memory grows with the batch. Under AMP, each step of
+ * the bisection makes an outline. Sets *largest to -1 if `there` is 0 (unknown). stock=1: for stock Darknet
+ * instead of AMP. */
 amp_status amp_host_largest_pass(const amp_training *, size_t there, int most, int stock, int *largest,
                                  amp_error *);
 

@@ -10,7 +10,8 @@
 amp_status amp_host_outline(struct network *net, int batch, amp_dtype dtype, const amp_recompute_settings *,
                             amp_plan **out, amp_error *);
 
-/* Bytes of a training pass, without weights and arrays as large as the weights (gradients, for example). */
+/* Bytes that a training pass needs, not counting the weights and other arrays of the weights' size, such as
+ * gradients. */
 typedef struct amp_footprint {
     size_t arena;   /* activations and deltas; they share memory if their lifetimes do not overlap */
     size_t buffers; /* fp32 buffers of Darknet that are kept: the sum of amp_fork_buffer_bytes */
@@ -37,8 +38,8 @@ typedef struct amp_training {
                              weights' copies and of the convolutions' workspace. An outline gives an upper
                              limit for the copies, and 0 for that workspace */
     amp_dtype dtype;
-    int images;           /* number of images that this program loads for a step. If a pass has more images
-                             than this, the images of a pass count instead */
+    int images;           /* number of images that this program loads for a step. The memory for loaded images
+                             is computed from this number or from the images per pass, whichever is larger */
     size_t pictures;      /* bytes of the images that are being decoded at any one time */
 } amp_training;
 

@@ -125,9 +125,10 @@ static void move_seen(struct network *net, int passes)
     amp_fork_set_counters(net, counters);
 }
 
-/* Returns the number of passes by which `seen` must be advanced before this rank's p-th pass of a step.
- * Before the correction, `seen` counts p passes of every rank. If a single rank made all passes in order,
- * `seen` would count all passes of lower ranks, p passes of this rank, and no passes of higher ranks. */
+/* Returns the number of passes by which `seen` must be advanced before this rank's pass number p (from 0) of
+ * a step, so that `seen` is as if a single rank made all passes in order. In that case `seen` would count all
+ * passes of lower ranks and p passes of this rank. Before the correction, it counts p passes of every
+ * rank. */
 static int passes_ahead(const amp_comm *comm, const amp_view *view, int p)
 {
     return comm->rank * (view->subdivisions / comm->size) - p * (comm->size - 1);

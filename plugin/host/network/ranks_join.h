@@ -37,8 +37,8 @@ void amp_ranks_agree_to_train(struct network *);
 int amp_sharing_begin_pass(struct network *);
 void amp_sharing_end_pass(struct network *, int pass);
 
-/* Call it in the main thread after a step with -gpus. Advances the main thread's generator by the number
- * of random numbers that the networks drew during the step, together, in their own threads. */
+/* Call it in the main thread after a step with -gpus. During the step, the networks drew random numbers in
+ * their own threads. Advances the main thread's generator by as many numbers as all of them drew together. */
 void amp_sharing_end_step(const struct network *);
 
 /* Call it when a training starts. If the weights were saved with another batch, `seen` may be in the middle

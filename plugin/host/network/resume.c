@@ -145,8 +145,8 @@ static void print_resumed(const struct network *net, const amp_run_state *run, s
     else print_note(net, "\n");
 }
 
-/* Checks the batch if the sidecar was saved in the middle of one. This sidecar has the gradients of only some
- * of the batch's images, so the training can continue only with the same batch. */
+/* A sidecar that was saved in the middle of a batch has the gradients of only some of the batch's images. For
+ * such a sidecar, checks that batch, subdivisions and the position in the batch are still the same. */
 static amp_status fits_batch(const amp_run_state *run, const amp_view *view, size_t seen, const char *sidecar,
                              amp_error *error)
 {
@@ -197,7 +197,8 @@ static amp_status resume_training(struct network *net, const amp_sidecar *saved,
     return AMP_OK;
 }
 
-/* Loads the weights again, because a killed save of them was completed after they were first loaded. */
+/* Loads the weights again. Called if `begin` has completed a killed save, because the file has changed since
+ * it was first loaded. */
 static void load_again(struct network *net, const char *weights)
 {
     /* images counted since the first load; not 0 if the training begins at its first forward */
@@ -233,8 +234,8 @@ static amp_status begin(struct network *net, const char *weights, const char *si
     return status;
 }
 
-/* Rejects weights that are inf or NaN. Otherwise every step would be skipped, and the final message would
- * give advice about the training although the fault is in the weights. */
+/* Rejects weights that are inf or NaN. With such weights every step would be skipped. The error at the end
+ * would then give advice about the training, although the fault is in the weights. */
 static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
 {
     const amp_parameters *all = &amp->engine->parameters;
@@ -276,8 +277,8 @@ static void begin_training(struct network *net, int in_loop, int *ended)
         free(sidecar);
     } else note_one_sided(net);
     amp_host_check(check_start(amp_fork_state(net), &error), &error);
-    if (in_loop) amp_sharing_align(net); /* not without a loop: then `seen` already includes the images of
-                                            the first forward */
+    if (in_loop) amp_sharing_align(net); /* without a loop, `seen` must not be aligned, because it already
+                                            includes the images of the first forward */
     resume->phase = AMP_TRAINING;
 }
 

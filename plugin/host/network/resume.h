@@ -13,8 +13,8 @@ typedef struct amp_loop {
     int *count;
 } amp_loop;
 
-/* The phase of a network. It decides whether a training resumes from a sidecar, and whether a saved file gets
- * one.
+/* The phase of a network. The phase decides whether a training resumes from a sidecar, and whether a saved
+ * file gets a sidecar.
  *
  *     FRESH, LOADED                --- training begins --->  TRAINING
  *     TRAINING, UNSAVED, STOPPING  --- a file is saved --->  TRAINING; UNSAVED if that fails

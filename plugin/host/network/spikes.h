@@ -2,9 +2,9 @@
  * image's loss is collected from the loss layers (amp_image_losses.pass). Only the images with the largest
  * losses are kept, with their file names.
  *
- * In a layer whose loss is the square of its delta, an image's loss is the sum of its squared deltas. In any
- * other loss layer it is the image's part of the layer's loss. The printed loss is the mean over the
- * network's loss layers, as in Darknet's own line. */
+ * In a layer whose loss is the square of its delta, an image's loss is the sum of the image's squared deltas.
+ * In any other loss layer, an image's loss is its part of the layer's loss. The printed loss is the mean over
+ * the network's loss layers, as in Darknet's own line. */
 #pragma once
 
 #include "../../amp/engine.h"

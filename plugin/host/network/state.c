@@ -119,14 +119,16 @@ struct darknet_amp *amp_host_make(struct network *net)
     amp_fork_use_device(net);
     struct darknet_amp *amp = amp_allocated(calloc(1, sizeof *amp));
     amp->config = config;
-    /* Set allocator limits before AMP allocates large blocks. But do not set them before Darknet has
-     * allocated its temporary blocks: these are freed while the network is made, and would leave holes. */
+    /* Set allocator limits before AMP allocates large blocks. But do not set them earlier than here:
+     * Darknet's temporary blocks, which are freed while the network is made, would leave holes in the
+     * heap. */
     if (amp_this_program()->fit != AMP_FIT_LOOKS) amp_loading_watch();
     amp_host_check(make(amp, net, &error), &error);
     return amp;
 }
 
-/* Building a plan on a GPU times kernels, which takes memory, so there the first pass builds it. */
+/* Builds the plan of a training pass only on a CPU. On a GPU, building a plan measures the speed of kernels,
+ * which takes memory, so the first pass builds it. */
 void amp_host_network_made(struct network *net)
 {
     amp_error error;

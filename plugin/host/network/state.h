@@ -20,8 +20,8 @@ struct darknet_amp {
     int measures;                  /* 1: the command measures accuracy. Then batch norm is not folded into
                                       weights, so that a network detects the same objects before, during and
                                       after its training */
-    int layer_count, batch, w, h;  /* values from the parser; Darknet's own fp32 layers cannot run with a
-                                      larger batch */
+    int layer_count, batch, w, h;  /* as the parser set them; Darknet's own fp32 layers cannot run with a
+                                      batch larger than `batch` */
     struct amp_comm *comm;         /* connects the ranks that train the network (ranks.h); NULL: this network
                                       trains alone */
     struct network **united;       /* with -gpus, the networks of all ranks, in rank order; otherwise NULL */
@@ -56,8 +56,8 @@ void amp_host_free(struct darknet_amp *amp);
 
 /* step.c: which plan a pass runs.
  *
- * amp_host_plan_key returns the key of the plan for a pass of `batch` images at net's current size; training:
- * whether the pass belongs to a training. amp_host_training_plan returns the plan for a training pass at
+ * amp_host_plan_key returns the key of the plan for a pass of `batch` images at net's current size.
+ * training=1: the pass belongs to a training. amp_host_training_plan returns the plan for a training pass at
  * net's current shape, and builds it if it does not exist yet. net's engine owns the plan; it is valid until
  * the engine adds another plan. */
 amp_plan_key amp_host_plan_key(const struct network *net, int batch, int training);

@@ -195,10 +195,10 @@ static amp_status print_recompute(struct darknet_amp *amp, const amp_plan *plan,
     return AMP_OK;
 }
 
-/* If the weights have changed since the last prediction, tells the engine, which then copies them again. The
- * plans predict with copies of the weights, but a program that uses the library may change weights in memory
- * between predictions. Reading all weights would take a tenth of a prediction's time, so only 16 numbers of
- * each array are compared. Does nothing for a network that trains: there the engine already knows when the
+/* If the weights have changed since the last prediction, tells the engine to copy them again. This is needed
+ * because plans predict with copies of the weights, and a program that uses the library may change the
+ * weights between predictions. Compares only 16 numbers of each array: reading all weights would take a tenth
+ * of a prediction's time. Does nothing for a network that trains, because there the engine knows when the
  * weights change. */
 static void notice_weights(struct darknet_amp *amp, const amp_view *view)
 {
@@ -328,8 +328,8 @@ static void print_summary(struct darknet_amp *amp, const struct network *net)
 }
 
 /* Advances the counters after a step. A skipped step does not advance the schedule, so its images are
- * subtracted from `seen`. If `seen` is smaller than their number, the caller never counted them. Adam's t
- * counts only the steps that were not skipped. */
+ * subtracted from `seen`. If `seen` is smaller than the number of these images, nothing is subtracted,
+ * because the caller never counted them. Adam's t counts only the steps that were not skipped. */
 static void count_step(struct network *net, int images, int skipped)
 {
     amp_counters counters = amp_fork_counters(net);

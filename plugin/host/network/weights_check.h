@@ -8,8 +8,8 @@
 struct network;
 
 /* Checks the file's size. start, cutoff: the range of layers, as in load_weights_upto; with start > 0 the
- * size is not checked. *held: the number of layers, from the first, whose weights the file has. This is all
- * of them (net->n), or fewer if the file ends after a layer, as darknet53.conv.74 does on purpose.
+ * size is not checked. *held: the number of layers, from the first, whose weights are in the file: net->n, or
+ * fewer if the file ends early but after a complete layer, as darknet53.conv.74 does on purpose.
  * AMP_BAD_CONFIG: the file is missing, is not a regular file, is too short for a header, ends within a layer,
  * or is longer than the weights of the whole network. */
 amp_status amp_check_weights_size(const struct network *net, const char *file, int start, int cutoff,

@@ -53,11 +53,11 @@ static int has_sidecar(const char *file)
     return has;
 }
 
-/* Whether a training can continue from the file that is being loaded. whole: the caller asks for all layers,
- * even if the file has fewer. A file that ends early without a sidecar has the first layers of another
- * network (darknet53.conv.74), so no training continues from it. A file that ends early with a sidecar was
- * truncated. For this file the result is 1, so that the training then rejects it: it does not match its
- * sidecar. */
+/* Returns whether a training can continue from the file that is being loaded. whole: the caller asks for all
+ * layers, even if the file has fewer. A file that ends early and has no sidecar contains the first layers of
+ * another network (darknet53.conv.74), so no training continues from it. A file that ends early but has a
+ * sidecar was truncated. For such a file this function returns 1, so that the training compares it with its
+ * sidecar and rejects it. */
 static int can_continue(const struct network *net, const char *file, int whole)
 {
     return whole && amp_fork_one_sided_layer(net) < 0 && (!is_partial(net) || has_sidecar(file));
@@ -110,8 +110,8 @@ static void close_loaded(struct network *net, FILE *stream)
 
 /* ---- saving ---- */
 
-/* Whether the loop saves a file again only because the last step was skipped. After a skipped step the batch
- * number is the same as before, so the loop saves the files of that number once more. */
+/* Whether the loop saves a file again only because the last step was skipped. A skipped step does not advance
+ * the batch number. If the loop has just saved files for this number, it asks to save them once more. */
 static int is_asked_again(const struct darknet_amp *amp, const struct network *net)
 {
     return amp->resume->loop.average_loss && amp->step_skipped && !amp_fork_is_over(net)

@@ -136,8 +136,8 @@ static void smooth_l1(int n, float *pred, float *truth, float *delta, float *err
     }
 }
 
-/* The labels in net.truth decide what is masked (SECRET_NUM) and what is background (0). `truth`, which may
- * be smoothed, is the target. */
+/* Two arrays of labels are used. net.truth decides which outputs are masked (SECRET_NUM) and which are
+ * background (0). The local `truth`, which may be smoothed, is the target of the loss. */
 static void forward_cost(layer l, network net)
 {
     if (!net.truth) return;

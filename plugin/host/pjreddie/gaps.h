@@ -11,8 +11,8 @@
  * GPU=1, stock's CPU code of region, yolo and iseg skips their activations, and these layers must run
  * forward_gpu.
  *
- * Differences from stock's CPU code (pjreddie 61c9d02e). "ours" is what runs here. It computes what stock
- * computes on a GPU, unless the row has a note. tests/host/test_gaps*.c checks each row.
+ * Differences from stock's CPU code (pjreddie 61c9d02e). The column "ours" says what runs here. Unless the
+ * row has a note, this is what stock computes on a GPU. tests/host/test_gaps*.c checks each row.
  *
  *  layer          | stock on the CPU                                        | ours
  * ----------------+---------------------------------------------------------+--------------------------------
@@ -90,9 +90,9 @@
  *    deltas (smooth=); the CPU does neither. detection's GPU code skips its softmax at inference; its CPU
  *    code does not.
  *
- * Differences of our GPU code from stock's, which has fewer faults than stock's CPU code. No device has run
- * our GPU code yet. A cost, a softmax with spatial=1 and an iseg without truth run the CPU code above: their
- * input is copied from the GPU, and their results are copied to it. Other differences:
+ * Differences of our GPU code from stock's GPU code. (The latter has fewer faults than stock's CPU code.) No
+ * device has run our GPU code yet. A cost, a softmax with spatial=1 and an iseg without truth run the CPU
+ * code above: their input is copied from the GPU, and their results are copied to it. Other differences:
  *
  *  layer          | stock on the GPU                               | ours
  * ----------------+------------------------------------------------+-----------------------------------------
@@ -126,8 +126,8 @@
 void amp_gap_prepare(layer *l);
 
 /* Forward of any layer in fp32: reads net.input, net.truth, net.train (and net.layers for route, shortcut),
- * writes l.output, and for losses l.delta and l.cost. It needs what stock's forward needs, except that
- * net.workspace may be NULL for local and crnn. The caller zeroes l.delta beforehand, as forward_network
+ * writes l.output, and for losses l.delta and l.cost. The same fields must be set as for stock's forward, but
+ * for local and crnn net.workspace may be NULL. The caller zeroes l.delta beforehand, as forward_network
  * does. Calls Darknet's own l.forward if that is complete. */
 void amp_gap_forward(layer l, network net);
 

@@ -14,8 +14,9 @@
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 /* Sets the cuDNN descriptors of a crnn's convolution to `batch` images. Darknet makes these convolutions for
- * batch * steps images, so that their buffers hold all steps, but runs them on `batch` images at a time. With
- * the new descriptors cuDNN chooses its algorithms again, and these may need a workspace of another size. */
+ * batch * steps images, because their buffers must hold all steps. But each convolution runs on only `batch`
+ * images at a time. With the new descriptors cuDNN chooses its algorithms again, and these may need a
+ * workspace of another size. */
 static void describe_one_step(layer *conv)
 {
     size_t forward = 0, filter = 0, data = 0;

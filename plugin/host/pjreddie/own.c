@@ -33,7 +33,8 @@ void amp_own_largest_size(const network *net, int *w, int *h)
 
 /* darknet_amp_calloc returns NULL if there is no memory for an array that grows with the batch. It does not
  * end the program, because most of these arrays are freed as soon as their layer is made. The outputs of
- * Darknet's own layers, the images and the labels are not freed, so this checks that they exist. */
+ * Darknet's own layers, the images and the labels are never freed, so this function checks that they were
+ * allocated. */
 amp_status amp_own_check(const network *net, amp_error *error)
 {
     if (darknet_amp_draws_nothing) return AMP_OK; /* made only for inspection */

@@ -23,7 +23,7 @@ static amp_status push_truth(const network *net, amp_backend *b, amp_error *erro
 #endif
 
 /* If the network runs on a GPU, starts to copy the images and labels there. The engine waits for these copies
- * at the end of the forward's hook. net->input is written again only after that: by Darknet's next
+ * at the end of the forward's hook. That is early enough: net->input is written next by Darknet's
  * get_next_batch, or by the caller of network_predict. */
 amp_status amp_fork_begin_forward(struct darknet_amp *amp, network *net, amp_error *error)
 {
@@ -79,9 +79,9 @@ static void view_truth_gpu(network *net, const layer *truth, int pulled)
         cuda_pull_array(truth->output_gpu, truth->output, (size_t)truth->outputs * (size_t)net->batch);
 }
 
-/* Sets the fields of `net`, a copy of the network, for a layer's pass on a GPU. net->input becomes the CPU
- * buffer for the output of the layer before. yolo and similar layers copy that output from the GPU into this
- * buffer, as in stock, whether or not anything else reads it. */
+/* Sets the fields of `net`, a copy of the network, for a layer's pass on a GPU. Sets net->input to the CPU
+ * buffer for the output of the layer before. As in stock, yolo and similar layers always copy that output
+ * from the GPU into this buffer. */
 static void view_gpu(network *net, int index, float *input, float *input_delta)
 {
     int producer = amp_host_producer(net, index - 1, index), truth = amp_host_truth_layer(net, index);

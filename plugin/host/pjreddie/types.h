@@ -6,7 +6,8 @@
 typedef network amp_pass; /* argument of a layer's functions: the network, as that layer sees it */
 #define AMP_NET(net) ((network *)(net)) /* a network, as an argument of Darknet's functions */
 
-/* Boxes narrower or lower than this share of the image are ignored; pixels: the network's width or height. */
+/* The smallest width of a box as a fraction of the image's width, and the same for heights; smaller boxes are
+ * ignored. pixels: the network's width or height. */
 #define AMP_OWN_LEAST_BOX(pixels) .001f
 #define AMP_OWN_ON_GPU(array) (array) /* net->input_gpu, net->truth_gpu */
 

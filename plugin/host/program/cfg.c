@@ -11,9 +11,8 @@
 
 /* ---- documents ---- */
 
-/* Whether the document begins with an item of kind `first`, after blank lines and comments. A .cfg begins
- * with a section, a .data file with a key. This detects that the user has swapped the two files on the
- * command line. */
+/* Whether the document's first item, after blank lines and comments, is of kind `first`: a section in a .cfg,
+ * a key in a .data file. If not, the user may have swapped the two files on the command line. */
 static int is_kind(const cfg_document *d, cfg_kind first)
 {
     size_t i = 0;

@@ -3,7 +3,8 @@
  *
  * The program `darknet` reads its first .cfg and its first .data file only once. It keeps them in
  * amp_program, where the checks, the settings, Darknet's parser and the loaders find them. Other programs
- * that use libdarknet keep none, because they may load another network from a file of the same name. */
+ * that use libdarknet read each file anew, because they may load another network from a file of the same
+ * name. */
 #pragma once
 
 #include "../../amp/cfg_check.h"
@@ -52,6 +53,6 @@ void amp_cfg_refuse(const char *reason);
 typedef enum amp_cfg_part { AMP_PART_LAYER, AMP_PART_NET, AMP_PART_AMP } amp_cfg_part;
 
 /* Whether a line is only for AMP: every line of [amp], and AMP's keys in [net] and in layers. If AMP is off,
- * returns 0 for those of AMP's keys in [net] that Darknet reads too. *part: on entry, the section of the
- * previous line; on return, the section of this line. */
+ * returns 0 for keys in [net] that both AMP and Darknet read. *part: on entry, the section of the previous
+ * line; on return, the section of this line. */
 int amp_cfg_line_is_ours(const cfg_item *line, amp_cfg_part *part, int enabled);

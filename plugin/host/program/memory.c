@@ -34,8 +34,8 @@ static void narrow(amp_available_memory *memory, size_t limit, size_t used, cons
 }
 
 /* The folders and files of control groups: version 2, then version 1. If a group has no limit, the limit file
- * contains "max" in version 2, which is not a number, and a number larger than any machine's memory in
- * version 1. `cache` is the key for the page cache, which the kernel frees when memory is needed. */
+ * contains "max" (not a number) in version 2, or a number larger than any machine's memory in version 1.
+ * `cache` is the key for the page cache, which the kernel frees when memory is needed. */
 static const struct group_files { const char *mount, *limit, *used, *cache; } groups[] = {
     { "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file " },
     { "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file " } };
@@ -61,7 +61,7 @@ static void narrow_by_group(amp_available_memory *memory, const char *root, cons
         size_t limit = number_of_group(folder, files->limit, NULL);
         size_t cache = number_of_group(folder, "memory.stat", files->cache);
         used -= cache < used ? cache : used;
-        /* not more than `used`: the system may charge this program's pages of shared libraries to another
+        /* at most `used`, because the system may charge this program's pages of shared libraries to another
          * group */
         size_t resident = memory->resident < used ? memory->resident : used;
         if (limit) narrow(memory, limit, used, "RAM that the control group allows", resident);

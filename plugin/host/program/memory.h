@@ -31,10 +31,10 @@ amp_available_memory amp_available_ram(const char *root, int programs);
 double amp_host_peak_resident_mb(void);
 
 /* Estimates the bytes that this program takes in a training in addition to the network's memory. The estimate
- * is 16 MiB, which includes 12 MiB of mapped files (code and libraries). If more than 12 MiB of file pages
- * are resident, for example with OpenCV's large libraries, the excess counts 1.75 times: these libraries also
- * have data, and a training touches more of their pages. (Measured: 62 MiB of files before a training; 75 MiB
- * of files and 102 MiB in all during it.) */
+ * is 16 MiB, of which 12 MiB are mapped files (code and libraries). If more than 12 MiB of mapped files are
+ * resident, for example with OpenCV's large libraries, 1.75 times the excess is added, because such libraries
+ * also allocate data, and a training touches more of their pages. (Measured: 62 MiB of files before a
+ * training; 75 MiB of files and 102 MiB in all during it.) */
 size_t amp_host_program_bytes(void);
 
 /* AMP_LOADERS: the maximum number of loader threads that exist at the same time, including waiting ones.

@@ -1,10 +1,10 @@
 /* What this program was asked to do. Darknet's hooks have no context argument, so they find it here.
  *
  * darknet_amp_start sets the part "the command line" before Darknet reads any argument. Afterwards this part
- * does not change, except for dtype, which is set by commands that make their own networks. "its files" are
- * set when they are first read. "other programs" are set when this program joins or leaves them. The last
- * part may change at any time. A program that uses libdarknet has no command line, no files and no other
- * programs. */
+ * does not change, except for dtype, which is set by commands that make their own networks. The part "its
+ * files" is set when the files are first read, "other programs" when this program joins or leaves other
+ * programs. The last part may change at any time. A program that uses libdarknet has no command line, no
+ * files and no other programs. */
 #pragma once
 
 #include <stdatomic.h>

@@ -64,8 +64,8 @@ int amp_random_restore(const unsigned char state[AMP_HOST_RANDOM_BYTES])
     int32_t head, scratch[AMP_HOST_RANDOM_BYTES / sizeof(int32_t)];
     memcpy(&head, state, sizeof head);
     if (!generator.ours || head < 0 || head % KINDS != KIND || head / KINDS >= RING) return 0;
-    /* setstate stores a position in the first word of the state that was in use before. Switch to a scratch
-     * state first, so that the setstate below does not overwrite the first word of the restored state. */
+    /* setstate writes to the first word of the state that was in use until then. To keep it from overwriting
+     * the restored state's first word, switch to a scratch state first. */
     if (!initstate(1, (char *)scratch, sizeof scratch)) return 0;
     memcpy(generator.words, state, AMP_HOST_RANDOM_BYTES);
     return setstate((char *)generator.words) != NULL;

@@ -9,7 +9,7 @@
 #define AMP_RANDOM_STEP 0x9e3779b97f4a7c15u
 uint64_t amp_random_mix(uint64_t);
 
-/* `-seed N`: call before any network is made and before any thread is started. */
+/* Sets the seed of -seed N. Call it before any network is made and before any thread is started. */
 void amp_random_set_seed(unsigned seed);
 
 /* Returns the number of a new loading job. Called in the thread that starts the job. */

@@ -32,11 +32,12 @@ int amp_ranks_of_step(void);
  * of networks of this program. */
 void amp_ranks_set(amp_comm *, int networks);
 
-/* For amp bench, which measures with 1, 2, ... ranks. After amp_ranks_part, amp_ranks() contains only the
- * first `count` ranks; it is NULL if count is 1. amp_ranks_part returns whether this rank is one of them. Any
- * other rank must call amp_ranks_part or amp_ranks_gather next, and sleeps in amp_ranks_part until the
- * others call it too. After amp_ranks_gather, amp_ranks() contains all ranks again; call it after the last
- * amp_ranks_part. Free all networks before either call. */
+/* For amp bench, which measures with 1, 2, ... ranks. amp_ranks_part returns 1 if this rank is one of the
+ * first `count` ranks; for these ranks, amp_ranks() then contains only the first `count` ranks, or is NULL if
+ * count is 1. A rank that is not one of them must call amp_ranks_part or amp_ranks_gather next; in
+ * amp_ranks_part it sleeps until all ranks have called amp_ranks_part. Call amp_ranks_gather after the last
+ * amp_ranks_part; afterwards amp_ranks() contains all ranks again. Free all networks before a call of either
+ * function. */
 int amp_ranks_part(int count);
 void amp_ranks_gather(void);
 

@@ -19,8 +19,8 @@
 
 /* ---- the end ---- */
 
-/* Runs at every exit(). In some places Darknet itself ends the program with a message. Only rank 0 shows
- * Darknet's messages, so any other rank prints how the user can see them. */
+/* Runs at every exit(). Darknet itself may have ended the program with a message. Only rank 0's messages are
+ * visible, so any other rank prints how the user can see its message. */
 static void leave_or_end(void)
 {
     amp_comm *comm = amp_ranks();
@@ -64,8 +64,8 @@ static void check_processors(void)
     for (int i = 0; i < comm->size && amp_ranks_leads(); i++) {
         const processors *p = &all[i];
         int cores = p->threads > p->fair ? p->threads : p->fair;
-        /* two processors may be hardware threads of a single core, so they are enough only if the rank's
-         * equal share is not larger */
+        /* two processors may be hardware threads of a single core. So two are enough only if the machine has
+         * no more for each rank */
         if (p->allowed >= p->threads && (p->allowed > 2 || p->allowed >= p->fair)) continue;
         fprintf(stderr, "ranks: rank %d may use only %d processors, for %d OpenMP threads and the threads "
                         "that load images and sum gradients; if the launcher binds ranks to processors, use "
@@ -122,9 +122,9 @@ static int is_shared(const char *command)
     return !strcmp(command, "detector") || !strcmp(command, "classifier");
 }
 
-/* Whether this program must join the other copies that a launcher has started. This is so for a command that
- * ranks share (bench, a training under AMP), and for a training without AMP, which amp_ranks_start then
- * rejects. */
+/* Whether this program must join the other copies that a launcher has started. Commands that ranks share
+ * (bench, a training under AMP) must join. A training without AMP must join too, so that amp_ranks_start can
+ * reject it on all ranks. */
 static int is_one_of_several(const char *const *words, int count, int under_amp)
 {
     return amp_comm_is_launched() && count >= 2

@@ -10,8 +10,8 @@ int amp_host_find_argument(int argc, char **argv, const char *name);
  * are set to NULL. */
 void amp_host_remove_arguments(int *argc, char **argv, int at, int count);
 
-/* Removes the word `name` from argv. Returns its index, where the following word is now; 0: the word was not
- * given. Ends the program with a message if the word is given twice. */
+/* Removes the word `name` from argv. Returns the index that the word had; the word after it has this index
+ * now. 0: the word was not given. Ends the program with a message if the word is given twice. */
 int amp_host_take_flag(int *argc, char **argv, const char *name);
 /* Removes the words `name value` from argv and returns the value; NULL: `name` was not given. Ends the
  * program if `name` is given twice or has no value; the message then describes the valid values with the text

@@ -1,9 +1,9 @@
 /* How ranks share the images of a step, so that together they train as a single rank would.
  *
- * batch= of the .cfg is the number of images in one step of all ranks together. Every rank has the counters
- * of the whole training in its network (batch, subdivisions, seen). So all values computed from them are
- * right without special cases for ranks: learning rate, max_batches, the number of images in a printed line,
- * `seen` in a .weights file.
+ * batch= of the .cfg is the number of images in one step of all ranks together. Every rank's network has the
+ * counters of the whole training (batch, subdivisions, seen). So everything that is computed from these
+ * counters needs no special case for ranks: the learning rate, max_batches, the number of images in a printed
+ * line, `seen` in a .weights file.
  *
  * A step has S subdivisions. Rank r of N computes subdivisions r·S/N to (r+1)·S/N - 1, and loads only their
  * images. If S is not a multiple of N, the step is divided into more subdivisions, a multiple of N.

@@ -12,7 +12,8 @@ void amp_stopping_unwatch(void);
  * a reader (SIGPIPE: `| head`), and to a file that would exceed the maximum size (SIGXFSZ: `ulimit -f`).
  * Handlers that the program itself has installed for these signals stay. */
 void amp_stopping_survive_writes(void);
-/* The same for SIGXFSZ only. For a command that should still end when nobody reads its output any more. */
+/* Does what amp_stopping_survive_writes does, but only for SIGXFSZ. For a command that should still end when
+ * nobody reads its output any more. */
 void amp_stopping_survive_large_files(void);
 
 /* amp_stopping_signal returns the signal that this program has received, or 0. amp_stopping_agree returns a

@@ -1,7 +1,7 @@
-/* Lets several trainings or benchmarks share one machine fairly: each runs for 0.1 to 1 second, then the next
- * one, so that other load on the machine slows all of them equally. commands/run_in_turns.h starts the
- * programs and decides whose turn it is. It passes two open file descriptors to each program; an environment
- * variable has their numbers.
+/* Lets several trainings or benchmarks take turns on one machine. A turn lasts 0.1 to 1 second, so that other
+ * load on the machine slows all of them equally. commands/run_in_turns.h starts the programs and decides
+ * whose turn it is. It passes two open file descriptors to each program; an environment variable has their
+ * numbers.
  *
  * The program writes "ready" and waits. After each step it writes a line of its own and waits again. For each
  * line it gets one byte: 'g' (go on) or 's' (stop). Measurements must subtract the time that the program

@@ -12,8 +12,9 @@
 typedef struct amp_log_file {
     char *name;
     int descriptor;  /* of the open, locked file; -1: no file is open */
-    int regular;     /* whether rows can be read and removed; not in a pipe or a device */
-    int failing;     /* a row could not be written; the message about this is printed only once */
+    int regular;     /* 1: a regular file, whose rows can be read and removed; 0: a pipe or a device */
+    int failing;     /* 1: writing a row has failed, and the message about this was printed; it is not printed
+                        again */
     off_t end;       /* the offset in bytes at which the last complete row ends */
 } amp_log_file;
 

@@ -50,7 +50,7 @@ static struct {
     char ending[ENDING]; /* the text that AMP adds to the step's line */
     char scale[ENDING];  /* `ending` without the speed, for the chart */
     char row[AMP_LOG_TEXT]; /* the step's row of the log */
-    int fault_told;         /* a line said why the loss of a training without AMP is not finite */
+    int fault_told;         /* 1: the reason why the loss is not finite was printed (tell_fault) */
 } training = { .log = { .descriptor = -1 } };
 
 void amp_training_input(int *w, int *h)
@@ -84,7 +84,7 @@ static void tell_nothing_left(const struct network *net)
                 (long)view.max_batches);
 }
 
-/* Uses nets[0] for all networks, because it is the network that is saved. */
+/* Reads counters and settings only from nets[0], the network that is saved. */
 void amp_training_begin(struct network **nets, int count, float *average_loss, int *loop_count)
 {
     struct darknet_amp *amp = amp_fork_state(nets[0]);
@@ -106,8 +106,8 @@ void amp_training_begin(struct network **nets, int count, float *average_loss, i
 
 int amp_training_runs(void) { return training.nets != NULL; }
 
-/* Copies the rows to input and frees them, but only in the training loops, which use each row once. Elsewhere
- * it returns 0, and Darknet copies the rows. */
+/* In a training loop under AMP, which uses each row only once, copies the rows to input, frees them and
+ * returns 1. Otherwise returns 0, and Darknet copies the rows. */
 int darknet_amp_fill(float *input, float **rows, int count, int floats)
 {
     if (atomic_exchange(&training.waits, 0)) training.loaded = amp_clock_seconds();
@@ -322,8 +322,7 @@ int amp_training_takes_batch(amp_error *error)
     amp_view view = amp_fork_view(training.nets[0]);
     long step = view.batch_number;
     if (outcome == AMP_OK) {
-        /* This is the last step unless it is skipped: -1 means that nobody knows yet whether the next batch
-         * is needed. */
+        /* The next batch is needed only if this last step is skipped. -1 means that this is not known yet. */
         if (view.max_batches > 0 && step + 1 >= view.max_batches) amp_loading_decide(-1);
         return 0;
     }

@@ -11,7 +11,8 @@
 #include "../data/text_lines.h"
 #include "../program/failure.h"
 
-/* at: the offset of the member. OR_EMPTY: a double that is written as an empty field if it is NaN. */
+/* A column of the CSV file. at: the offset of its member in amp_log_row. OR_EMPTY: a double; NaN is written
+ * as an empty field. */
 typedef struct column {
     size_t at;
     enum { ITERATION, FLOAT, FLAG, OR_EMPTY, DOUBLE, WIRE, SPIKE } kind;
@@ -25,7 +26,7 @@ static const column columns[] = {
     COLUMN(images_per_second, OR_EMPTY), COLUMN(load_seconds, DOUBLE), COLUMN(train_seconds, DOUBLE),
     COLUMN(peak_memory_mb, DOUBLE),
     COLUMN(time, DOUBLE), COLUMN(wire, WIRE), COLUMN(spike, SPIKE) };
-/* The words of amp_log_spike_word, whose first value is -1. */
+/* The text of each amp_log_spike_word. The first value of this enum is -1, so index with value + 1. */
 static const char *const spike_words[] = { "", "0", "1", "skipped" };
 enum { COLUMNS = sizeof columns / sizeof *columns, DIGITS = 17 };
 
@@ -166,14 +167,14 @@ amp_status amp_log_rows_read(const char *file, amp_log_rows *rows, amp_error *er
 
 /* ---- resuming ---- */
 
-/* A training that is resumed from a backup keeps the log's rows up to the backup and drops later ones. All
- * rows of earlier iterations stay, and so does the row of the step that was taken at the backup's own
- * iteration. Rows of skipped steps with the backup's iteration may follow that row. Some of these steps may
- * be later than the backup. How many of their rows stay depends on the log:
- *  - If the log has all taken steps that the backup counts, the log is complete. Then the first of these rows
- *    stay, so many that the log has as many skipped steps in all as the backup counts.
- *  - Otherwise the log began later. Then all of these rows stay, or none if a row of a later iteration
- *    follows. */
+/* A training that is resumed from a backup keeps the log's rows up to the backup and drops later ones:
+ *  - All rows of earlier iterations stay.
+ *  - The row of the step that was taken at the backup's own iteration stays.
+ *  - Rows of skipped steps may follow that row. They have the same iteration, so some of them may be later
+ *    than the backup. If the log has all taken steps that the backup counts, the log is complete. Then only
+ *    the first of these rows stay: so many that the log has as many skipped steps as the backup counts.
+ *    Otherwise the log was started later than the training. Then all of these rows stay, or none if a row of
+ *    a later iteration follows. */
 typedef struct rows_so_far {
     long iteration;
     unsigned long steps, skipped;              /* taken and skipped steps that the backup counts */

@@ -26,7 +26,7 @@ typedef struct amp_log_row {
     double images_per_second; /* the step's images on all ranks, divided by load_seconds + train_seconds.
                                  Loading is included; saving files, -map and waiting for a turn are not. NaN
                                  if the clock has not advanced */
-    /* load_seconds: from the step's start until the images are loaded, with random=1 including resizing;
+    /* load_seconds: from the step's start until the images are loaded (includes resizing with random=1).
      * train_seconds: the rest of the step */
     double load_seconds, train_seconds;
     double peak_memory_mb;    /* peak RAM of the process so far. On a GPU: the GPU memory that all programs
@@ -46,10 +46,10 @@ static inline int amp_log_is_skipped(const amp_log_row *row)
 /* Bytes for one row's text. */
 enum { AMP_LOG_TEXT = 256 };
 
-/* Writes the row as CSV, without newline, and returns text. Numbers have the fewest digits from which the
- * exact value can be read back, or are the words nan and inf. These fields are empty: an unknown grad_norm or
- * images_per_second, wire if there is one rank, and spike if it was not checked. Otherwise spike is 0, 1 or
- * skipped. */
+/* Writes the row as CSV, without newline, and returns text. Each number has the fewest digits from which its
+ * exact value can be read back; NaN and inf are the words nan and inf. A field is empty if its value is
+ * unknown (grad_norm, images_per_second), if there is only one rank (wire), or if the step was not checked
+ * (spike). Otherwise spike is 0, 1 or skipped. */
 const char *amp_log_row_text(const amp_log_row *, char text[AMP_LOG_TEXT]);
 /* Reads what amp_log_row_text writes. AMP_BAD_CONFIG: text is not a row of the log. */
 amp_status amp_log_row_read(const char *text, amp_log_row *, amp_error *);

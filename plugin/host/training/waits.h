@@ -1,13 +1,13 @@
 /* Measures whether a training's steps wait for their images.
  *
- * Loaders prefetch the next batch while a step computes. If they are slower than the step, they never pause.
- * The loaders' speed is then the number of images divided by the whole time of the counted steps. The step's
- * speed is the number of images divided by the time without waiting. */
+ * Loaders prefetch the next batch while a step computes. If loading is slower than the step, the loaders
+ * never pause, so their speed is the number of images divided by the whole time of the counted steps. The
+ * step's speed is the number of images divided by the part of this time that is not spent waiting. */
 #pragma once
 
-/* The first two steps are left out: the first step makes the plan, and the second step's batch is loaded
- * meanwhile. The counted steps end before random=1 resizes the network, which happens at the eleventh
- * step. */
+/* The first two steps are left out. The first one takes long because it makes the plan, and the second step's
+ * batch is loaded during that time. The counted steps end before the eleventh step, where random=1 first
+ * resizes the network. */
 enum { AMP_WAITS_LEFT_OUT = 2, AMP_WAITS_COUNTED = 5 };
 
 typedef struct amp_waits {
