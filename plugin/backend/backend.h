@@ -219,8 +219,8 @@ typedef struct amp_param {
     const char *name;  /* "weights", "biases", "scales", "input_layer.weights", ... */
 } amp_param;
 
-/* Statistics that forward updates: rolling statistics, or a recurrent layer's state. committed: a copy of
- * their values after the last step that was not skipped. */
+/* Statistics that the forward pass updates: rolling statistics, or a recurrent layer's state. committed: a
+ * copy of their values after the last step that was not skipped. */
 typedef struct amp_statistics {
     float *array, *committed;
     size_t count;

@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* The number of pixels that a thread takes at a time: at least one, otherwise as many as have at most
- * AMP_CPU_STRETCH elements together. */
+/* The number of pixels that a thread takes at a time: as many as fit into AMP_CPU_STRETCH elements, but at
+ * least one. */
 static size_t pixels_per_stretch(size_t channels)
 {
     size_t pixels = AMP_CPU_STRETCH / (channels ? channels : 1);

@@ -13,8 +13,8 @@
 #include "blocks.h"
 #include "kernels.h"
 
-/* The arguments of one call, and two tables that are computed first: the own boxes of each label, and the
- * number of labels of each image. */
+/* The arguments of one call, and two tables that are computed first: the boxes that are assigned to each
+ * label, and the number of labels of each image. */
 typedef struct head {
     const amp_cpu_rows *rows;
     const amp_yolo_desc *d;

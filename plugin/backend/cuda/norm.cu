@@ -90,8 +90,8 @@ template <class P> static __device__ __forceinline__ float slope_of(const P &x, 
     return gradient_of<P::half>(input ? normalized(x.get(i), mean[i], gain[i], bias[i]) : y.get(i), act);
 }
 
-/* Reads the numbers of a pack's channels from `factors`, which has one number for each channel. Reads 16
- * bytes at a time if packs are wide. */
+/* Reads the factors of a pack's channels from `factors`, which has one value for each channel. If packs are
+ * wide, reads 16 bytes at a time. */
 template <int W>
 __device__ __forceinline__ void factors_of(const float *factors, size_t first, float (&out)[W])
 {

@@ -70,8 +70,8 @@ static int is_text(const char *file)
 }
 
 /* Writes text to shown, with \xNN for each byte that is not printable ASCII. Returns 1 if a byte written as
- * \xNN is something else than an ASCII blank, for example part of a byte order mark or of a non-ASCII blank,
- * or a zero byte. */
+ * \xNN is not ASCII white space (a tab, for example). Examples of such bytes: a zero byte, part of a byte
+ * order mark, part of a non-ASCII space. */
 static int show(char *shown, size_t room, const char *text, size_t length)
 {
     size_t at = 0;

@@ -34,10 +34,10 @@ void amp_ranks_set(amp_comm *, int networks);
 
 /* For amp bench, which measures with 1, 2, ... ranks. amp_ranks_part returns 1 if this rank is one of the
  * first `count` ranks; for these ranks, amp_ranks() then contains only the first `count` ranks, or is NULL if
- * count is 1. A rank that is not one of them must call amp_ranks_part or amp_ranks_gather next; in
- * amp_ranks_part it sleeps until all ranks have called amp_ranks_part. Call amp_ranks_gather after the last
- * amp_ranks_part; afterwards amp_ranks() contains all ranks again. Free all networks before a call of either
- * function. */
+ * count is 1. In all other ranks amp_ranks_part returns 0, and the next call of this communicator must be
+ * another amp_ranks_part, which sleeps until all ranks have called it, or amp_ranks_gather. Call
+ * amp_ranks_gather after the last amp_ranks_part; afterwards amp_ranks() contains all ranks again. Free all
+ * networks before a call of either function. */
 int amp_ranks_part(int count);
 void amp_ranks_gather(void);
 
