@@ -22,8 +22,9 @@ typedef enum amp_seen_kind {
                           form read the same copy, which is shown only for the first of them */
     AMP_SEEN_OUTPUT,   /* the layer's output, N,H,W,C, in its home form; the network's output is shown
                           again in fp32 NCHW */
-    AMP_SEEN_DELTA,    /* the delta of the output, in the output's shape and home form; not shown for a layer
-                          that no gradient reaches. In forward: the delta of a loss's input */
+    AMP_SEEN_DELTA,    /* in backward: the delta of the output, in the output's shape and home form; not
+                          shown for a layer that no gradient reaches. In forward: the delta that a loss has
+                          computed for its input */
     AMP_SEEN_GRADIENT  /* fp32, a flat array of shape (1, count, 1, 1); still multiplied by the loss scale */
 } amp_seen_kind;
 

@@ -12,7 +12,8 @@ typedef struct amp_arena_request {
     void **slot;
 } amp_arena_request;
 
-/* A request that was merged into another one: amp_arena_bind sets its *slot to the same pointer as *as. */
+/* A request that was merged into another one: amp_arena_bind copies the pointer `*as` of that
+ * request into `*slot`. */
 typedef struct amp_arena_alias { void **slot, **as; } amp_arena_alias;
 
 typedef struct amp_arena {

@@ -35,9 +35,9 @@
  *
  * The products in brackets are summed over channels (in backward by weights, over tiles) before the outer
  * matrices are applied. So each of the 36 planes is a matrix product, tiles x channels by channels x filters.
- * Lavin and Gray use a = 1 and b = 2. Here a = 5/8 and b = 3/2. These points take as many operations, but the
- * error in fp32 is half as large. It is the smallest error among 36 pairs of small fractions. All elements of
- * Bt and At are exact in fp32.
+ * Lavin and Gray use a = 1 and b = 2. Here a = 5/8 and b = 3/2. These points need the same number of
+ * operations, but the error in fp32 is half as large. It is the smallest error among 36 pairs of small
+ * fractions. All elements of Bt and At are exact in fp32.
  *
  * If a side of the image is not a multiple of 4, the last tiles are narrow: they have n = 1, 2 or 3 rows or
  * columns of output. Their products of polynomials have a lower degree, so the values at the first n + 1

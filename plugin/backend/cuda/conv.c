@@ -107,9 +107,9 @@ static void end_trial(trial *t, amp_backend *backend)
 
 static int is_untimed(const amp_conv_plan *plan) { return plan && !plan->tuned && plan->fit > 1; }
 
-/* Times up to settings.tune engines of each plan, and makes the fastest one the plan's current engine. Skips
- * plans that are NULL, that were timed before, or that have only one fit engine. If there is not enough
- * memory for the timing, plans stay as they are. */
+/* Measures the run time of at most settings.tune engines of each plan, and makes the fastest one the plan's
+ * current engine. Skips plans that are NULL, that were timed before, or that have only one usable engine. If
+ * there is not enough memory for the timing, plans stay as they are. */
 static amp_status tune(amp_backend *backend, amp_conv_plan *const *plans, int count,
                        const tensor_bytes *bytes, amp_error *error)
 {

@@ -88,7 +88,7 @@ typedef struct amp_dtype_summary {
     /* for each score: the score minus the reference's score with the same seed, in points (0..100) */
     amp_interval difference[2];
     amp_accuracy accuracy[2];    /* of each score */
-    amp_accuracy both;           /* AS_GOOD if both scores are as good, WORSE if at least one is worse */
+    amp_accuracy both;           /* AS_GOOD if both accuracies are AS_GOOD, WORSE if one is WORSE */
     amp_speed speed;             /* set by amp_compare_verdict */
     int more_seeds;              /* estimated number of further seeds that would settle the accuracy;
                                     0: unknown */

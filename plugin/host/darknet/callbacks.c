@@ -37,8 +37,8 @@ static float *delta_of(void *context, int i)
 
 /* Sets the number of sequences (batch) and of time steps for one pass through a recurrent layer and the
  * layers inside it. Darknet's set_batch_network sets only the recurrent layer's batch, to the number of
- * images. A pass with as many images as the network was made for runs the .cfg's number of time steps. Any
- * other pass is a prediction, in which each image is a sequence of one step. */
+ * images. If a pass has as many images as the network was made for, it runs the .cfg's number of time
+ * steps. Any other pass is a prediction, in which each image is a sequence of one step. */
 static amp_status fit_sequences(const struct darknet_amp *amp, int i, layer *l, amp_error *error)
 {
     amp_own_part parts[AMP_OWN_MOST_PARTS];

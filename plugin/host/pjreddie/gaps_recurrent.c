@@ -100,7 +100,7 @@ void amp_gap_backward_rnn(layer l, network net)
     free(states);
 }
 
-/* Forward (stock's) computes
+/* Darknet's own forward computes
  *
  *   z = logistic(uz(x) + wz(state))     r = logistic(ur(x) + wr(state))
  *   h = act(uh(x) + wh(r * state))      state <- output <- z * state + (1 - z) * h

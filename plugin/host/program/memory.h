@@ -9,8 +9,8 @@ typedef struct amp_available_memory {
     size_t all;       /* the total of RAM or GPU memory, or the limit, in bytes; 0: unknown */
     const char *what; /* the kind of memory: "RAM", "GPU memory", or the name of a lower limit (control group,
                          address space) */
-    size_t resident;  /* the program's resident memory in bytes, as far as it counts against the limit; 0 if
-                         the limit also counts memory that was allocated but not touched yet */
+    size_t resident;  /* the part of the program's resident memory, in bytes, that counts against the limit;
+                         0: unknown, because the limit counts allocated memory instead (ulimit -v, a GPU) */
 } amp_available_memory;
 
 static inline double amp_mib(size_t bytes) { return (double)bytes / 0x1p20; }
