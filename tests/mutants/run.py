@@ -144,13 +144,10 @@ def prepare():
         sys.exit(f'mutants: the copy could not be configured: {LOG}')
 
 
-PROGRAMS = {'test_cuda_host': 'cuda_host'}  # tests that are scripts, and what they run
-
-
 def build(tests):
     """Builds what the tests need (scripts only need darknet); returns whether that failed."""
     jobs = os.environ.get('JOBS') or str(os.cpu_count())
-    programs = [PROGRAMS.get(test, test) for test in tests if not test.startswith('e2e_')]
+    programs = [test for test in tests if not test.startswith('e2e_')]
     return logged('cmake', '--build', BUILD, '-j', jobs, '--target', 'darknet', *programs)
 
 
