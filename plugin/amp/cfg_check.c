@@ -169,7 +169,7 @@ static const char *describe(const cfg_key *key, char text[256])
     return text;
 }
 
-/* Whether text is [+-]digits, optionally followed by '.' and zeros. atoi reads such a text as the number that
+/* Whether text is [+-]digits, optionally followed by '.' and zeros. atoi reads this text as the number that
  * the user meant. */
 static int is_whole(const char *text)
 {

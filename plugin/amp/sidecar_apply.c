@@ -63,8 +63,8 @@ static amp_status compare_params(const amp_sidecar *c, const amp_parameters *e, 
     return AMP_OK;
 }
 
-/* Returns 1 if statistics[i] is the state of a recurrent layer, and its size has changed with the batch. Such
- * a state is not restored, but starts at zero. */
+/* Returns 1 if statistics[i] is the state of a recurrent layer, and its size has changed with the batch. The
+ * state is then not restored, but starts at zero. */
 static int starts_anew(const amp_sidecar *c, const amp_parameters *e, int i)
 {
     return c->statistics[i].unsaved && e->statistics[i].unsaved

@@ -274,8 +274,8 @@ typedef enum amp_yolo_kind {
     AMP_YOLO_MSE, AMP_YOLO_IOU, AMP_YOLO_GIOU, AMP_YOLO_DIOU, AMP_YOLO_CIOU
 } amp_yolo_kind;
 
-/* How labels of one class are used. learnt: the class that boxes with such a label learn (map=). multiplier:
- * the deltas that such a label causes are multiplied by it (counters_per_class). */
+/* How labels of one class are used. learnt: the class that boxes with this label learn (map=). multiplier:
+ * the deltas that this label causes are multiplied by it (counters_per_class). */
 typedef struct amp_yolo_class_rule { int learnt; float multiplier; } amp_yolo_class_rule;
 
 typedef struct amp_yolo_desc {

@@ -309,7 +309,8 @@ AMP_ANYWHERE amp_yolo_search amp_yolo_look_at_labels(const amp_yolo_desc *d, amp
 
 /* Returns 1 if the caller must check whether one of the box's squashed class numbers is above AMP_YOLO_SURE.
  * The reason: a box whose largest IoU is above ignore_thresh need not learn "no object here". With AlexeyAB's
- * rules, this holds only if the box also has such a class number. */
+ * rules, this holds only if the box also has a class number above
+ * AMP_YOLO_SURE. */
 AMP_ANYWHERE int amp_yolo_asks_classes(const amp_yolo_desc *d, float best)
 {
     return d->rules == AMP_YOLO_ALEXEYAB && best > d->ignore_thresh;

@@ -80,7 +80,7 @@ static void transpose_tile(const amp_cpu_rows *loops, amp_dtype from, const char
 
 /* Casts between NCHW and NHWC, image by image, in tiles of at most TILE_CHANNELS channels. With this size,
  * the rows of a full tile are whole cache lines in both tensors. If a tensor has fewer channels, a tile has
- * all channels of its pixels. In NHWC, such a tile is contiguous. */
+ * all channels of its pixels. In NHWC, this tile is contiguous. */
 static void cast_transposed(const amp_tensor *src, const amp_tensor *dst, int accumulate)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();

@@ -195,8 +195,8 @@ amp_status amp_cpu_gemm(amp_backend *backend, const amp_gemm_desc *d, amp_error 
     AMP_TRY(amp_check_gemm(d, error));
     if (d->dtype == AMP_FP32) return multiply_floats(d, error);
     if (!*products) *products = amp_allocated(calloc(1, sizeof **products));
-    /* A product with a short sum (small k) is computed in fp32, unless a factor has a version. Such a factor
-     * has a cached copy, and all products that use this copy must compute in the same dtype. */
+    /* A product with a short sum (small k) is computed in fp32, unless a factor has a version. Then the
+     * factor has a cached copy, and all products that use this copy must compute in the same dtype. */
     const int is_short = d->k < SHORT_SUM && !d->a.version && !d->b.version;
     if (!is_short && amp_cpu_gemm_computes(backend, d->dtype) == d->dtype)
         AMP_TRY(find_pass(backend, *products, d, &pass, error));

@@ -118,7 +118,7 @@ static const float narrow_a[TILE - 1][SIDE][TILE] = {
 
 /* For a row of a tile with n pixels of output (n = 1 to 4): pixels_of returns how many pixels are read per
  * row. plane_of is for narrow tiles, whose rows use only n + 2 of the six planes: it returns the index (0 to
- * 5) of the p-th plane that such a row uses (p from 0). */
+ * 5) of the p-th plane that this row uses (p from 0). */
 AMP_INLINE int pixels_of(int side, int n) { return side == TILE ? n : n == TILE ? SIDE : n + 1; }
 AMP_INLINE int plane_of(int p, int n) { return p <= n ? p : SIDE - 1; }
 

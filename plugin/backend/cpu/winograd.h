@@ -74,7 +74,7 @@
  * each pixel.
  *
  * Results overflow only where the direct sum overflows too. The difficulty: numbers between the transforms
- * can be 2^12 times as large as the direct sum's largest terms. So such a number could be inf although the
+ * can be 2^12 times as large as the direct sum's largest terms. So one of them could be inf although the
  * direct sum is finite, and an inf or NaN spreads over its whole tile. Therefore each transform also sums the
  * squares of the numbers that it reads. A tile or a panel of filters is "large" if the root of this sum
  * exceeds AMP_WINOGRAD_LARGE. Results are computed by the direct sum for a large tile, and for all filters

@@ -224,7 +224,7 @@ amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const
 
 /* Whether list[i] is worth timing: it is one of the first best_of candidates in the library's order.
  * Candidates that have failed are never timed, and do not count towards best_of. The same holds for
- * candidates with reduced-precision reductions, unless the best candidate, list[0], has such reductions. */
+ * candidates with reduced-precision reductions, unless the best candidate, list[0], has them too. */
 static int worth_timing(const amp_conv_plan *plan, const amp_conv_candidate *list, int i, int best_of)
 {
     unsigned unwanted = list[0].notes & AMP_CONV_REDUCED_REDUCTION ? 0 : AMP_CONV_REDUCED_REDUCTION;

@@ -89,7 +89,7 @@ static amp_status open_device(amp_cuda_backend *cuda, size_t *memory, amp_error 
     cuda->multiprocessors = gpu.multiProcessorCount;
     *memory = gpu.totalGlobalMem;
     describe(cuda, &gpu, runtime, driver);
-    /* This creates a blocking stream. Such a stream and the default stream wait for each other. That is
+    /* This creates a blocking stream. It and the default stream wait for each other. That is
      * needed because Darknet's own GPU layers run on the default stream. */
     AMP_CUDA_TRY(cudaStreamCreate(&cuda->stream));
     AMP_CUDA_TRY(cudaEventCreateWithFlags(&cuda->uploaded, cudaEventDisableTiming));

@@ -54,7 +54,7 @@ static amp_status read_request(int argc, char **argv, amp_bench_request *r, amp_
 }
 
 /* Fills b->sides, whose dtypes point into `list`. A dtype that this machine cannot run is marked left_out; if
- * -dtypes names such a dtype, returns an error. */
+ * -dtypes names it, returns an error. */
 static amp_status choose_sides(const amp_bench_request *r, amp_lines *list, amp_bench *b,
                                amp_error *error)
 {

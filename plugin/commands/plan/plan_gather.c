@@ -76,7 +76,7 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     if (row->winograd[0]) amp_append(row->why, sizeof row->why, "; winograd: %s", row->winograd);
 }
 
-/* Some layers run Darknet's code, but the backend computes their matrix products. For such a layer, records
+/* Some layers run Darknet's code, but the backend computes their matrix products. For them, records
  * the dtype of these products. */
 static void ask_about_products(amp_plan_row *row, const amp_node *node, const amp_backend *backend)
 {

@@ -3,7 +3,7 @@
  * compared with the results without the nudge. This covers rounding errors that are independent of each
  * other.
  *
- * Random nudges do not cover an error that all n terms of a sum share. Such an error moves the sum n times as
+ * Random nudges do not cover an error that all n terms of a sum share. This error moves the sum n times as
  * far as an error in one term does; random nudges move the sum only sqrt(n) times as far. Two kinds of
  * shared errors are covered separately:
  *  - Darknet's CPU code adds up a gradient image by image. The sum over an image has a larger rounding error

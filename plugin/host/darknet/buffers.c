@@ -30,8 +30,9 @@ static void free_indexes(layer *l, int on_gpu)
     l->indexes = NULL;
 #ifdef GPU
     float *there = (float *)l->indexes_gpu;
-    if (on_gpu && there) amp_host_free_array(&there, 1);
-    if (on_gpu) l->indexes_gpu = NULL;
+    if (!on_gpu || !there) return;
+    amp_host_free_array(&there, 1);
+    l->indexes_gpu = NULL;
 #endif
 }
 

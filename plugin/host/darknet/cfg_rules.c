@@ -195,7 +195,7 @@ void cfg_rule_local(cfg_walk *walk)
 
 /* Rejects windows that lie entirely outside the image: they have no maximum, and Darknet writes their
  * gradient before the start of the array. Also rejects a size above 64 that is more than twice the image's
- * larger side, because such a layer would be very slow: for each output Darknet visits all size*size
+ * larger side, because the layer would be very slow: for each output Darknet visits all size*size
  * positions, even those outside the image. */
 void cfg_rule_maxpool(cfg_walk *walk)
 {

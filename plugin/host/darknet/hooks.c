@@ -76,7 +76,7 @@ void darknet_amp_free(struct network *net)
 
 #ifdef GPU
 /* Whether the array `name` (its name in Darknet's source) is always written before it is read. Each pass
- * writes it, or the loop that fills in images and labels. Such an array need not be copied to the GPU: it
+ * writes it, or the loop that fills in images and labels. An array of that name is not copied to the GPU: it
  * contains only calloc's zeros or, after a resize, numbers that belong to the old size. */
 static int is_written_first(const char *name)
 {

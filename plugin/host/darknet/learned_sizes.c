@@ -63,7 +63,7 @@ size_t amp_fork_weights_bytes(const struct network *net, int index)
 }
 
 /* Returns the first layer that does not read the same floats from a .weights file that it writes there, or
- * -1. With such a layer, the network cannot load what it saved. A layer with flipped=1 is such a layer too,
+ * -1. With this layer, the network cannot load what it saved. A layer with flipped=1 counts too,
  * because it reads its matrix transposed. */
 int amp_fork_one_sided_layer(const struct network *net)
 {

@@ -18,7 +18,7 @@ extern "C" {
 /* Sorts the words of a command, which hank-ai's Darknet accepts in any order, into the order of AlexeyAB's
  * commands, and normalizes the spelling of options. Moves argv's pointers. */
 void darknet_amp_order(int argc, char **argv);
-/* Whether a training of this .cfg runs under AMP, or was started by `amp compare`. Such a training differs
+/* Whether a training of this .cfg runs under AMP, or was started by `amp compare`. These trainings differ
  * from one of stock Darknet in two ways. Darknet does not ask whether to train on a CPU. With several GPUs,
  * all of them train from the first step, even if there is no weights file. (Without a weights file, stock
  * Darknet begins with one GPU.) */

@@ -146,7 +146,7 @@ static void print_resumed(const struct network *net, const amp_run_state *run, s
 }
 
 /* A sidecar that was saved in the middle of a batch has the gradients of only some of the batch's images. For
- * such a sidecar, checks that batch, subdivisions and the position in the batch are still the same. */
+ * that sidecar, checks that batch, subdivisions and the position in the batch are still the same. */
 static amp_status fits_batch(const amp_run_state *run, const amp_view *view, size_t seen, const char *sidecar,
                              amp_error *error)
 {

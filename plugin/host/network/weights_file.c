@@ -56,8 +56,8 @@ static int has_sidecar(const char *file)
 /* Returns whether a training can continue from the file that is being loaded. whole: the caller asks for all
  * layers, even if the file has fewer. A file that ends early and has no sidecar contains the first layers of
  * another network (darknet53.conv.74), so no training continues from it. A file that ends early but has a
- * sidecar was truncated. For such a file this function returns 1, so that the training compares it with its
- * sidecar and rejects it. */
+ * sidecar was truncated. For a truncated file this function returns 1, so that the training compares it with
+ * its sidecar and rejects it. */
 static int can_continue(const struct network *net, const char *file, int whole)
 {
     return whole && amp_fork_one_sided_layer(net) < 0 && (!is_partial(net) || has_sidecar(file));

@@ -42,7 +42,7 @@
  *  cost           | thresh=, smooth= ignored (a GPU's smooth= changes       | applied, truth is unchanged
  *                 | net.truth in place)                                     |
  *  cost ratio     | ignored                                                 | ignored (unused on a GPU too)
- *  l2norm fwd     | 0/0 at a pixel whose channels are all 0                 | such a pixel stays 0
+ *  l2norm fwd     | 0/0 at a pixel whose channels are all 0                 | the pixel stays 0
  *  l2norm bwd     | net.delta += delta (a GPU adds (1-y)/norm)              | the CPU's (2)
  *  logistic fwd   | loss is NaN or inf at p = 0 or 1                        | 1e-7 inside the logarithms
  *  iseg fwd       | reads net.truth even when it is NULL, on a GPU too      | no truth: no loss

@@ -68,8 +68,8 @@ static void narrow_by_group(amp_available_memory *memory, const char *root, cons
     }
 }
 
-/* Reads the lines of /proc/self/cgroup: "0::/path" in version 2; "4:memory:/path" in version 1, where such a
- * line may also name other controllers beside memory. */
+/* Reads the lines of /proc/self/cgroup: "0::/path" in version 2; "4:memory:/path" in version 1, where a line
+ * may also name other controllers beside memory. */
 static void narrow_by_groups(amp_available_memory *memory, const char *root)
 {
     char line[900], controllers[128];
