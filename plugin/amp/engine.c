@@ -6,26 +6,27 @@
  *
  * amp_engine_plan_for returns the plan for this shape (plan.c), and builds it on first use.
  *
- * amp_engine_forward makes it the active plan. If the masters have changed since the plan's half copies of
- * the weights were made (weights_version), it makes new copies. Then each layer runs. A layer reads its
- * inputs in the form in which it computes: HALF is fp16 or bf16, WIDE is fp32, PLAIN is Darknet's own fp32
- * buffer. A value is cast to a form once, for all layers that read that form. A loss layer also writes its
- * delta, multiplied by call->loss_scale. The loss scale enters a step only there (layers/host_layer.c for
- * Darknet's losses, layers/yolo.c for the loss that AMP computes).
+ * amp_engine_forward (engine_passes.c) makes it the active plan. If the masters have changed since the
+ * plan's half copies of the weights were made (weights_version), it makes new copies. Then each layer runs.
+ * A layer reads its inputs in the form in which it computes: HALF is fp16 or bf16, WIDE is fp32, PLAIN is
+ * Darknet's own fp32 buffer. A value is cast to a form once, for all layers that read that form. A loss
+ * layer also writes its delta, multiplied by call->loss_scale. The loss scale enters a step only there
+ * (layers/host_layer.c for Darknet's losses, layers/yolo.c for the loss that AMP computes).
  *
- * amp_engine_backward runs the layers from last to first. With activation checkpointing (recompute.c), it
- * repeats the forward of layers whose activations were not kept, just before they are needed. Before a layer
- * runs, the parts of its delta that its consumers have written are added up. Gradients of parameters are
- * summed in fp32 over all subdivisions, and still contain the loss scale.
+ * amp_engine_backward (engine_passes.c) runs the layers from last to first. With activation checkpointing
+ * (recompute.c), it repeats the forward of layers whose activations were not kept, just before they are
+ * needed. Before a layer runs, the parts of its delta that its consumers have written are added up.
+ * Gradients of parameters are summed in fp32 over all subdivisions, and still contain the loss scale.
  *
- * amp_engine_update calls the backend's finish_step for all parameters at once (parameters.c). If every
- * gradient and rolling statistic is finite, gradients are unscaled and clipped, SGD or Adam updates the fp32
- * masters, and the scaler counts a clean step: after growth_interval of them the scale grows (scaler.c).
- * Otherwise the step has overflowed and is skipped: gradients are zeroed, statistics return to their values
- * after the last step taken, masters and momentum do not change, and the scale backs off. The report names a
- * layer and a tensor that is inf or NaN. AMP_DIVERGED ends the training, because the scale cannot shrink any
- * more, or because the weights themselves are inf or NaN. A loss that is inf or NaN does not skip the step,
- * as in GradScaler: softmax's loss is inf if a probability underflows, but its gradients are still finite.
+ * amp_engine_update (engine_update.c) calls the backend's finish_step for all parameters at once
+ * (parameters.c). If every gradient and rolling statistic is finite, gradients are unscaled and clipped, SGD
+ * or Adam updates the fp32 masters, and the scaler counts a clean step: after growth_interval of them the
+ * scale grows (scaler.c). Otherwise the step has overflowed and is skipped: gradients are zeroed, statistics
+ * return to their values after the last step taken, masters and momentum do not change, and the scale backs
+ * off. The report names a layer and a tensor that is inf or NaN. AMP_DIVERGED ends the training, because the
+ * scale cannot shrink any more, or because the weights themselves are inf or NaN. A loss that is inf or NaN
+ * does not skip the step, as in GradScaler: softmax's loss is inf if a probability underflows, but its
+ * gradients are still finite.
  *
  * A step whose gradients are finite may be a spike (spikes.h). With spike=skip it is dropped: weights and
  * momentum stay unchanged, as after an overflow, but the scaler does not count the step and the scale stays
@@ -199,122 +200,4 @@ amp_status amp_engine_outline(amp_engine *engine, const amp_plan_key *key, amp_d
                               const amp_recompute_settings *recompute, amp_plan **out, amp_error *error)
 {
     return make_plan(engine, key, dtype, recompute, 1, out, error);
-}
-
-/* All plans share one block of memory, because only the active plan holds data between forward and
- * backward. */
-amp_status amp_engine_activate(amp_engine *engine, amp_plan *plan, amp_error *error)
-{
-    if (engine->active == plan) return AMP_OK;
-    if (engine->parallel.comm) engine->parallel.comm->settled = 0; /* because the new plan's first passes
-                                                                      allocate memory */
-    amp_recording_drop(&engine->recording, engine->backend);
-    for (int i = 0; i < engine->plan_count; i++) {
-        amp_plan *other = engine->plans[i];
-        for (int k = 0; other != plan && k < other->count; k++)
-            amp_node_drop_weights(&other->nodes[k], engine->backend);
-        if (other != plan) other->weights_version = 0;
-    }
-    engine->active = NULL;
-    if (engine->block_bytes < plan->arena.total) {
-        engine->backend->release(engine->backend, engine->block);
-        engine->block = NULL;
-        engine->block_bytes = 0;
-        AMP_TRY(engine->backend->allocate(engine->backend, plan->arena.total, &engine->block, error));
-        engine->block_bytes = plan->arena.total;
-    }
-    amp_arena_bind(&plan->arena, engine->block);
-    AMP_TRY(engine->host.prepare_buffers(engine->host.context, plan->needs_output, plan->needs_delta, error));
-    for (int i = 0; i < plan->count; i++) {
-        plan->values[i].data[AMP_FORM_PLAIN] = plan->needs_output[i]
-            ? engine->host.output(engine->host.context, i) : NULL;
-        plan->values[i].delta[AMP_FORM_PLAIN] = plan->needs_delta[i]
-            ? engine->host.delta(engine->host.context, i) : NULL;
-    }
-    engine->active = plan;
-    return AMP_OK;
-}
-
-/* ---- the end of a step ---- */
-
-/* Sets report->bad to the reason why a step is skipped: the first inf or NaN that was recorded, else the
- * first bad array in execution order. */
-static void find_cause(amp_engine *engine, amp_step_report *report)
-{
-    report->bad = report->anomaly;
-    if (!report->bad.found) report->bad = engine->rejected;
-    if (report->bad.found || amp_parameters_bad_statistics(&engine->parameters, &report->bad)) return;
-    report->bad = report->bad_loss;
-    if (!report->bad.found) amp_parameters_bad_gradient(&engine->parameters, &report->bad);
-}
-
-/* Discards the step's gradients, and restores the statistics committed by the last step that was taken. */
-static amp_status drop_gradients(amp_engine *engine, amp_error *error)
-{
-    AMP_TRY(amp_parameters_zero_gradients(&engine->parameters, error));
-    return amp_parameters_restore(&engine->parameters, error);
-}
-
-/* Ends a step that has overflowed. Lowers the scale, and leaves the weights unchanged. AMP_DIVERGED: the
- * scaler cannot continue, or the weights themselves are inf or NaN. */
-static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_error *error)
-{
-    amp_status verdict = amp_scaler_update(&engine->scaler, 1);
-    report->skipped = 1;
-    report->scale_after = engine->scaler.scale;
-    find_cause(engine, report);
-    AMP_TRY(drop_gradients(engine, error));
-    report->bad_master = amp_parameters_bad_master(&engine->parameters, &report->bad);
-    if (verdict == AMP_OK && !report->bad_master) return AMP_OK;
-    return amp_fail(error, AMP_DIVERGED, "amp: %s stay inf or NaN, in layer %d (%s)",
-                    report->bad_master ? "weights" : "gradients", report->bad.layer, report->bad.tensor);
-}
-
-/* Ends a step that is dropped as a spike. Leaves the weights and the scale unchanged. */
-static amp_status drop_step(amp_engine *engine, amp_step_report *report, amp_error *error)
-{
-    engine->spikes.dropped++;
-    report->skipped = 1;
-    report->scale_after = report->scale_before;
-    return drop_gradients(engine, error);
-}
-
-static amp_status take_step(amp_engine *engine, double loss, amp_step_report *report)
-{
-    engine->weights_version++;
-    amp_spikes_take(&engine->spikes, report->gradient_norm, loss);
-    AMP_TRY(amp_scaler_update(&engine->scaler, 0));
-    report->scale_after = engine->scaler.scale;
-    return AMP_OK;
-}
-
-amp_status amp_engine_update(amp_engine *engine, amp_update_args *args, float decay, amp_step_report *report,
-                             amp_error *error)
-{
-    const amp_scaler *scaler = &engine->scaler;
-    amp_spikes *spikes = &engine->spikes;
-    amp_step_outcome outcome = { 0 };
-    *report = (amp_step_report){ .scale_before = scaler->scale };
-    AMP_TRY(amp_parameters_take(&engine->parameters, error));
-    report->anomaly = engine->anomaly;
-    args->inverse_scale = amp_scaler_inverse(scaler);
-    args->clip_norm = engine->settings.clip_norm;
-    args->adam = engine->parameters.adam;
-    args->adamw = engine->parameters.adamw;
-    AMP_TRY(amp_parallel_finish(&engine->parallel, &engine->parameters, scaler, &engine->rejected,
-                                &engine->bad_loss, &spikes->loss, error));
-    report->bad_loss = engine->bad_loss;
-    double loss = spikes->loss / args->batch;
-    args->norm_limit = amp_spikes_norm_limit(spikes, loss);
-    if (!engine->rejected.found)
-        AMP_TRY(amp_parameters_finish_step(&engine->parameters, args, decay, &outcome, error));
-    report->gradient_norm = outcome.gradient_norm;
-    if (outcome.taken || outcome.above_limit)
-        report->spike = amp_spikes_judge(spikes, outcome.gradient_norm, loss);
-    amp_status status = outcome.taken ? take_step(engine, loss, report)
-        : outcome.above_limit ? drop_step(engine, report, error) : skip_step(engine, report, error);
-    spikes->loss = 0;
-    engine->in_step = 0;
-    engine->anomaly = engine->rejected = engine->bad_loss = (amp_anomaly){ 0 };
-    return status;
 }

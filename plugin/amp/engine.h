@@ -142,5 +142,3 @@ void amp_engine_reject_step(amp_engine *, const amp_anomaly *why);
 amp_call amp_engine_call(amp_engine *, const amp_plan_key *);
 /* Records the first inf or NaN of a watched step. Does nothing if one was recorded before. */
 void amp_engine_note_first(amp_engine *, const amp_anomaly *bad);
-/* Makes `plan` the active plan and provides the memory for its arrays. */
-amp_status amp_engine_activate(amp_engine *, amp_plan *, amp_error *);

@@ -1,5 +1,5 @@
-/* Forward and backward, layer by layer, as engine.c describes them. Observers and anomaly detection see each
- * tensor as it is computed. */
+/* Forward and backward of one subdivision, layer by layer, as engine.c describes them. Observers and anomaly
+ * detection see each tensor as it is computed. */
 #include "engine.h"
 
 #include <float.h>
@@ -89,6 +89,40 @@ static void take_loss(amp_engine *engine, const amp_plan *plan, const amp_node *
 }
 
 /* ---- forward ---- */
+
+/* Makes `plan` the active plan and provides the memory for its arrays. All plans share one block, because
+ * only the active plan holds data between forward and backward. */
+static amp_status activate(amp_engine *engine, amp_plan *plan, amp_error *error)
+{
+    if (engine->active == plan) return AMP_OK;
+    if (engine->parallel.comm) engine->parallel.comm->settled = 0; /* because the new plan's first passes
+                                                                      allocate memory */
+    amp_recording_drop(&engine->recording, engine->backend);
+    for (int i = 0; i < engine->plan_count; i++) {
+        amp_plan *other = engine->plans[i];
+        for (int k = 0; other != plan && k < other->count; k++)
+            amp_node_drop_weights(&other->nodes[k], engine->backend);
+        if (other != plan) other->weights_version = 0;
+    }
+    engine->active = NULL;
+    if (engine->block_bytes < plan->arena.total) {
+        engine->backend->release(engine->backend, engine->block);
+        engine->block = NULL;
+        engine->block_bytes = 0;
+        AMP_TRY(engine->backend->allocate(engine->backend, plan->arena.total, &engine->block, error));
+        engine->block_bytes = plan->arena.total;
+    }
+    amp_arena_bind(&plan->arena, engine->block);
+    AMP_TRY(engine->host.prepare_buffers(engine->host.context, plan->needs_output, plan->needs_delta, error));
+    for (int i = 0; i < plan->count; i++) {
+        plan->values[i].data[AMP_FORM_PLAIN] = plan->needs_output[i]
+            ? engine->host.output(engine->host.context, i) : NULL;
+        plan->values[i].delta[AMP_FORM_PLAIN] = plan->needs_delta[i]
+            ? engine->host.delta(engine->host.context, i) : NULL;
+    }
+    engine->active = plan;
+    return AMP_OK;
+}
 
 static void invalidate_values(amp_plan *plan)
 {
@@ -226,7 +260,7 @@ amp_status amp_engine_forward(amp_engine *engine, amp_plan *plan, float *image, 
     plan->last_use = ++engine->uses;
     if (engine->losses_due) AMP_TRY(take_due_losses(engine, error));
     begin_pass(engine, plan, training);
-    AMP_TRY(amp_engine_activate(engine, plan, error));
+    AMP_TRY(activate(engine, plan, error));
     AMP_TRY(refresh_weights(engine, plan, error));
     AMP_TRY(forward_recorded(engine, plan, image, error));
     return end_forward(engine, plan, error);

@@ -26,7 +26,7 @@ static void open_standard_streams(void)
 
 /* Whether the command trains or measures. In these commands, spinning OpenMP threads would take processor
  * time from the threads that load images. */
-static int is_long(const char *const *words, int count)
+static int trains_or_measures(const char *const *words, int count)
 {
     static const char *const quick[] = { "check", "clean", "log", "plan", "version" };
     int under_amp = 0, verb = 0, verbs = sizeof quick / sizeof *quick;
@@ -100,9 +100,9 @@ int darknet_amp_start(int argc, char **argv)
     program->is_darknet = 1;
     program->ranks.awaited = 1;
     amp_host_note_command(argc, argv);
-    amp_host_request_dtype(amp_host_take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16"));
+    program->dtype = amp_host_take_argument(&argc, argv, "-amp", "off, fp32, fp16, bf16");
     take_seed(&argc, argv);
-    int takes_long = is_long(words, amp_host_command_words(argc, argv, words, 6));
+    int takes_long = trains_or_measures(words, amp_host_command_words(argc, argv, words, 6));
     amp_host_take_options(&argc, argv, takes_long);
     int count = amp_host_command_words(argc, argv, words, 5);
     int classifies = count > 1 && !strcmp(words[0], "classifier");

@@ -3,6 +3,9 @@
  * folders see a network only through this header: as an opaque pointer that is valid during one hook, and as
  * plain numbers.
  *
+ * A section's title names the files of darknet/ that define its functions. What a title's files do not define
+ * is in own.c of the fork's folder.
+ *
  * Some forks pass the network by value. So no pointer to a network may be kept after a hook returns. AMP
  * keeps its own state of a network in struct darknet_amp (network/state.h). */
 #pragma once
@@ -22,7 +25,7 @@ struct amp_comm;
 extern const cfg_fork amp_cfg_fork; /* the fork's .cfg sections and keys; defined in cfg_keys.c of the fork's
                                        folder */
 
-/* ---- a network as numbers ---- */
+/* ---- a network as numbers: fork.c ---- */
 
 typedef struct amp_view {
     int layers;
@@ -79,7 +82,7 @@ void amp_fork_set_counters(struct network *, amp_counters);
 /* The number of random numbers that one training pass draws from the main thread's generator. */
 size_t amp_fork_random_numbers(const struct network *);
 
-/* ---- what the engine needs ---- */
+/* ---- what the engine needs: describe.c, callbacks.c, fork.c, buffers.c, and layers.c of the fork ---- */
 
 /* Called once, after Darknet has made all layers. Creates amp->memory and records Darknet's buffers in it.
  * The fork frees amp->memory before it calls amp_host_free. */
@@ -159,7 +162,7 @@ extern const amp_fork_option amp_fork_options[];
  * name. */
 extern const char amp_fork_log_option[];
 
-/* ---- memory and machine ---- */
+/* ---- memory and machine: backend_choice.c, device.c, footprint.c ---- */
 
 /* The default dtype, for a network whose [amp] section does not set one. */
 amp_dtype amp_fork_default_dtype(void);
@@ -205,7 +208,7 @@ size_t amp_fork_workspace(const struct network *, int stock);
  * and one chart per class. 0: the charts of this fork are not counted. */
 extern const size_t amp_fork_chart_bytes;
 
-/* ---- files ---- */
+/* ---- files: fork.c, learned_sizes.c, data.c, evaluate.c ---- */
 
 /* Darknet's own functions: load and save weights, and change the network's input size. */
 void amp_fork_load_weights(struct network *, const char *file);

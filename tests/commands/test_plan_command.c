@@ -34,7 +34,7 @@ static amp_plan_report planned(const char *text, const char *dtype)
     amp_plan_report report;
     amp_error error = { 0 };
     put_anew("known.cfg", text);
-    amp_host_request_dtype(NULL);
+    amp_program_to_set()->dtype = NULL;
     amp_status status = amp_plan_gather("known.cfg", 0, 0, dtype, &report, &error);
     if (status != AMP_OK) fail_msg("%s", error.message);
     amp_plan_advise(&report);
@@ -284,9 +284,9 @@ static int each_cfg(void (*visit)(const char *cfg))
 
 static network *made(const char *cfg, const char *dtype)
 {
-    amp_host_request_dtype(dtype);
+    amp_program_to_set()->dtype = dtype;
     network *net = amp_fork_make_network(cfg, cfg, 1);
-    amp_host_request_dtype(NULL);
+    amp_program_to_set()->dtype = NULL;
     return net;
 }
 
@@ -468,7 +468,7 @@ TEST(a_prediction_takes_nothing_that_only_a_training_needs)
     put_file("large.cfg", "[net]\nbatch=2\nwidth=8\nheight=8\nchannels=64\nadam=1\nlearning_rate=0.001\n"
                           "max_batches=10\n[amp]\ndtype=fp32\n" CONV(64, "") CONV(64, "")
                           "[dropout]\n[cost]\ntype=sse\n");
-    amp_host_request_dtype(NULL);
+    amp_program_to_set()->dtype = NULL;
     requests_begin();
     network *net = made("large.cfg", NULL);
     set_batch_network(net, 2);

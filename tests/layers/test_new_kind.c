@@ -59,8 +59,8 @@ static const amp_layer_ops doubling = { .class = AMP_CLASS_FOLLOWS, .plan = plan
 
 const amp_own_type amp_own_types[] = {
     TYPES_OF_BOTH_FORKS
-    [CONVOLUTIONAL] = NATIVE("convolutional", convolutional, convolution),
-    [SHORTCUT] = NATIVE("shortcut", shortcut, shortcut),
+    [CONVOLUTIONAL] = NATIVE("convolutional", amp_convolutional_ops, convolution_settings),
+    [SHORTCUT] = NATIVE("shortcut", amp_shortcut_ops, shortcut_settings),
     [L2NORM] = { "l2norm", &doubling, NULL, NULL },
 };
 const size_t amp_own_type_count = ROWS(amp_own_types);

@@ -135,7 +135,7 @@ static amp_status prepare(scaling *s, amp_error *error)
                         "bench` measures ranks in training steps, in the dtype of the .cfg or of -amp fp32 "
                         "(bf16, fp16)",
                         r->dtypes ? "-dtypes" : r->detect ? "-detect" : "-amp off");
-    if (!facts.under_amp) amp_host_request_dtype("fp32");
+    if (!facts.under_amp) amp_program_to_set()->dtype = "fp32";
     s->b.batch = r->batch ? (int)r->batch : facts.batch;
     s->b.subdivisions = r->batch ? 1 : facts.subdivisions;
     return AMP_OK;

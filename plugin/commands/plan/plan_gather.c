@@ -244,7 +244,7 @@ static amp_status choose_dtype(amp_plan_report *r, const char *dtype, amp_error 
     AMP_TRY(amp_cfg_look(r->cfg, given, CFG_FOR_ANYTHING, &requested, error));
     r->off_in_cfg = !requested.under_amp || !own.under_amp;
     if (!requested.under_amp) dtype = amp_dtype_name(amp_fork_default_dtype());
-    if (dtype) amp_host_request_dtype(dtype);
+    if (dtype) amp_program_to_set()->dtype = dtype;
     return AMP_OK;
 }
 

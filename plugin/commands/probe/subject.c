@@ -463,9 +463,9 @@ static struct network *load(const char *cfg, const char *dtype, const amp_subjec
     const char *requested = amp_this_program()->dtype;
     srand(from->seed);
     amp_fork_seed((unsigned)rand());
-    amp_host_request_dtype(dtype);
+    amp_program_to_set()->dtype = dtype;
     struct network *net = amp_fork_make_network(cfg, cfg, 1);
-    amp_host_request_dtype(requested);
+    amp_program_to_set()->dtype = requested;
     if (from->weights) amp_fork_load_weights(net, from->weights);
     amp_fork_use_device(net);
     struct darknet_amp *amp = amp_fork_state(net);

@@ -52,6 +52,9 @@ static void free_internals(layer *l, int on_gpu)
 
 /* ---- outputs, deltas and the workspace ---- */
 
+float **amp_host_output_of(layer *l, int on_gpu) { return ON_SIDE(on_gpu, &l->output, &l->output_gpu); }
+float **amp_host_delta_of(layer *l, int on_gpu) { return ON_SIDE(on_gpu, &l->delta, &l->delta_gpu); }
+
 static size_t elements(const network *net, const layer *l) { return (size_t)l->outputs * net->batch; }
 
 void amp_host_note_buffers(struct darknet_amp *amp, network *net)

@@ -5,6 +5,36 @@
 
 /* ---- parameters and statistics ---- */
 
+/* A layer's trainable arrays, its rolling statistics and its state, in CPU memory (on_gpu = 0) or, for a
+ * network that runs on a GPU, in that GPU's memory. weight_updates, bias_updates and scale_updates are the
+ * addresses of Darknet's gradient pointers: the engine redirects these pointers to its own arrays. state:
+ * what a recurrent layer carries from batch to batch; NULL: no state. */
+typedef struct layer_arrays {
+    float *weights, *biases, *scales, *rolling_mean, *rolling_variance, *state[2];
+    float **weight_updates, **bias_updates, **scale_updates;
+} layer_arrays;
+
+#define ARRAY(field) ON_SIDE(on_gpu, l->field, l->field##_gpu)
+#define ADDRESS(field) ON_SIDE(on_gpu, &l->field, &l->field##_gpu)
+
+static layer_arrays arrays_of(layer *l, int on_gpu)
+{
+    layer_arrays a = { .weights = ARRAY(weights),
+                       .biases = ARRAY(biases),
+                       .scales = ARRAY(scales),
+                       .rolling_mean = ARRAY(rolling_mean),
+                       .rolling_variance = ARRAY(rolling_variance),
+                       .weight_updates = ADDRESS(weight_updates),
+                       .bias_updates = ADDRESS(bias_updates),
+                       .scale_updates = ADDRESS(scale_updates) };
+    if (l->type == RNN || l->type == GRU) a.state[0] = ARRAY(state);
+    if (l->type == LSTM) {
+        a.state[0] = ON_SIDE(on_gpu, l->h_cpu, l->h_gpu);
+        a.state[1] = ON_SIDE(on_gpu, l->c_cpu, l->c_gpu);
+    }
+    return a;
+}
+
 static void add_param(amp_layer_desc *d, const char *name, float *master, float **slot, size_t count,
                       int decays, float clip)
 {
@@ -31,7 +61,7 @@ static void add_statistics(amp_layer_desc *d, float *array, size_t count, float 
 static void add_layer_params(amp_layer_desc *d, layer *l, const char *const names[3], int steps, int on_gpu)
 {
     double kept = pow(1 - (double)amp_own_batchnorm_rule(l, on_gpu).rolling_factor, steps);
-    amp_host_arrays a = amp_host_arrays_of(l, on_gpu);
+    layer_arrays a = arrays_of(l, on_gpu);
     amp_host_sizes sizes = amp_host_sizes_of(l);
     add_param(d, names[0], a.weights, a.weight_updates, sizes.weights, 1,
               l->type == CONVOLUTIONAL ? l->clip : 0);
@@ -45,7 +75,7 @@ static void add_layer_params(amp_layer_desc *d, layer *l, const char *const name
 static void describe_params(amp_layer_desc *d, layer *l, int on_gpu)
 {
     amp_own_part parts[AMP_OWN_MOST_PARTS];
-    amp_host_arrays a = amp_host_arrays_of(l, on_gpu);
+    layer_arrays a = arrays_of(l, on_gpu);
     int count = amp_host_parts(l, parts);
     for (int k = 0; k < 2; k++) add_statistics(d, a.state[k], (size_t)l->batch * l->outputs, 0, 1);
     for (int k = 0; k < count; k++)
@@ -56,7 +86,7 @@ static void describe_params(amp_layer_desc *d, layer *l, int on_gpu)
 
 /* Marks the arrays that a .weights file does not contain: all arrays of a layer with dontsave=1 and, in
  * pjreddie's Darknet, the biases of a [batchnorm] layer. */
-static void mark_unsaved(amp_layer_desc *d, const layer *l, const amp_host_arrays *a)
+static void mark_unsaved(amp_layer_desc *d, const layer *l, const layer_arrays *a)
 {
     for (int k = 0; k < d->param_count; k++)
         d->params[k].unsaved = l->dontsave || (!AMP_OWN_SAVES_BATCHNORM_BIASES && l->type == BATCHNORM
@@ -159,7 +189,7 @@ static void describe_layer(network *net, int i, const amp_config *config, amp_ne
 {
     layer *l = &net->layers[i];
     int on_gpu = amp_host_on_gpu(net);
-    amp_host_arrays a = amp_host_arrays_of(l, on_gpu);
+    layer_arrays a = arrays_of(l, on_gpu);
     amp_layer_desc *d = &out->layers[i];
     *d = (amp_layer_desc){
         .kind = amp_host_kind_of(l), .type = amp_host_type_name(l->type), .why_host = amp_host_why_own(l),

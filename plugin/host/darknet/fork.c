@@ -54,6 +54,13 @@ float *amp_fork_image(const struct network *net)
     return net->input;
 }
 
+float *amp_fork_image_delta(const struct network *net) { return AMP_OWN_IMAGE_DELTA(net); }
+
+amp_status amp_fork_begin_forward(struct darknet_amp *amp, struct network *net, amp_error *error)
+{
+    return ON_SIDE(amp_host_on_gpu(net), AMP_OK, amp_own_push(net, amp->engine->backend, error));
+}
+
 amp_status amp_fork_end_forward(struct darknet_amp *amp, struct network *net, amp_error *error)
 {
     const amp_plan *plan = amp->engine->active;

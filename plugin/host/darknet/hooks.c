@@ -45,7 +45,7 @@ void darknet_amp_made(struct network *net, struct layer *made)
         return;
     }
     if (net->amp) resized(net);
-    else if ((net->amp = amp_host_make(net))) amp_host_network_made(net);
+    else if ((net->amp = amp_host_create(net))) amp_host_prepare(net);
     /* AlexeyAB's `classifier valid` passes a single image to a network that expects time_steps images. */
     if (net->amp && amp_this_program()->measures && net->batch > 1) set_batch_network(net, 1);
     if (net->amp) amp_host_pin_note(&net->amp->memory->pinned, net);

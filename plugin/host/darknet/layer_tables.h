@@ -5,9 +5,9 @@
 
 #include <stddef.h>
 
-/* Rows of amp_own_types. NATIVE: AMP computes the type with amp_<kind>_ops. OWN and LOSS: Darknet's own code
- * computes it. */
-#define NATIVE(name, kind, settings) { name, &amp_##kind##_ops, NULL, settings }
+/* Rows of amp_own_types. NATIVE: AMP computes the type with the functions in `ops`, and the function
+ * `settings` fills in what they need to know of a layer. OWN and LOSS: Darknet's own code computes it. */
+#define NATIVE(name, ops, settings) { name, &ops, NULL, settings }
 #define OWN(name) { name, AMP_LAYER_HOST, "Darknet's own fp32 code", NULL }
 #define LOSS(name) { name, AMP_LAYER_HOST, "fp32 loss", NULL }
 
@@ -24,25 +24,27 @@
 
 #define ROWS(table) (sizeof(table) / sizeof *(table))
 
-/* Defines a function that fills in a kind's settings from Darknet's layer l. */
-#define SETTINGS(name, kind, ...) \
-    static void name(const layer *l, amp_layer_desc *d) \
+/* Defines a function that fills in d->member from Darknet's layer l. */
+#define SETTINGS(function, member, ...) \
+    static void function(const layer *l, amp_layer_desc *d) \
     { \
-        d->kind = (struct amp_##kind##_settings){ __VA_ARGS__ }; \
+        d->member = (struct amp_##member##_settings){ __VA_ARGS__ }; \
     }
-SETTINGS(connected, convolution, .filters = l->outputs, .stride = 1, .groups = 1)
-SETTINGS(maxpool, maxpool, .size = l->size, .stride = l->stride, .pad = l->pad)
-SETTINGS(upsample, upsample, .stride = l->stride, .scale = l->scale)
-SETTINGS(dropout, dropout, .probability = l->probability, .scale = l->scale)
+SETTINGS(connected_settings, convolution, .filters = l->outputs, .stride = 1, .groups = 1)
+SETTINGS(maxpool_settings, maxpool, .size = l->size, .stride = l->stride, .pad = l->pad)
+SETTINGS(upsample_settings, upsample, .stride = l->stride, .scale = l->scale)
+SETTINGS(dropout_settings, dropout, .probability = l->probability, .scale = l->scale)
 
 /* The rows that are the same in both forks. */
 #define TYPES_OF_BOTH_FORKS \
-    [CONNECTED] = NATIVE("connected", convolutional, connected), \
-    [BATCHNORM] = NATIVE("batchnorm", batchnorm, NULL), [ACTIVE] = NATIVE("activation", activation, NULL), \
-    [MAXPOOL] = NATIVE("maxpool", maxpool, maxpool), \
-    [AVGPOOL] = NATIVE("avgpool", avgpool, NULL), \
-    [UPSAMPLE] = NATIVE("upsample", upsample, upsample), \
-    [DROPOUT] = NATIVE("dropout", dropout, dropout), [YOLO] = NATIVE("yolo", yolo, NULL), \
+    [CONNECTED] = NATIVE("connected", amp_convolutional_ops, connected_settings), \
+    [BATCHNORM] = NATIVE("batchnorm", amp_batchnorm_ops, NULL), \
+    [ACTIVE] = NATIVE("activation", amp_activation_ops, NULL), \
+    [MAXPOOL] = NATIVE("maxpool", amp_maxpool_ops, maxpool_settings), \
+    [AVGPOOL] = NATIVE("avgpool", amp_avgpool_ops, NULL), \
+    [UPSAMPLE] = NATIVE("upsample", amp_upsample_ops, upsample_settings), \
+    [DROPOUT] = NATIVE("dropout", amp_dropout_ops, dropout_settings), \
+    [YOLO] = NATIVE("yolo", amp_yolo_ops, NULL), \
     [LOCAL] = OWN("local"), [RNN] = OWN("rnn"), [GRU] = OWN("gru"), [LSTM] = OWN("lstm"), \
     [CRNN] = OWN("crnn"), [CROP] = OWN("crop"), [NORMALIZATION] = OWN("normalization"), \
     [REGION] = LOSS("region"), [DETECTION] = LOSS("detection"), [COST] = LOSS("cost"), \

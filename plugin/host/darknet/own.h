@@ -96,7 +96,8 @@ const char *amp_own_unfit(const layer *l);
 
 /* Sets fields that AMP reads, and that Darknet leaves at 0 or does not update in a resize. */
 void amp_own_complete(network *net);
-/* The largest size to which the training's loop resizes a network with random=1. */
+/* Sets *w and *h to the largest size to which the training's loop resizes a network with random=1. On entry
+ * they are the size that the .cfg gives. */
 void amp_own_largest_size(const network *net, int *w, int *h);
 int amp_own_size_step(const network *net); /* random=1 resizes to multiples of this step */
 /* Whether AMP can train the network. AMP_UNSUPPORTED: AMP does not support a key of its .cfg. AMP_NO_MEMORY:
@@ -128,6 +129,11 @@ int amp_own_resize(layer *l, int w, int h);
 /* On a GPU: whether Darknet's own code of this layer also writes its output to CPU memory, where other code
  * reads it. This copy may differ from the output on the GPU. */
 int amp_own_pulls_output(const layer *l);
+#ifdef GPU
+/* Call it before a forward on a GPU. Starts to copy the images and labels to the arrays on the GPU that the
+ * engine reads. */
+amp_status amp_own_push(network *net, amp_backend *, amp_error *);
+#endif
 /* Call it after a forward. Sets the fields that Darknet's functions read from the network instead of its
  * layers, such as the cost. */
 void amp_own_end_forward(network *net, int output_layer);

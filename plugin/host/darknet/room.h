@@ -2,7 +2,6 @@
 #pragma once
 
 #include "../network/state.h"
-#include "arrays.h"
 #include "darknet.h"
 #include "device.h"
 #include "own.h"
@@ -20,6 +19,11 @@ struct amp_fork_memory {
     float *workspace;          /* for Darknet's own layers; under AMP net->workspace is NULL */
     size_t workspace_bytes;
 };
+
+/* The addresses of Darknet's pointers to a layer's output and delta in CPU memory or, with on_gpu=1, in GPU
+ * memory. */
+float **amp_host_output_of(layer *l, int on_gpu);
+float **amp_host_delta_of(layer *l, int on_gpu);
 
 /* Records the buffers that Darknet has allocated (after parsing and after a resize), and frees its
  * workspace. */

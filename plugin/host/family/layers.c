@@ -5,23 +5,23 @@
 
 /* ---- tables ---- */
 
-SETTINGS(convolution, convolution, .filters = l->n, .size = l->size, .stride = l->stride_y,
+SETTINGS(convolution_settings, convolution, .filters = l->n, .size = l->size, .stride = l->stride_y,
          .stride_x = l->stride_x, .dilation = l->dilation, .pad = l->pad * l->dilation,
          .groups = l->groups > 0 ? l->groups : 1)
-SETTINGS(shortcut, shortcut, .alpha = 1, .beta = 1)
-SETTINGS(route, route, .groups = l->groups > 0 ? l->groups : 1, .group_id = l->group_id)
-SETTINGS(reorg, reorg, .stride = l->stride, .reverse = l->reverse != 0, .flatten = l->flatten)
-static void linear(const layer *l, amp_layer_desc *d) { d->activation = AMP_LINEAR; }
+SETTINGS(shortcut_settings, shortcut, .alpha = 1, .beta = 1)
+SETTINGS(route_settings, route, .groups = l->groups > 0 ? l->groups : 1, .group_id = l->group_id)
+SETTINGS(reorg_settings, reorg, .stride = l->stride, .reverse = l->reverse != 0, .flatten = l->flatten)
+static void linear_settings(const layer *l, amp_layer_desc *d) { d->activation = AMP_LINEAR; }
 
 const amp_own_type amp_own_types[] = {
     TYPES_OF_BOTH_FORKS
-    [CONVOLUTIONAL] = NATIVE("convolutional", convolutional, convolution),
-    [ROUTE] = NATIVE("route", route, route),
-    [SHORTCUT] = NATIVE("shortcut", shortcut, shortcut),
-    [EMPTY] = NATIVE("empty", activation, linear),
-    [REORG_OLD] = NATIVE("reorg", reorg, reorg),
-    [SCALE_CHANNELS] = NATIVE("scale_channels", multiply, NULL),
-    [SAM] = NATIVE("sam", multiply, NULL),
+    [CONVOLUTIONAL] = NATIVE("convolutional", amp_convolutional_ops, convolution_settings),
+    [ROUTE] = NATIVE("route", amp_route_ops, route_settings),
+    [SHORTCUT] = NATIVE("shortcut", amp_shortcut_ops, shortcut_settings),
+    [EMPTY] = NATIVE("empty", amp_activation_ops, linear_settings),
+    [REORG_OLD] = NATIVE("reorg", amp_reorg_ops, reorg_settings),
+    [SCALE_CHANNELS] = NATIVE("scale_channels", amp_multiply_ops, NULL),
+    [SAM] = NATIVE("sam", amp_multiply_ops, NULL),
     [REORG] = OWN("reorg3d"),
     [LOCAL_AVGPOOL] = OWN("local_avgpool"),
     [CONV_LSTM] = OWN("conv_lstm"),

@@ -4,18 +4,16 @@
  * network. Darknet itself does not use the fields input, truth and delta of this copy. The hooks in
  * forward_network and backward_network set them to the pass's input, labels and delta in CPU memory. On a
  * GPU, Darknet copies images and labels to *input_gpu and *truth_gpu before its passes; under AMP,
- * amp_fork_begin_forward copies them. */
+ * amp_own_push copies them. */
 #include "../darknet/room.h"
 
 #include <string.h>
 
 #include "convolutional_layer.h"
 
-/* ---- the arguments of a network ---- */
-
-float *amp_fork_image_delta(const network *net) { return net->delta; }
-
 #ifdef GPU
+/* ---- images and labels ---- */
+
 /* Allocates net->input_gpu or net->truth_gpu if it is NULL. Darknet itself allocates them in the first pass
  * of a size, and frees them when it resizes the network. */
 static amp_status make_on_gpu(float **array, size_t bytes, amp_backend *b, amp_error *error)
@@ -30,7 +28,7 @@ static amp_status make_on_gpu(float **array, size_t bytes, amp_backend *b, amp_e
  * which Darknet itself uses for predictions. The labels, which are few, go through the backend's staging
  * memory. From the second training pass on, images are copied while the GPU computes the previous pass
  * (pinned.h). */
-static amp_status push(const network *net, amp_backend *b, amp_error *error)
+amp_status amp_own_push(network *net, amp_backend *b, amp_error *error)
 {
     size_t images = (size_t)net->batch * (size_t)net->inputs * sizeof(float), labels =
         (size_t)net->batch * (size_t)net->truths * sizeof(float);
@@ -51,11 +49,6 @@ static amp_status push(const network *net, amp_backend *b, amp_error *error)
     return b->upload_later(b, *net->truth_gpu, staged, labels, error);
 }
 #endif
-
-amp_status amp_fork_begin_forward(struct darknet_amp *amp, network *net, amp_error *error)
-{
-    return ON_SIDE(amp_host_on_gpu(net), AMP_OK, push(net, amp->engine->backend, error));
-}
 
 /* A region layer computes its loss on the CPU, even when the network runs on a GPU. */
 int amp_own_pulls_output(const layer *l) { return l->type == REGION; }

@@ -6,6 +6,7 @@
 typedef network_state amp_pass; /* argument of a layer's functions: input, delta and network */
 
 #define AMP_OWN_ON_GPU(array) (*(array)) /* net->input_gpu, net->truth_gpu */
+#define AMP_OWN_IMAGE_DELTA(net) ((net)->delta)
 
 #define AMP_OWN_SPATIAL_SOFTMAX(l) ((void)(l), 0) /* Darknet's CPU code ignores spatial= */
 

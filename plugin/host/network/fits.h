@@ -19,7 +19,7 @@ amp_status amp_host_largest_pass(const amp_training *, size_t there, int most, i
  * anything, because libraries crash when an allocation fails. It estimates or leaves out the amounts that
  * only a library knows (workspaces, layouts of weights). With checkpoint=auto it also leaves out activations,
  * because checkpointing is decided later. The second call, with roughly=0, is exact: on a CPU it measures the
- * engine's plan for a training pass, after amp_host_network_made has built this plan. The second call also
+ * engine's plan for a training pass, after amp_host_prepare has built this plan. The second call also
  * offers the remaining memory to the cache of decoded images (cache=ram). */
 amp_status amp_host_check_fits(struct network *, int roughly, amp_error *);
 

@@ -12,7 +12,7 @@
 #include "ranks_join.h"
 #include "resume.h"
 
-/* ---- making ---- */
+/* ---- creating ---- */
 
 /* Rejects a dtype that the device does not support (an older GPU may have fp16 but not bf16). Prints a note
  * if the device can only store the dtype. */
@@ -50,12 +50,13 @@ static void print_unsynced(const amp_network_desc *described)
 }
 
 /* Creates the engine, which takes ownership of the backend. */
-static amp_status make_engine(struct darknet_amp *amp, struct network *net,
-                              const amp_engine_settings *settings, amp_backend *backend, amp_error *error)
+static amp_status create_engine(struct darknet_amp *amp, const amp_engine_settings *settings,
+                                amp_backend *backend, amp_error *error)
 {
+    /* for the parameters and print_unsynced only: the engine describes the network again for each plan */
     amp_network_desc described;
-    amp_fork_describe(net, amp->config, &described);
     amp_host host = amp_fork_callbacks(amp);
+    host.describe(host.context, amp->batch, &described);
     amp->engine = amp_engine_create(settings, backend, &host, &described);
     amp_status status = amp_ranks_use(amp, error);
     if (amp_ranks_of_step() > 1 && settings->sync_batchnorm) print_unsynced(&described);
@@ -63,7 +64,7 @@ static amp_status make_engine(struct darknet_amp *amp, struct network *net,
     return status;
 }
 
-static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *error)
+static amp_status create(struct darknet_amp *amp, struct network *net, amp_error *error)
 {
     const amp_program *program = amp_this_program();
     amp_view view = amp_fork_view(net);
@@ -103,10 +104,10 @@ static amp_status make(struct darknet_amp *amp, struct network *net, amp_error *
     if (program->maps && amp_fork_knows_map())
         fprintf(stderr, "amp: this Darknet's own `detector map` uses -points 0 by default and does not clip "
                         "boxes to the image; `amp valid` and -map use -points 101 and clip the boxes\n");
-    return make_engine(amp, net, &settings, backend, error);
+    return create_engine(amp, &settings, backend, error);
 }
 
-struct darknet_amp *amp_host_make(struct network *net)
+struct darknet_amp *amp_host_create(struct network *net)
 {
     amp_error error;
     amp_config *config = amp_host_take_config();
@@ -123,13 +124,13 @@ struct darknet_amp *amp_host_make(struct network *net)
      * Darknet's temporary blocks, which are freed while the network is made, would leave holes in the
      * heap. */
     if (amp_this_program()->fit != AMP_FIT_LOOKS) amp_loading_watch();
-    amp_host_check(make(amp, net, &error), &error);
+    amp_host_check(create(amp, net, &error), &error);
     return amp;
 }
 
 /* Builds the plan of a training pass only on a CPU. On a GPU, building a plan measures the speed of kernels,
  * which takes memory, so the first pass builds it. */
-void amp_host_network_made(struct network *net)
+void amp_host_prepare(struct network *net)
 {
     amp_error error;
     const amp_plan *plan;

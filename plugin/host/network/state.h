@@ -46,11 +46,11 @@ struct darknet_amp {
 
 /* The fork's parser calls this function after it has made all layers of the .cfg that darknet_amp_open_cfg
  * returned. Returns the value for net->amp; NULL: the network runs without AMP. */
-struct darknet_amp *amp_host_make(struct network *net);
+struct darknet_amp *amp_host_create(struct network *net);
 /* Call it after net->amp is set. Sets which layers backward recomputes. For a training, also builds the plan
  * of a training pass (only on a CPU), and ends the program if the training does not fit into memory
  * (fits.h). */
-void amp_host_network_made(struct network *net);
+void amp_host_prepare(struct network *net);
 /* Frees everything except amp->memory, which the fork frees first. */
 void amp_host_free(struct darknet_amp *amp);
 

@@ -4,20 +4,20 @@
 
 /* ---- tables ---- */
 
-SETTINGS(convolution, convolution, .filters = l->n, .size = l->size, .stride = l->stride, .pad = l->pad,
-         .groups = l->groups > 0 ? l->groups : 1)
-SETTINGS(shortcut, shortcut, .alpha = l->alpha, .beta = l->beta)
-SETTINGS(route, route, .groups = 1)
-SETTINGS(reorg, reorg, .stride = l->stride, .reverse = l->reverse != 0, .flatten = l->flatten,
+SETTINGS(convolution_settings, convolution, .filters = l->n, .size = l->size, .stride = l->stride,
+         .pad = l->pad, .groups = l->groups > 0 ? l->groups : 1)
+SETTINGS(shortcut_settings, shortcut, .alpha = l->alpha, .beta = l->beta)
+SETTINGS(route_settings, route, .groups = 1)
+SETTINGS(reorg_settings, reorg, .stride = l->stride, .reverse = l->reverse != 0, .flatten = l->flatten,
          .extra = l->extra)
 
 const amp_own_type amp_own_types[] = {
     TYPES_OF_BOTH_FORKS
-    [CONVOLUTIONAL] = NATIVE("convolutional", convolutional, convolution),
-    [DECONVOLUTIONAL] = NATIVE("deconvolutional", deconvolutional, convolution),
-    [ROUTE] = NATIVE("route", route, route),
-    [SHORTCUT] = NATIVE("shortcut", shortcut, shortcut),
-    [REORG] = NATIVE("reorg", reorg, reorg),
+    [CONVOLUTIONAL] = NATIVE("convolutional", amp_convolutional_ops, convolution_settings),
+    [DECONVOLUTIONAL] = NATIVE("deconvolutional", amp_deconvolutional_ops, convolution_settings),
+    [ROUTE] = NATIVE("route", amp_route_ops, route_settings),
+    [SHORTCUT] = NATIVE("shortcut", amp_shortcut_ops, shortcut_settings),
+    [REORG] = NATIVE("reorg", amp_reorg_ops, reorg_settings),
     [L2NORM] = OWN("l2norm"),
     [ISEG] = LOSS("iseg"),
     [LOGXENT] = LOSS("logistic"),

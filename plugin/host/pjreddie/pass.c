@@ -3,14 +3,9 @@
 
 #include <string.h>
 
-/* ---- the arguments of a network ---- */
-
-float *amp_fork_image_delta(const network *net)
-{
-    return ON_SIDE(amp_host_on_gpu(net), net->delta, net->delta_gpu);
-}
-
 #ifdef GPU
+/* ---- images and labels ---- */
+
 /* Copies the labels, which are few, through page-locked memory of the backend. */
 static amp_status push_truth(const network *net, amp_backend *b, amp_error *error)
 {
@@ -20,27 +15,19 @@ static amp_status push_truth(const network *net, amp_backend *b, amp_error *erro
     memcpy(staged, net->truth, bytes);
     return b->upload_later(b, net->truth_gpu, staged, bytes, error);
 }
-#endif
 
-/* If the network runs on a GPU, starts to copy the images and labels there. The engine waits for these copies
- * at the end of the forward's hook. That is early enough: net->input is written next by Darknet's
- * get_next_batch, or by the caller of network_predict. */
-amp_status amp_fork_begin_forward(struct darknet_amp *amp, network *net, amp_error *error)
+/* The engine waits for these copies at the end of the forward's hook. That is early enough: net->input is
+ * written next by Darknet's get_next_batch, or by the caller of network_predict. */
+amp_status amp_own_push(network *net, amp_backend *b, amp_error *error)
 {
-#ifdef GPU
-    if (net->gpu_index >= 0) {
-        amp_backend *b = amp->engine->backend;
-        amp_host_pinned *pinned = &amp->memory->pinned;
-        int ahead = amp_host_image_ahead(pinned, net);
-        size_t bytes = (size_t)net->batch * (size_t)net->inputs * sizeof(float);
-        amp_host_pin(pinned, net);
-        AMP_TRY((ahead ? b->upload_ahead : b->upload_later)(b, amp_fork_image(net), net->input, bytes,
-                                                            error));
-        if (net->truth && net->truths) return push_truth(net, b, error);
-    }
-#endif
-    return AMP_OK;
+    amp_host_pinned *pinned = &net->amp->memory->pinned;
+    int ahead = amp_host_image_ahead(pinned, net);
+    size_t bytes = (size_t)net->batch * (size_t)net->inputs * sizeof(float);
+    amp_host_pin(pinned, net);
+    AMP_TRY((ahead ? b->upload_ahead : b->upload_later)(b, amp_fork_image(net), net->input, bytes, error));
+    return net->truth && net->truths ? push_truth(net, b, error) : AMP_OK;
 }
+#endif
 
 int amp_own_pulls_output(const layer *l) { return 0; }
 

@@ -10,6 +10,7 @@ typedef network amp_pass; /* argument of a layer's functions: the network, as th
  * ignored. pixels: the network's width or height. */
 #define AMP_OWN_LEAST_BOX(pixels) .001f
 #define AMP_OWN_ON_GPU(array) (array) /* net->input_gpu, net->truth_gpu */
+#define AMP_OWN_IMAGE_DELTA(net) ON_SIDE(amp_host_on_gpu(net), (net)->delta, (net)->delta_gpu)
 
 #define AMP_OWN_SPATIAL_SOFTMAX(l) ((l)->spatial && !(l)->softmax_tree) /* over a pixel's channels */
 

@@ -27,7 +27,8 @@ typedef struct amp_program {
     int is_darknet;           /* darknet_amp_start was called */
 
     /* ---- the command line ---- */
-    const char *dtype;        /* -amp: "off", "fp32", "fp16", "bf16"; NULL: the .cfg decides */
+    const char *dtype;        /* -amp: "off", "fp32", "fp16", "bf16"; NULL: the .cfg decides. Commands that
+                                 make their own networks set it before they make one */
     const char *refusal;      /* the reason why this command cannot run a network under AMP, worded as the
                                  middle of a message; NULL: it can */
     int measures;             /* the command measures accuracy: valid and its variants, map or recall */

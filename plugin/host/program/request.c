@@ -278,5 +278,3 @@ void amp_host_note_command(int argc, char **argv)
             program->refusal = refused[i].why;
     }
 }
-
-void amp_host_request_dtype(const char *dtype) { amp_program_to_set()->dtype = dtype; }

@@ -46,7 +46,3 @@ typedef enum amp_cache_kind { AMP_CACHE_OFF, AMP_CACHE_RAM, AMP_CACHE_DISK } amp
 #define AMP_CACHE_WORDS "ram, disk, off"
 #define AMP_CACHE_HELPS "cache=disk" /* the remedy that messages recommend if loading is slow */
 int amp_cache_word(const char *word);
-
-/* Sets the dtype of networks made from now on (amp_program.dtype). The string is not copied, so it must stay
- * valid until those networks are made. For commands that make their own networks; not thread-safe. */
-void amp_host_request_dtype(const char *dtype);
