@@ -8,7 +8,6 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/onednn_conv_build.h"
-#include "backend/cpu/state.h"
 #include "conv_sums.h"
 
 static amp_backend *backend;

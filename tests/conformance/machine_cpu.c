@@ -8,7 +8,6 @@
 
 #include "backend/cpu/onednn_pass.h"
 #include "backend/cpu/rows.h"
-#include "backend/cpu/state.h"
 
 static const char *const instruction_sets[] = { "sse2", "neon", "avx2", "avx512", NULL };
 

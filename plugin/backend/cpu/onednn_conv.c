@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "kernels.h"
-#include "state.h"
 
 /* ---- weights ---- */
 

@@ -5,7 +5,6 @@
 
 #include "../check.h"
 #include "kernels.h"
-#include "state.h"
 
 /* The fp32 stand-ins of x and y together hold as many images as fit in this many bytes (a core's own cache),
  * but at least one image. */

@@ -11,7 +11,6 @@
 #include "../check.h"
 #include "../factor_cache.h"
 #include "kernels.h"
-#include "state.h"
 
 enum {
     MOST_PASSES = 64,

@@ -4,7 +4,6 @@
 
 #include "kernels.h"
 #include "onednn_conv_build.h"
-#include "state.h"
 
 #if defined(__x86_64__)
 
