@@ -27,7 +27,7 @@
 
 #include "backend/check.h"
 #include "backend/cpu/kernels.h"
-#include "backend/cpu/onednn_pass.h"
+#include "backend/cpu/onednn_primitive.h"
 #include "conv_sums.h"
 #include "random_numbers.h"
 

@@ -246,7 +246,7 @@ static size_t reads_behind_scratchpad(const amp_conv *conv)
 }
 
 /* Always describes the forward pass, because the library requires this description as a hint for backward
- * passes. Builds the pass only if desc needs it and Winograd does not compute it. */
+ * passes. Builds the primitive only if desc needs it and Winograd does not compute it. */
 static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, amp_const_md plain)
 {
     static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST };
@@ -255,13 +255,13 @@ static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, amp_cons
     if (status == dnnl_success && conv->desc.leaky) end_with_leaky(library, conv);
     if (status != dnnl_success || !amp_conv_wants_forward(&conv->desc)) return status;
     if (conv->winograd[AMP_WINOGRAD_FORWARD].rows) return status;
-    status = amp_pass_build(library, &conv->forward, conv->forward_pd, ids, 4);
+    status = amp_primitive_build(library, &conv->forward, conv->forward_pd, ids, 4);
     if (status != dnnl_success) return status;
     conv->forward.scratchpad += reads_behind_scratchpad(conv);
     amp_const_md weights = argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS);
     conv->forward_bytes = dnnl_memory_desc_get_size(weights);
     conv->forward_layout = amp_weights_layout_of(weights);
-    return amp_pass_build_reorder(library, &conv->load_forward, plain, weights, 0);
+    return amp_primitive_build_reorder(library, &conv->load_forward, plain, weights, 0);
 }
 
 static const int backward_data_ids[] = { DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC };
@@ -271,15 +271,16 @@ static dnnl_status_t build_backward_data(amp_onednn *library, amp_conv *conv, am
     dnnl_status_t status = describe_pass(library, conv, dnnl_backward_data, 0, library->attributes,
                                          &conv->backward_data_pd);
     if (status == dnnl_success)
-        status = amp_pass_build(library, &conv->backward_data, conv->backward_data_pd, backward_data_ids, 3);
+        status = amp_primitive_build(library, &conv->backward_data, conv->backward_data_pd,
+                                     backward_data_ids, 3);
     if (status != dnnl_success) return status;
     amp_const_md weights = argument_md(conv->backward_data_pd, DNNL_ARG_WEIGHTS);
-    if (conv->forward.primitive && dnnl_memory_desc_equal(weights,
-                                                      argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS)))
+    if (conv->forward.handle
+        && dnnl_memory_desc_equal(weights, argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS)))
         return dnnl_success;
     conv->backward_bytes = dnnl_memory_desc_get_size(weights);
     conv->backward_layout = amp_weights_layout_of(weights);
-    return amp_pass_build_reorder(library, &conv->load_backward, plain, weights, 0);
+    return amp_primitive_build_reorder(library, &conv->load_backward, plain, weights, 0);
 }
 
 dnnl_status_t amp_onednn_conv_build_adding(amp_onednn *library, amp_conv *conv)
@@ -287,7 +288,7 @@ dnnl_status_t amp_onednn_conv_build_adding(amp_onednn *library, amp_conv *conv)
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t status = describe_pass(library, conv, dnnl_backward_data, 1, library->attributes, &pd);
     if (status != dnnl_success) return status;
-    status = amp_pass_build(library, &conv->backward_data_adding, pd, backward_data_ids, 3);
+    status = amp_primitive_build(library, &conv->backward_data_adding, pd, backward_data_ids, 3);
     dnnl_primitive_desc_destroy(pd);
     return status;
 }
@@ -303,20 +304,20 @@ static dnnl_status_t build_backward_weights(amp_onednn *library, amp_conv *conv,
     amp_const_md gradient = argument_md(pd, DNNL_ARG_DIFF_WEIGHTS);
     conv->gradient_bytes = dnnl_memory_desc_get_size(gradient);
     conv->gradient_block = amp_weights_squares(gradient);
-    status = amp_pass_build(library, &conv->backward_weights, pd, ids, 3);
+    status = amp_primitive_build(library, &conv->backward_weights, pd, ids, 3);
     if (status == dnnl_success && !conv->gradient_block)
-        status = amp_pass_build_reorder(library, &conv->add_weights, gradient, masters, 1);
+        status = amp_primitive_build_reorder(library, &conv->add_weights, gradient, masters, 1);
     dnnl_primitive_desc_destroy(pd);
     return status;
 }
 
 /* Undoes `build`. Keeps desc, y, inner_product, compute and no_bias. */
-static void destroy_passes(amp_conv *conv)
+static void destroy_primitives(amp_conv *conv)
 {
-    amp_pass *passes[] = { &conv->forward, &conv->backward_data, &conv->backward_weights,
-                           &conv->backward_data_adding, &conv->load_forward, &conv->load_backward,
-                           &conv->add_weights };
-    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) amp_pass_destroy(passes[i]);
+    amp_primitive *primitives[] = { &conv->forward, &conv->backward_data, &conv->backward_weights,
+                                    &conv->backward_data_adding, &conv->load_forward, &conv->load_backward,
+                                    &conv->add_weights };
+    for (size_t i = 0; i < sizeof primitives / sizeof *primitives; i++) amp_primitive_destroy(primitives[i]);
     if (conv->forward_pd) dnnl_primitive_desc_destroy(conv->forward_pd);
     if (conv->backward_data_pd) dnnl_primitive_desc_destroy(conv->backward_data_pd);
     conv->forward_pd = conv->backward_data_pd = NULL;
@@ -341,8 +342,8 @@ static int choose_winograd(amp_conv *conv)
     return all;
 }
 
-/* Builds all passes in the dtype conv->compute. Sets *reference to 1 if any of them would run in the
- * library's slow loops. */
+/* Builds the primitives of all passes in the dtype conv->compute. Sets *reference to 1 if any of them would
+ * run in the library's slow loops. */
 static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp_error *error)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -358,7 +359,7 @@ static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp
     dnnl_status_t status = weights_md(d, dnnl_f32, 0, &masters);
     if (status == dnnl_success) status = weights_md(d, type, 0, &plain);
     if (status == dnnl_success) what = "forward", status = build_forward(library, conv, plain);
-    if (status == dnnl_success && conv->forward.primitive)
+    if (status == dnnl_success && conv->forward.handle)
         *reference |= amp_onednn_is_reference(conv->forward_pd);
     if (status == dnnl_success && amp_conv_wants_backward_data(d)
         && !conv->winograd[AMP_WINOGRAD_DATA].rows) {
@@ -381,7 +382,7 @@ int amp_onednn_convolves(amp_onednn *library, amp_dtype dtype)
     amp_error why;
     int reference = 0;
     amp_status status = build(library, &conv, &reference, &why);
-    destroy_passes(&conv);
+    destroy_primitives(&conv);
     return status == AMP_OK && !reference;
 }
 
@@ -402,7 +403,7 @@ amp_status amp_cpu_conv_create(amp_backend *backend, const amp_conv_desc *desc, 
     if (conv->compute != AMP_FP32 && (status != AMP_OK || reference)) {
         /* The library has no good kernel for this shape in the half (odd group sizes). Casts and fp32 kernels
          * are far faster than its reference loops. */
-        destroy_passes(conv);
+        destroy_primitives(conv);
         conv->compute = AMP_FP32;
         status = build(library, conv, &reference, error);
     }
@@ -427,7 +428,7 @@ void amp_cpu_conv_destroy(amp_backend *backend, amp_conv *conv)
 {
     if (!conv) return;
     amp_cpu_conv_drop_weights(backend, conv);
-    destroy_passes(conv);
+    destroy_primitives(conv);
     free(conv->no_bias);
     free(conv);
 }
@@ -436,13 +437,13 @@ void amp_cpu_conv_destroy(amp_backend *backend, amp_conv *conv)
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Scratch bytes for the library's passes: the fp32 stand-ins of x and y, plus the scratchpad and other
- * buffers of the pass that needs most of them. */
+/* Scratch bytes for the library's primitives: the fp32 stand-ins of x and y, plus the scratchpad and other
+ * buffers of the primitive that needs most of them. */
 static size_t direct_workspace(const amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
     int widen = conv->compute != d->dtype;
-    if (!conv->forward.primitive && !conv->backward_data.primitive && !conv->backward_weights.primitive)
+    if (!conv->forward.handle && !conv->backward_data.handle && !conv->backward_weights.handle)
         return 0;
     return amp_stand_in_bytes(widen, conv->slice, d->x) + amp_stand_in_bytes(widen, conv->slice, conv->y)
         + larger(larger(conv->forward.scratchpad, conv->backward_data.scratchpad),

@@ -1,7 +1,7 @@
 /* A convolution with oneDNN. onednn_conv_build.c builds it, and onednn_conv.c runs it. */
 #pragma once
 
-#include "onednn_pass.h"
+#include "onednn_primitive.h"
 #include "weights_layout.h"
 #include "winograd.h"
 
@@ -13,17 +13,17 @@ struct amp_conv {
                                         cannot apply it */
     amp_dtype compute;               /* dtype of the primitives: desc.dtype, or fp32 if desc.dtype is
                                         only a storage format */
-    int slice, adding_slice;         /* slice: images per run of a pass; adding_slice: images per run
+    int slice, adding_slice;         /* slice: images per run of a primitive; adding_slice: images per run
                                         of backward_data_adding. Both are divisors of the batch size */
-    dnnl_primitive_desc_t forward_pd, backward_data_pd; /* kept, because other passes are built with them (as
-                                                           hints), and layouts are looked up in them */
-    amp_pass forward, backward_data, backward_weights; /* the passes that desc needs, except those that
-                                                          Winograd computes */
+    dnnl_primitive_desc_t forward_pd, backward_data_pd; /* kept, because other primitives are built with them
+                                                           (as hints), and layouts are looked up in them */
+    amp_primitive forward, backward_data, backward_weights; /* for the passes that desc needs, except those
+                                                               that Winograd computes */
     amp_winograd winograd[AMP_WINOGRAD_PASSES]; /* rows is NULL if the library computes the pass */
-    amp_pass backward_data_adding;   /* backward by data with an fp32 result; built by the first call that
-                                        accumulates */
-    amp_pass load_forward, load_backward; /* reorders: OIHW → copies */
-    amp_pass add_weights;            /* reorder that adds: gradient → OIHW sum; not built if weights_add.c
+    amp_primitive backward_data_adding; /* backward by data with an fp32 result; built by the first call that
+                                           accumulates */
+    amp_primitive load_forward, load_backward; /* reorders: OIHW → copies */
+    amp_primitive add_weights;       /* reorder that adds: gradient → OIHW sum; not built if weights_add.c
                                         does this */
     amp_weights_layout forward_layout, backward_layout; /* layouts of the copies, if weights_copy.c knows
                                                            them */
@@ -47,7 +47,7 @@ amp_status amp_onednn_conv_outcome(const amp_conv *, const char *what, dnnl_stat
  * reference loops. */
 int amp_onednn_convolves(amp_onednn *, amp_dtype);
 
-/* Builds the pass for "dx += ...", which most convolutions never need. */
+/* Builds backward_data_adding, the primitive for "dx += ...", which most convolutions never need. */
 dnnl_status_t amp_onednn_conv_build_adding(amp_onednn *, amp_conv *);
 
 /* Scratch bytes for adding one slice's gradient of the weights to dw. */

@@ -1,6 +1,6 @@
 /* Finds the halves (fp16, bf16) in which oneDNN computes on this machine, and why the others are only storage
  * formats. */
-#include "onednn_pass.h"
+#include "onednn_primitive.h"
 
 #include "kernels.h"
 #include "onednn_conv_build.h"

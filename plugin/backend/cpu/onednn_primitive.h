@@ -1,11 +1,11 @@
-/* Primitives with their arguments, and scratch memory. onednn.c defines the functions; the other onednn_*.c
- * use them. */
+/* oneDNN's primitives with their arguments, and scratch memory. onednn.c defines the functions; the other
+ * onednn_*.c use them. */
 #pragma once
 
 #include "onednn.h"
 #include "onednn_compat.h"
 
-enum { AMP_PASS_ARGUMENTS = 5, AMP_SCRATCH_PARTS = 6 };
+enum { AMP_PRIMITIVE_ARGUMENTS = 5, AMP_SCRATCH_PARTS = 6 };
 
 struct amp_onednn {
     dnnl_engine_t engine;
@@ -20,14 +20,14 @@ struct amp_onednn {
                                              library computes in it */
 };
 
-/* A primitive and its memory objects, which are created once. Only the addresses change between runs. An
- * all-zero pass is empty; it may be destroyed. */
-typedef struct amp_pass {
-    dnnl_primitive_t primitive;           /* NULL: not built */
-    dnnl_exec_arg_t arguments[AMP_PASS_ARGUMENTS + 1];
+/* A primitive (one computation of the library, for one shape) and its memory objects, which are created once.
+ * Only the addresses change between runs. An all-zero primitive is empty; it may be destroyed. */
+typedef struct amp_primitive {
+    dnnl_primitive_t handle;              /* NULL: not built */
+    dnnl_exec_arg_t arguments[AMP_PRIMITIVE_ARGUMENTS + 1];
     int count;
     size_t scratchpad;                    /* bytes */
-} amp_pass;
+} amp_primitive;
 
 #if defined(__x86_64__) /* dnnl_cpu_isa_t has only x86's instruction sets */
 static inline int amp_onednn_has_isa(dnnl_cpu_isa_t wanted)
@@ -54,19 +54,20 @@ dnnl_status_t amp_attributes_create(float factor, float kept, float slope, dnnl_
  * kernel. They are hundreds of times slower. */
 int amp_onednn_is_reference(const_dnnl_primitive_desc_t pd);
 
-/* Builds a pass from a primitive descriptor, which the caller still owns. ids: the DNNL_ARG_* that the
+/* Builds a primitive from a primitive descriptor, which the caller still owns. ids: the DNNL_ARG_* that the
  * primitive takes. */
-dnnl_status_t amp_pass_build(amp_onednn *library, amp_pass *pass, const_dnnl_primitive_desc_t pd,
-                             const int *ids, int count);
-/* Builds a pass that copies a tensor into another layout. Its arguments are DNNL_ARG_FROM and DNNL_ARG_TO.
- * adding: the pass adds to the destination. */
-dnnl_status_t amp_pass_build_reorder(amp_onednn *library, amp_pass *pass, amp_const_md from, amp_const_md to,
-                                     int adding);
-void amp_pass_destroy(amp_pass *pass);
+dnnl_status_t amp_primitive_build(amp_onednn *library, amp_primitive *primitive,
+                                  const_dnnl_primitive_desc_t pd, const int *ids, int count);
+/* Builds a reorder: a primitive that copies a tensor into another layout. Its arguments are DNNL_ARG_FROM and
+ * DNNL_ARG_TO. adding: it adds to the destination. */
+dnnl_status_t amp_primitive_build_reorder(amp_onednn *library, amp_primitive *primitive, amp_const_md from,
+                                          amp_const_md to, int adding);
+void amp_primitive_destroy(amp_primitive *primitive);
 
-/* set: sets the address of an argument. run: runs the pass; `scratchpad` must have pass->scratchpad bytes. */
-dnnl_status_t amp_pass_set(amp_pass *pass, int id, const void *address);
-dnnl_status_t amp_pass_run(amp_onednn *library, amp_pass *pass, void *scratchpad);
+/* set: sets the address of an argument. run: runs the primitive; `scratchpad` must have
+ * primitive->scratchpad bytes. */
+dnnl_status_t amp_primitive_set(amp_primitive *primitive, int id, const void *address);
+dnnl_status_t amp_primitive_run(amp_onednn *library, amp_primitive *primitive, void *scratchpad);
 
 /* parts[i] ← sizes[i] bytes of scratch, 64-byte aligned, valid until the next call. count ≤
  * AMP_SCRATCH_PARTS. */
