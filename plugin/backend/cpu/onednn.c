@@ -1,6 +1,5 @@
-/* oneDNN in general: engine and stream, primitives with their arguments, and scratch memory. onednn_halves.c
- * finds the dtypes in which the library is fast on this machine. onednn_conv.c and onednn_conv_build.c have
- * the convolutions. onednn_compat.h hides the differences between the library's versions. */
+/* oneDNN in general: engine and stream, primitives with their arguments, and scratch memory. onednn_compat.h
+ * hides the differences between the library's versions; README.md lists the files that use the library. */
 #include "onednn_primitive.h"
 
 #include <string.h>
@@ -103,8 +102,7 @@ dnnl_status_t amp_primitive_build(amp_onednn *library, amp_primitive *primitive,
     memset(primitive, 0, sizeof *primitive);
     dnnl_status_t status = dnnl_primitive_create(&primitive->handle, pd);
     for (int i = 0; i < count && status == dnnl_success; i++)
-        status = add_argument(library, primitive, ids[i],
-                              dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, ids[i]));
+        status = add_argument(library, primitive, ids[i], amp_argument_md(pd, ids[i]));
     if (status == dnnl_success) {
         amp_const_md scratchpad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
         primitive->scratchpad = dnnl_memory_desc_get_size(scratchpad);

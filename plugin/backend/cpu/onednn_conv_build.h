@@ -1,4 +1,5 @@
-/* A convolution with oneDNN. onednn_conv_build.c builds it, and onednn_conv.c runs it. */
+/* A convolution with oneDNN. onednn_conv_build.c builds it, and onednn_conv.c runs it. onednn_conv_facts.c
+ * describes it for reports. */
 #pragma once
 
 #include "onednn_primitive.h"
@@ -49,6 +50,21 @@ int amp_onednn_convolves(amp_onednn *, amp_dtype);
 
 /* Builds backward_data_adding, the primitive for "dx += ...", which most convolutions never need. */
 dnnl_status_t amp_onednn_conv_build_adding(amp_onednn *, amp_conv *);
+
+/* ---- where the library is wrong or slow: onednn_faults.c ---- */
+
+/* Sets problem->avoid to the library's implementations that are wrong or slow for this pass of the
+ * convolution. The library then uses the best of its others. */
+void amp_onednn_avoid_faults(const amp_conv *, dnnl_prop_kind_t pass, amp_problem *problem);
+
+/* Whether no implementation trains this convolution correctly in a half. It then computes in fp32. */
+int amp_onednn_half_is_wrong(const amp_conv_desc *);
+
+/* Bytes by which forward's scratchpad must be larger than the library says, because forward reads past its
+ * end (without effect on results). */
+size_t amp_onednn_reads_behind_scratchpad(const amp_conv *);
+
+/* ---- sizes ---- */
 
 /* Scratch bytes for adding one slice's gradient of the weights to dw. */
 static inline size_t amp_conv_adding_bytes(const amp_conv *conv)

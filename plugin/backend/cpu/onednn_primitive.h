@@ -37,6 +37,12 @@ static inline int amp_onednn_has_isa(dnnl_cpu_isa_t wanted)
 }
 #endif
 
+/* The memory descriptor of an argument (id: DNNL_ARG_*) of a primitive. */
+static inline amp_const_md amp_argument_md(const_dnnl_primitive_desc_t pd, int id)
+{
+    return dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, id);
+}
+
 /* The library's status as text, e.g. "unimplemented". */
 const char *amp_dnnl_text(dnnl_status_t status);
 
