@@ -185,9 +185,9 @@ amp_status amp_cpu_conv_forward(amp_backend *backend, amp_conv *conv, const void
     amp_onednn *library = amp_cpu_library(backend);
     amp_primitive *primitive = &conv->forward;
     const amp_winograd *winograd = &conv->winograd[AMP_WINOGRAD_FORWARD];
-    AMP_TRY(check(conv, "forward", primitive->handle || winograd->rows,
-                  winograd->rows ? conv->plain : conv->forward_weights, error));
-    if (winograd->rows)
+    AMP_TRY(check(conv, "forward", primitive->handle || winograd->is_used,
+                  winograd->is_used ? conv->plain : conv->forward_weights, error));
+    if (winograd->is_used)
         return convolve(library, winograd, (amp_winograd_task){ .x = x, .filters = conv->plain, .bias = bias,
             .y = y, .leaky = conv->desc.leaky }, error);
     return run_slices(library, conv, primitive, "forward", bias ? bias : conv->no_bias,
@@ -201,12 +201,12 @@ amp_status amp_cpu_conv_backward_data(amp_backend *backend, amp_conv *conv, cons
     amp_onednn *library = amp_cpu_library(backend);
     amp_primitive *primitive = accumulate ? &conv->backward_data_adding : &conv->backward_data;
     const amp_winograd *winograd = &conv->winograd[AMP_WINOGRAD_DATA];
-    AMP_TRY(check(conv, "backward by data", conv->backward_data_pd || winograd->rows,
-                  winograd->rows ? conv->plain : conv->backward_weights_copy, error));
+    AMP_TRY(check(conv, "backward by data", conv->backward_data_pd || winograd->is_used,
+                  winograd->is_used ? conv->plain : conv->backward_weights_copy, error));
     if (accumulate && conv->desc.transposed)
         return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "backward by data",
                                     "a deconvolution does not add to its output", error);
-    if (winograd->rows)
+    if (winograd->is_used)
         return convolve(library, winograd, (amp_winograd_task){ .x = dy, .filters = conv->plain, .y = dx,
             .accumulate = accumulate }, error);
     dnnl_status_t status = primitive->handle ? dnnl_success : amp_onednn_conv_build_adding(library, conv);
@@ -239,10 +239,10 @@ amp_status amp_cpu_conv_backward_weights(amp_backend *backend, amp_conv *conv, c
     amp_primitive *primitive = &conv->backward_weights;
     int widen = conv->compute != conv->desc.dtype, images = conv->slice;
     const amp_winograd *winograd = &conv->winograd[AMP_WINOGRAD_WEIGHTS];
-    if (!primitive->handle && !winograd->rows)
+    if (!primitive->handle && !winograd->is_used)
         return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "backward by weights",
                                     "it was created without training", error);
-    if (winograd->rows) {
+    if (winograd->is_used) {
         size_t bytes = amp_winograd_scratch(winograd);
         void *room;
         AMP_TRY(amp_scratch_take(library, &bytes, &room, 1, error));

@@ -91,7 +91,7 @@ static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, amp_cons
     dnnl_status_t status = describe_pass(library, conv, pass, 0, library->attributes, &conv->forward_pd);
     if (status == dnnl_success && conv->desc.leaky) end_with_leaky(library, conv);
     if (status != dnnl_success || !amp_conv_wants_forward(&conv->desc)) return status;
-    if (conv->winograd[AMP_WINOGRAD_FORWARD].rows) return status;
+    if (conv->winograd[AMP_WINOGRAD_FORWARD].is_used) return status;
     status = amp_primitive_build(library, &conv->forward, conv->forward_pd, ids, 4);
     if (status != dnnl_success) return status;
     conv->forward.scratchpad += amp_onednn_reads_behind_scratchpad(conv);
@@ -171,10 +171,10 @@ static int choose_winograd(amp_conv *conv)
     int all = 1;
     for (int pass = 0; pass < AMP_WINOGRAD_PASSES; pass++) {
         conv->winograd[pass] = amp_winograd_make(d, (amp_winograd_pass)pass, conv->compute);
-        all &= conv->winograd[pass].rows || !amp_winograd_wanted(d, (amp_winograd_pass)pass);
+        all &= conv->winograd[pass].is_used || !amp_winograd_wanted(d, (amp_winograd_pass)pass);
     }
     if (!d->masters_stay
-        && (conv->winograd[AMP_WINOGRAD_FORWARD].rows || conv->winograd[AMP_WINOGRAD_DATA].rows))
+        && (conv->winograd[AMP_WINOGRAD_FORWARD].is_used || conv->winograd[AMP_WINOGRAD_DATA].is_used))
         conv->plain_bytes = amp_conv_weight_count(d) * sizeof(float);
     return all;
 }
@@ -212,11 +212,11 @@ static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp
     if (status == dnnl_success && conv->forward.handle)
         *reference |= amp_onednn_is_reference(conv->forward_pd);
     if (status == dnnl_success && amp_conv_wants_backward_data(d)
-        && !conv->winograd[AMP_WINOGRAD_DATA].rows) {
+        && !conv->winograd[AMP_WINOGRAD_DATA].is_used) {
         what = "backward by data", status = build_backward_data(library, conv, plain);
         if (status == dnnl_success) *reference |= amp_onednn_is_reference(conv->backward_data_pd);
     }
-    if (status == dnnl_success && d->training && !conv->winograd[AMP_WINOGRAD_WEIGHTS].rows)
+    if (status == dnnl_success && d->training && !conv->winograd[AMP_WINOGRAD_WEIGHTS].is_used)
         what = "backward by weights", status = build_backward_weights(library, conv, masters, reference);
     amp_md_destroy(plain);
     amp_md_destroy(masters);

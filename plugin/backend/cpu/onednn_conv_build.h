@@ -20,7 +20,7 @@ struct amp_conv {
                                                            (as hints), and layouts are looked up in them */
     amp_primitive forward, backward_data, backward_weights; /* for the passes that desc needs, except those
                                                                that Winograd computes */
-    amp_winograd winograd[AMP_WINOGRAD_PASSES]; /* rows is NULL if the library computes the pass */
+    amp_winograd winograd[AMP_WINOGRAD_PASSES]; /* is_used is 0 if the library computes the pass */
     amp_primitive backward_data_adding; /* backward by data with an fp32 result; built by the first call that
                                            accumulates */
     amp_primitive load_forward, load_backward; /* reorders: OIHW → copies */

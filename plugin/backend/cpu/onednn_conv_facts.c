@@ -24,7 +24,7 @@ static size_t direct_workspace(const amp_conv *conv)
  * chosen more often.) bytes: the copy's bytes in its current dtype. */
 static size_t fp32_copy(const amp_conv *conv, amp_winograd_pass pass, size_t bytes)
 {
-    if (amp_winograd_make(&conv->desc, pass, AMP_FP32).rows) return 0;
+    if (amp_winograd_make(&conv->desc, pass, AMP_FP32).is_used) return 0;
     return bytes / amp_dtype_size(conv->compute) * sizeof(float);
 }
 
@@ -35,7 +35,7 @@ static void name_passes(const amp_conv *conv, char *text, size_t size)
     int length = 0;
     text[0] = '\0';
     for (int pass = 0; pass < AMP_WINOGRAD_PASSES; pass++)
-        if (conv->winograd[pass].rows)
+        if (conv->winograd[pass].is_used)
             length += snprintf(text + length, size - (size_t)length, "%s%s", length ? "+" : "", names[pass]);
     if (length && !conv->forward_pd && conv->desc.training) snprintf(text, size, "all passes");
 }
@@ -43,7 +43,7 @@ static void name_passes(const amp_conv *conv, char *text, size_t size)
 void amp_cpu_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_conv_facts *out)
 {
     const amp_conv_desc *d = &conv->desc;
-    int grouped = d->groups > 1, winograd = conv->winograd[AMP_WINOGRAD_FORWARD].rows != NULL;
+    int grouped = d->groups > 1, winograd = conv->winograd[AMP_WINOGRAD_FORWARD].is_used;
     *out = (amp_conv_facts){ .computes = winograd ? AMP_FP32 : conv->compute,
         .padded_in = d->x.c / d->groups, .padded_out = d->k / d->groups,
         .weight_bytes = conv->forward_bytes + conv->backward_bytes + conv->plain_bytes,
