@@ -247,7 +247,7 @@ amp_status amp_cpu_conv_create(amp_backend *backend, const amp_conv_desc *desc, 
     conv->y = amp_conv_output(desc);
     conv->inner_product = desc->size_h == desc->x.h && desc->size_w == desc->x.w && !desc->pad
         && desc->groups == 1;
-    conv->compute = library->why_stored[desc->dtype] || amp_onednn_half_is_wrong(desc) ? AMP_FP32
+    conv->compute = amp_onednn_only_stores(library, desc->dtype) || amp_onednn_half_is_wrong(desc) ? AMP_FP32
         : desc->dtype;
     int reference = 0;
     amp_status status = build(library, conv, &reference, error);

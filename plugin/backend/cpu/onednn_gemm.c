@@ -185,7 +185,8 @@ static amp_status multiply(amp_backend *backend, amp_cpu_products *products, con
 
 amp_dtype amp_cpu_gemm_computes(const amp_backend *backend, amp_dtype dtype)
 {
-    return ((const amp_cpu_backend *)backend)->library->why_stored[dtype] ? AMP_FP32 : dtype;
+    const amp_onednn *library = ((const amp_cpu_backend *)backend)->library;
+    return amp_onednn_only_stores(library, dtype) ? AMP_FP32 : dtype;
 }
 
 amp_status amp_cpu_gemm(amp_backend *backend, const amp_gemm_desc *d, amp_error *error)

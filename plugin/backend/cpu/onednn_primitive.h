@@ -16,9 +16,16 @@ struct amp_onednn {
     dnnl_primitive_attr_t leaky;          /* like attributes, but dst = leaky(result) */
     char *scratch;
     size_t scratch_bytes;
-    const char *why_stored[AMP_BF16 + 1]; /* per dtype: why it is only a storage format; NULL: the
-                                             library computes in it */
+    const char *why_stored[AMP_BF16 + 1]; /* per dtype: why it is only a storage format, for messages; NULL
+                                             if the library computes in it */
 };
+
+/* Whether the dtype is only a storage format, because the library is slower in it than in fp32 or lacks
+ * kernels (onednn_halves.c). Arithmetic is then in fp32. */
+static inline int amp_onednn_only_stores(const amp_onednn *library, amp_dtype dtype)
+{
+    return library->why_stored[dtype] != NULL;
+}
 
 /* A primitive (one computation of the library, for one shape) and its memory objects, which are created once.
  * Only the addresses change between runs. An all-zero primitive is empty; it may be destroyed. */
