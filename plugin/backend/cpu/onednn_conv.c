@@ -1,9 +1,9 @@
 /* Convolutions and connected layers with oneDNN: forward, backward by data, backward by weights.
  *
  * Activations are NHWC, the layout of every other operation of the plugin. oneDNN is as fast with NHWC as
- * with its own blocked layouts. The library chooses the layout of the weights (format "any"), and
- * conv_load_weights copies them into this layout. Winograd's passes (winograd.h) read the masters themselves,
- * or a plain copy if the masters may move or change before the pass (masters_stay is 0).
+ * with its own blocked layouts. The library reads copies of the weights (weights_layout.h). Winograd's passes
+ * (winograd.h) read the masters themselves, or a plain copy if the masters may move or change before the pass
+ * (masters_stay is 0).
  *
  * A half is fp16 or bf16. The library computes in a half if that is faster than fp32 (onednn_halves.c).
  * Otherwise the half is only a storage format: one slice of the batch at a time is widened into scratch,
@@ -29,9 +29,8 @@ static amp_status load_copy(amp_onednn *library, amp_conv *conv, amp_primitive *
     return amp_onednn_conv_outcome(conv, "loading the weights", status, error);
 }
 
-/* Makes copies with the library's reorders, for layouts that weights_copy.c does not know. Rounds the weights
- * first, because a reorder that also changes the type takes 1.5 times as long. forward, backward: which
- * copies to make. */
+/* Makes copies with the library's reorders. Rounds the weights first, because a reorder that also changes the
+ * type takes 1.5 times as long. forward, backward: which copies to make. */
 static amp_status load_by_library(amp_onednn *library, amp_conv *conv, const float *weights, int forward,
                                   int backward, amp_error *error)
 {
@@ -51,8 +50,8 @@ static amp_status load_by_library(amp_onednn *library, amp_conv *conv, const flo
                      error);
 }
 
-/* Makes copies in layouts that weights_copy.c knows. forward, backward: which copies to make. */
-static amp_status make_copies(amp_onednn *library, amp_conv *conv, const float *weights, int forward,
+/* Makes copies with amp_weights_copy. forward, backward: which copies to make. */
+static amp_status load_by_amp(amp_onednn *library, amp_conv *conv, const float *weights, int forward,
                               int backward, amp_error *error)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -67,6 +66,7 @@ static amp_status make_copies(amp_onednn *library, amp_conv *conv, const float *
     return AMP_OK;
 }
 
+/* Makes all copies of the weights that the passes of this convolution read. */
 static amp_status load_one(amp_onednn *library, amp_conv *conv, const float *weights, amp_error *error)
 {
     if (conv->plain_bytes) {
@@ -84,7 +84,7 @@ static amp_status load_one(amp_onednn *library, amp_conv *conv, const float *wei
     }
     int forward = conv->forward_bytes && conv->forward_layout.order != AMP_WEIGHTS_UNKNOWN;
     int backward = conv->backward_bytes && conv->backward_layout.order != AMP_WEIGHTS_UNKNOWN;
-    if (forward || backward) AMP_TRY(make_copies(library, conv, weights, forward, backward, error));
+    if (forward || backward) AMP_TRY(load_by_amp(library, conv, weights, forward, backward, error));
     int forward_left = conv->forward_bytes && !forward, backward_left = conv->backward_bytes && !backward;
     return forward_left || backward_left ? load_by_library(library, conv, weights, forward_left,
                                                            backward_left, error) : AMP_OK;
