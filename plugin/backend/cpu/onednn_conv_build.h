@@ -12,8 +12,8 @@ struct amp_conv {
     int inner_product;
     int activates;                   /* 1: leaky is applied after the forward kernel, because the best kernel
                                         cannot apply it */
-    amp_dtype compute;               /* dtype of the primitives: desc.dtype, or fp32 if desc.dtype is
-                                        only a storage format */
+    amp_dtype compute;               /* dtype of the primitives: desc.dtype, or fp32 if the library does not
+                                        compute this convolution in desc.dtype, or is slow in it */
     int slice, adding_slice;         /* slice: images per run of a primitive; adding_slice: images per run
                                         of backward_data_adding. Both are divisors of the batch size */
     dnnl_primitive_desc_t forward_pd, backward_data_pd; /* kept, because other primitives are built with them

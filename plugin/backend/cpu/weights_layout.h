@@ -1,7 +1,7 @@
 /* The copies of the weights that oneDNN's convolutions read. They are in the dtype in which the convolution
- * computes (16 bits, or fp32 if the half is only a storage format), and in a blocked layout that the library
- * chooses. amp_cpu_conv_load_weights (onednn_conv.c) makes them from the fp32 masters: with amp_weights_copy
- * if the layout is one of those below, else with a cast and the library's reorders.
+ * computes (16 bits, or fp32 where the half is only a storage format), and in a blocked layout that the
+ * library chooses. amp_cpu_conv_load_weights (onednn_conv.c) makes them from the fp32 masters: with
+ * amp_weights_copy if the layout is one of those below, else with a cast and the library's reorders.
  *
  * The library's gradients of weights are in a blocked layout too. amp_weights_add adds them to dw if they
  * have one particular layout (amp_weights_squares); otherwise onednn_conv.c calls the library's reorder.
