@@ -1,7 +1,7 @@
 /* Convolutions of random shapes in the CPU backend. Each runs in a separate process, which creates one, runs
  * its passes and compares the results with plain sums in double precision. For some shapes the library's
  * kernels may crash, hang, access memory outside their tensors, or be wrong; the rules in
- * backend/cpu/onednn_conv_build.c avoid what was found so far.
+ * backend/cpu/onednn_faults.c avoid what was found so far.
  *
  * Each tensor and each block of scratch memory is between two pages that cannot be accessed: depending on the
  * seed it ends (rounded to 64 bytes) at one, or begins at the other. Uninitialized memory is NaN.
@@ -27,7 +27,7 @@
 
 #include "backend/check.h"
 #include "backend/cpu/kernels.h"
-#include "backend/cpu/onednn_pass.h"
+#include "backend/cpu/onednn_primitive.h"
 #include "conv_sums.h"
 #include "random_numbers.h"
 

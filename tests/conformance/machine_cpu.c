@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cpu/onednn_pass.h"
+#include "backend/cpu/onednn_primitive.h"
 #include "backend/cpu/rows.h"
-#include "backend/cpu/state.h"
 
 static const char *const instruction_sets[] = { "sse2", "neon", "avx2", "avx512", NULL };
 

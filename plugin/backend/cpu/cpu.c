@@ -2,8 +2,6 @@
  * operations. */
 #include "kernels.h"
 #include "onednn.h"
-#include "rows.h"
-#include "state.h"
 
 void amp_cpu_destroy(amp_backend *backend)
 {

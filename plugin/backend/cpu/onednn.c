@@ -1,7 +1,6 @@
-/* oneDNN in general: engine and stream, primitives with their arguments, and scratch memory. onednn_halves.c
- * finds the dtypes in which the library is fast on this machine. onednn_conv.c and onednn_conv_build.c have
- * the convolutions. onednn_compat.h hides the differences between the library's versions. */
-#include "onednn_pass.h"
+/* oneDNN in general: engine and stream, primitives with their arguments, and scratch memory. onednn_compat.h
+ * hides the differences between the library's versions; README.md lists the files that use the library. */
+#include "onednn_primitive.h"
 
 #include <string.h>
 
@@ -82,74 +81,74 @@ void amp_onednn_destroy(amp_onednn *library)
     free(library);
 }
 
-/* ---- passes ---- */
+/* ---- primitives ---- */
 
 int amp_onednn_is_reference(const_dnnl_primitive_desc_t pd)
 {
     return strncmp(amp_pd_name(pd), "ref", 3) == 0;
 }
 
-static dnnl_status_t add_argument(amp_onednn *library, amp_pass *pass, int id, amp_const_md md)
+static dnnl_status_t add_argument(amp_onednn *library, amp_primitive *primitive, int id, amp_const_md md)
 {
     dnnl_memory_t memory = NULL;
     dnnl_status_t status = dnnl_memory_create(&memory, md, library->engine, DNNL_MEMORY_NONE);
-    if (status == dnnl_success) pass->arguments[pass->count++] = (dnnl_exec_arg_t){ id, memory };
+    if (status == dnnl_success) primitive->arguments[primitive->count++] = (dnnl_exec_arg_t){ id, memory };
     return status;
 }
 
-dnnl_status_t amp_pass_build(amp_onednn *library, amp_pass *pass, const_dnnl_primitive_desc_t pd,
-                             const int *ids, int count)
+dnnl_status_t amp_primitive_build(amp_onednn *library, amp_primitive *primitive,
+                                  const_dnnl_primitive_desc_t pd, const int *ids, int count)
 {
-    memset(pass, 0, sizeof *pass);
-    dnnl_status_t status = dnnl_primitive_create(&pass->primitive, pd);
+    memset(primitive, 0, sizeof *primitive);
+    dnnl_status_t status = dnnl_primitive_create(&primitive->handle, pd);
     for (int i = 0; i < count && status == dnnl_success; i++)
-        status = add_argument(library, pass, ids[i],
-                              dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, ids[i]));
+        status = add_argument(library, primitive, ids[i], amp_argument_md(pd, ids[i]));
     if (status == dnnl_success) {
         amp_const_md scratchpad = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
-        pass->scratchpad = dnnl_memory_desc_get_size(scratchpad);
-        if (pass->scratchpad) status = add_argument(library, pass, DNNL_ARG_SCRATCHPAD, scratchpad);
+        primitive->scratchpad = dnnl_memory_desc_get_size(scratchpad);
+        if (primitive->scratchpad) status = add_argument(library, primitive, DNNL_ARG_SCRATCHPAD, scratchpad);
     }
-    if (status != dnnl_success) amp_pass_destroy(pass);
+    if (status != dnnl_success) amp_primitive_destroy(primitive);
     return status;
 }
 
-dnnl_status_t amp_pass_build_reorder(amp_onednn *library, amp_pass *pass, amp_const_md from, amp_const_md to,
-                                     int adding)
+dnnl_status_t amp_primitive_build_reorder(amp_onednn *library, amp_primitive *primitive, amp_const_md from,
+                                          amp_const_md to, int adding)
 {
     static const int ids[] = { DNNL_ARG_FROM, DNNL_ARG_TO };
     dnnl_primitive_desc_t pd = NULL;
-    memset(pass, 0, sizeof *pass);
+    memset(primitive, 0, sizeof *primitive);
     dnnl_status_t status = dnnl_reorder_primitive_desc_create(&pd, from, library->engine, to, library->engine,
                                                               adding ? library->adding : library->attributes);
     if (status != dnnl_success) return status;
-    status = amp_pass_build(library, pass, pd, ids, 2);
+    status = amp_primitive_build(library, primitive, pd, ids, 2);
     dnnl_primitive_desc_destroy(pd);
     return status;
 }
 
-void amp_pass_destroy(amp_pass *pass)
+void amp_primitive_destroy(amp_primitive *primitive)
 {
-    for (int i = 0; i < pass->count; i++) dnnl_memory_destroy(pass->arguments[i].memory);
-    if (pass->primitive) dnnl_primitive_destroy(pass->primitive);
-    memset(pass, 0, sizeof *pass);
+    for (int i = 0; i < primitive->count; i++) dnnl_memory_destroy(primitive->arguments[i].memory);
+    if (primitive->handle) dnnl_primitive_destroy(primitive->handle);
+    memset(primitive, 0, sizeof *primitive);
 }
 
-dnnl_status_t amp_pass_set(amp_pass *pass, int id, const void *address)
+dnnl_status_t amp_primitive_set(amp_primitive *primitive, int id, const void *address)
 {
-    for (int i = 0; i < pass->count; i++)
-        if (pass->arguments[i].arg == id) /* the library takes all addresses as non-const, even those of
+    for (int i = 0; i < primitive->count; i++)
+        if (primitive->arguments[i].arg == id) /* the library takes all addresses as non-const, even those of
                                              inputs */
-            return dnnl_memory_set_data_handle(pass->arguments[i].memory, (void *)address);
+            return dnnl_memory_set_data_handle(primitive->arguments[i].memory, (void *)address);
     return dnnl_invalid_arguments;
 }
 
-dnnl_status_t amp_pass_run(amp_onednn *library, amp_pass *pass, void *scratchpad)
+dnnl_status_t amp_primitive_run(amp_onednn *library, amp_primitive *primitive, void *scratchpad)
 {
     dnnl_status_t status = dnnl_success;
-    if (pass->scratchpad) status = amp_pass_set(pass, DNNL_ARG_SCRATCHPAD, scratchpad);
+    if (primitive->scratchpad) status = amp_primitive_set(primitive, DNNL_ARG_SCRATCHPAD, scratchpad);
     if (status == dnnl_success)
-        status = dnnl_primitive_execute(pass->primitive, library->stream, pass->count, pass->arguments);
+        status = dnnl_primitive_execute(primitive->handle, library->stream, primitive->count,
+                                        primitive->arguments);
     if (status == dnnl_success) status = dnnl_stream_wait(library->stream);
     return status;
 }

@@ -1,9 +1,9 @@
 /* Convolutions and connected layers with oneDNN: forward, backward by data, backward by weights.
  *
  * Activations are NHWC, the layout of every other operation of the plugin. oneDNN is as fast with NHWC as
- * with its own blocked layouts. The library chooses the layout of the weights (format "any"), and
- * conv_load_weights copies them into this layout. Winograd's passes (winograd.h) read the masters themselves,
- * or a plain copy if the masters may move or change before the pass (masters_stay is 0).
+ * with its own blocked layouts. The library reads copies of the weights (weights_layout.h). Winograd's passes
+ * (winograd.h) read the masters themselves, or a plain copy if the masters may move or change before the pass
+ * (masters_stay is 0).
  *
  * A half is fp16 or bf16. The library computes in a half if that is faster than fp32 (onednn_halves.c).
  * Otherwise the half is only a storage format: one slice of the batch at a time is widened into scratch,
@@ -17,22 +17,20 @@
 #include <string.h>
 
 #include "kernels.h"
-#include "state.h"
 
 /* ---- weights ---- */
 
-static amp_status load_copy(amp_onednn *library, amp_conv *conv, amp_pass *pass, const void *plain,
+static amp_status load_copy(amp_onednn *library, amp_conv *conv, amp_primitive *reorder, const void *plain,
                             void *copy, void *scratchpad, amp_error *error)
 {
-    dnnl_status_t status = amp_pass_set(pass, DNNL_ARG_FROM, plain);
-    if (status == dnnl_success) status = amp_pass_set(pass, DNNL_ARG_TO, copy);
-    if (status == dnnl_success) status = amp_pass_run(library, pass, scratchpad);
+    dnnl_status_t status = amp_primitive_set(reorder, DNNL_ARG_FROM, plain);
+    if (status == dnnl_success) status = amp_primitive_set(reorder, DNNL_ARG_TO, copy);
+    if (status == dnnl_success) status = amp_primitive_run(library, reorder, scratchpad);
     return amp_onednn_conv_outcome(conv, "loading the weights", status, error);
 }
 
-/* Makes copies with the library's reorders, for layouts that weights_copy.c does not know. Rounds the weights
- * first, because a reorder that also changes the type takes 1.5 times as long. forward, backward: which
- * copies to make. */
+/* Makes copies with the library's reorders. Rounds the weights first, because a reorder that also changes the
+ * type takes 1.5 times as long. forward, backward: which copies to make. */
 static amp_status load_by_library(amp_onednn *library, amp_conv *conv, const float *weights, int forward,
                                   int backward, amp_error *error)
 {
@@ -52,8 +50,8 @@ static amp_status load_by_library(amp_onednn *library, amp_conv *conv, const flo
                      error);
 }
 
-/* Makes copies in layouts that weights_copy.c knows. forward, backward: which copies to make. */
-static amp_status make_copies(amp_onednn *library, amp_conv *conv, const float *weights, int forward,
+/* Makes copies with amp_weights_copy. forward, backward: which copies to make. */
+static amp_status load_by_amp(amp_onednn *library, amp_conv *conv, const float *weights, int forward,
                               int backward, amp_error *error)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -68,6 +66,7 @@ static amp_status make_copies(amp_onednn *library, amp_conv *conv, const float *
     return AMP_OK;
 }
 
+/* Makes all copies of the weights that the passes of this convolution read. */
 static amp_status load_one(amp_onednn *library, amp_conv *conv, const float *weights, amp_error *error)
 {
     if (conv->plain_bytes) {
@@ -85,7 +84,7 @@ static amp_status load_one(amp_onednn *library, amp_conv *conv, const float *wei
     }
     int forward = conv->forward_bytes && conv->forward_layout.order != AMP_WEIGHTS_UNKNOWN;
     int backward = conv->backward_bytes && conv->backward_layout.order != AMP_WEIGHTS_UNKNOWN;
-    if (forward || backward) AMP_TRY(make_copies(library, conv, weights, forward, backward, error));
+    if (forward || backward) AMP_TRY(load_by_amp(library, conv, weights, forward, backward, error));
     int forward_left = conv->forward_bytes && !forward, backward_left = conv->backward_bytes && !backward;
     return forward_left || backward_left ? load_by_library(library, conv, weights, forward_left,
                                                            backward_left, error) : AMP_OK;
@@ -101,8 +100,8 @@ amp_status amp_cpu_conv_load_weights(amp_backend *backend, const amp_conv_weight
 
 /* ---- running ---- */
 
-/* A tensor that a pass reads or writes as its argument `id`. stand_in: fp32 scratch for a slice of the batch,
- * which the pass uses instead of the tensor; NULL: the pass uses the tensor itself. */
+/* A tensor that a primitive reads or writes as its argument `id`. stand_in: fp32 scratch for a slice of the
+ * batch, which the primitive uses instead of the tensor; NULL: the primitive uses the tensor itself. */
 typedef struct side { int id; const void *tensor; amp_shape shape; void *stand_in; } side;
 
 static void *slice_at(const amp_conv *conv, const side *s, int first)
@@ -110,14 +109,15 @@ static void *slice_at(const amp_conv *conv, const side *s, int first)
     return (char *)s->tensor + first * amp_shape_image(s->shape) * amp_dtype_size(conv->desc.dtype);
 }
 
-/* Makes the pass read `images` images from image `first` on. If the tensor has a stand-in, widens the images
- * into the stand-in, and makes the pass read the stand-in. */
-static dnnl_status_t read_slice(const amp_conv *conv, amp_pass *pass, const side *s, int first, int images)
+/* Makes the primitive read `images` images from image `first` on. If the tensor has a stand-in, widens the
+ * images into the stand-in, and makes the primitive read the stand-in. */
+static dnnl_status_t read_slice(const amp_conv *conv, amp_primitive *primitive, const side *s, int first,
+                                int images)
 {
     const void *slice = slice_at(conv, s, first);
-    if (!s->stand_in) return amp_pass_set(pass, s->id, slice);
+    if (!s->stand_in) return amp_primitive_set(primitive, s->id, slice);
     amp_cpu_cast_flat(conv->desc.dtype, slice, AMP_FP32, s->stand_in, images * amp_shape_image(s->shape), 0);
-    return amp_pass_set(pass, s->id, s->stand_in);
+    return amp_primitive_set(primitive, s->id, s->stand_in);
 }
 
 /* Applies leaky to `images` images of the output, whose dtype is conv->compute. */
@@ -131,25 +131,26 @@ static void activate(const amp_conv *conv, void *y, int images)
 
 /* Runs forward or backward data, one slice of the batch at a time. If accumulate is set, computes each slice
  * of `out` in a stand-in, and then adds the slice to the tensor. bias: only for forward. */
-static amp_status run_slices(amp_onednn *library, const amp_conv *conv, amp_pass *pass, const char *what,
-                             const float *bias, side in, side out, int accumulate, amp_error *error)
+static amp_status run_slices(amp_onednn *library, const amp_conv *conv, amp_primitive *primitive,
+                             const char *what, const float *bias, side in, side out, int accumulate,
+                             amp_error *error)
 {
-    int widen = conv->compute != conv->desc.dtype, forward = pass == &conv->forward;
+    int widen = conv->compute != conv->desc.dtype, forward = primitive == &conv->forward;
     int images = accumulate ? conv->adding_slice : conv->slice;
     void *scratch[3];
-    size_t sizes[3] = { pass->scratchpad, amp_stand_in_bytes(widen, images, in.shape),
+    size_t sizes[3] = { primitive->scratchpad, amp_stand_in_bytes(widen, images, in.shape),
                         amp_stand_in_bytes(widen || accumulate, images, out.shape) };
     AMP_TRY(amp_scratch_take(library, sizes, scratch, 3, error));
     in.stand_in = scratch[1];
     out.stand_in = scratch[2];
-    dnnl_status_t status = amp_pass_set(pass, DNNL_ARG_WEIGHTS, forward ? conv->forward_weights
+    dnnl_status_t status = amp_primitive_set(primitive, DNNL_ARG_WEIGHTS, forward ? conv->forward_weights
                                         : conv->backward_weights_copy);
-    if (status == dnnl_success && forward) status = amp_pass_set(pass, DNNL_ARG_BIAS, bias);
+    if (status == dnnl_success && forward) status = amp_primitive_set(primitive, DNNL_ARG_BIAS, bias);
     for (int first = 0; first < conv->desc.x.n && status == dnnl_success; first += images) {
         void *slice = slice_at(conv, &out, first), *written = out.stand_in ? out.stand_in : slice;
-        status = read_slice(conv, pass, &in, first, images);
-        if (status == dnnl_success) status = amp_pass_set(pass, out.id, written);
-        if (status == dnnl_success) status = amp_pass_run(library, pass, scratch[0]);
+        status = read_slice(conv, primitive, &in, first, images);
+        if (status == dnnl_success) status = amp_primitive_set(primitive, out.id, written);
+        if (status == dnnl_success) status = amp_primitive_run(library, primitive, scratch[0]);
         if (status == dnnl_success && forward && conv->activates) activate(conv, written, images);
         if (status == dnnl_success && out.stand_in)
             amp_cpu_cast_flat(AMP_FP32, out.stand_in, conv->desc.dtype, slice,
@@ -158,7 +159,7 @@ static amp_status run_slices(amp_onednn *library, const amp_conv *conv, amp_pass
     return amp_onednn_conv_outcome(conv, what, status, error);
 }
 
-/* Fails unless forward or backward data can run: the pass must be built, and the weights that it reads
+/* Fails unless forward or backward data can run: the primitive must be built, and the weights that it reads
  * must be loaded. */
 static amp_status check(const amp_conv *conv, const char *what, int built, const void *weights,
                         amp_error *error)
@@ -182,14 +183,14 @@ amp_status amp_cpu_conv_forward(amp_backend *backend, amp_conv *conv, const void
                                 void *y, amp_error *error)
 {
     amp_onednn *library = amp_cpu_library(backend);
-    amp_pass *pass = &conv->forward;
+    amp_primitive *primitive = &conv->forward;
     const amp_winograd *winograd = &conv->winograd[AMP_WINOGRAD_FORWARD];
-    AMP_TRY(check(conv, "forward", pass->primitive || winograd->rows,
-                  winograd->rows ? conv->plain : conv->forward_weights, error));
-    if (winograd->rows)
+    AMP_TRY(check(conv, "forward", primitive->handle || winograd->is_used,
+                  winograd->is_used ? conv->plain : conv->forward_weights, error));
+    if (winograd->is_used)
         return convolve(library, winograd, (amp_winograd_task){ .x = x, .filters = conv->plain, .bias = bias,
             .y = y, .leaky = conv->desc.leaky }, error);
-    return run_slices(library, conv, pass, "forward", bias ? bias : conv->no_bias,
+    return run_slices(library, conv, primitive, "forward", bias ? bias : conv->no_bias,
                       (side){ DNNL_ARG_SRC, x, conv->desc.x, NULL },
                       (side){ DNNL_ARG_DST, y, conv->y, NULL }, 0, error);
 }
@@ -198,20 +199,20 @@ amp_status amp_cpu_conv_backward_data(amp_backend *backend, amp_conv *conv, cons
                                       int accumulate, amp_error *error)
 {
     amp_onednn *library = amp_cpu_library(backend);
-    amp_pass *pass = accumulate ? &conv->backward_data_adding : &conv->backward_data;
+    amp_primitive *primitive = accumulate ? &conv->backward_data_adding : &conv->backward_data;
     const amp_winograd *winograd = &conv->winograd[AMP_WINOGRAD_DATA];
-    AMP_TRY(check(conv, "backward by data", conv->backward_data_pd || winograd->rows,
-                  winograd->rows ? conv->plain : conv->backward_weights_copy, error));
+    AMP_TRY(check(conv, "backward by data", conv->backward_data_pd || winograd->is_used,
+                  winograd->is_used ? conv->plain : conv->backward_weights_copy, error));
     if (accumulate && conv->desc.transposed)
         return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "backward by data",
                                     "a deconvolution does not add to its output", error);
-    if (winograd->rows)
+    if (winograd->is_used)
         return convolve(library, winograd, (amp_winograd_task){ .x = dy, .filters = conv->plain, .y = dx,
             .accumulate = accumulate }, error);
-    dnnl_status_t status = pass->primitive ? dnnl_success : amp_onednn_conv_build_adding(library, conv);
+    dnnl_status_t status = primitive->handle ? dnnl_success : amp_onednn_conv_build_adding(library, conv);
     if (status != dnnl_success)
         return amp_onednn_conv_outcome(conv, "backward by data, adding", status, error);
-    return run_slices(library, conv, pass, "backward by data", NULL,
+    return run_slices(library, conv, primitive, "backward by data", NULL,
                       (side){ DNNL_ARG_DIFF_DST, dy, conv->y, NULL },
                       (side){ DNNL_ARG_DIFF_SRC, dx, conv->desc.x, NULL }, accumulate, error);
 }
@@ -226,22 +227,22 @@ static dnnl_status_t add_gradient(amp_onednn *library, amp_conv *conv, const voi
                         (size_t)d->size_h * d->size_w, dw, scratch);
         return dnnl_success;
     }
-    dnnl_status_t status = amp_pass_set(&conv->add_weights, DNNL_ARG_FROM, gradient);
-    if (status == dnnl_success) status = amp_pass_set(&conv->add_weights, DNNL_ARG_TO, dw);
-    return status == dnnl_success ? amp_pass_run(library, &conv->add_weights, scratch) : status;
+    dnnl_status_t status = amp_primitive_set(&conv->add_weights, DNNL_ARG_FROM, gradient);
+    if (status == dnnl_success) status = amp_primitive_set(&conv->add_weights, DNNL_ARG_TO, dw);
+    return status == dnnl_success ? amp_primitive_run(library, &conv->add_weights, scratch) : status;
 }
 
 amp_status amp_cpu_conv_backward_weights(amp_backend *backend, amp_conv *conv, const void *x, const void *dy,
                                          float *dw, amp_error *error)
 {
     amp_onednn *library = amp_cpu_library(backend);
-    amp_pass *pass = &conv->backward_weights;
+    amp_primitive *primitive = &conv->backward_weights;
     int widen = conv->compute != conv->desc.dtype, images = conv->slice;
     const amp_winograd *winograd = &conv->winograd[AMP_WINOGRAD_WEIGHTS];
-    if (!pass->primitive && !winograd->rows)
+    if (!primitive->handle && !winograd->is_used)
         return amp_onednn_conv_fail(&conv->desc, AMP_BACKEND_FAILED, "backward by weights",
                                     "it was created without training", error);
-    if (winograd->rows) {
+    if (winograd->is_used) {
         size_t bytes = amp_winograd_scratch(winograd);
         void *room;
         AMP_TRY(amp_scratch_take(library, &bytes, &room, 1, error));
@@ -249,17 +250,17 @@ amp_status amp_cpu_conv_backward_weights(amp_backend *backend, amp_conv *conv, c
         return AMP_OK;
     }
     void *scratch[5];
-    size_t sizes[5] = { pass->scratchpad, amp_stand_in_bytes(widen, images, conv->desc.x),
+    size_t sizes[5] = { primitive->scratchpad, amp_stand_in_bytes(widen, images, conv->desc.x),
                         amp_stand_in_bytes(widen, images, conv->y), conv->gradient_bytes,
                         amp_conv_adding_bytes(conv) };
     AMP_TRY(amp_scratch_take(library, sizes, scratch, 5, error));
-    dnnl_status_t status = amp_pass_set(pass, DNNL_ARG_DIFF_WEIGHTS, scratch[3]);
+    dnnl_status_t status = amp_primitive_set(primitive, DNNL_ARG_DIFF_WEIGHTS, scratch[3]);
     const side x_side = { DNNL_ARG_SRC, x, conv->desc.x, scratch[1] };
     const side dy_side = { DNNL_ARG_DIFF_DST, dy, conv->y, scratch[2] };
     for (int first = 0; first < conv->desc.x.n && status == dnnl_success; first += images) {
-        status = read_slice(conv, pass, &x_side, first, images);
-        if (status == dnnl_success) status = read_slice(conv, pass, &dy_side, first, images);
-        if (status == dnnl_success) status = amp_pass_run(library, pass, scratch[0]);
+        status = read_slice(conv, primitive, &x_side, first, images);
+        if (status == dnnl_success) status = read_slice(conv, primitive, &dy_side, first, images);
+        if (status == dnnl_success) status = amp_primitive_run(library, primitive, scratch[0]);
         if (status == dnnl_success) status = add_gradient(library, conv, scratch[3], dw, scratch[4]);
     }
     return amp_onednn_conv_outcome(conv, "backward by weights", status, error);

@@ -5,41 +5,8 @@
 
 #include "../check.h"
 #include "kernels.h"
-#include "state.h"
-
-/* The fp32 stand-ins of x and y together hold as many images as fit in this many bytes (a core's own cache),
- * but at least one image. */
-enum { SLICE_BYTES = 2 << 20 };
-
-/* ---- messages ---- */
-
-amp_status amp_onednn_conv_fail(const amp_conv_desc *d, amp_status status, const char *what, const char *why,
-                                amp_error *error)
-{
-    char text[AMP_CONV_TEXT];
-    amp_conv_text(d, "", text);
-    return amp_fail(error, status, "%s: %s: %s", text, what, why);
-}
-
-amp_status amp_onednn_conv_outcome(const amp_conv *conv, const char *what, dnnl_status_t status,
-                                   amp_error *error)
-{
-    if (status == dnnl_success) return AMP_OK;
-    return amp_onednn_conv_fail(&conv->desc,
-                                status == dnnl_out_of_memory ? AMP_NO_MEMORY : AMP_BACKEND_FAILED, what,
-                                amp_dnnl_text(status), error);
-}
 
 /* ---- description ---- */
-
-/* The number of images in a slice: the largest divisor of n with slice·image ≤ SLICE_BYTES; at least 1.
- * image: bytes per image. */
-static int slice_of(int n, size_t image)
-{
-    for (int slice = n; slice > 1; --slice)
-        if (n % slice == 0 && slice * image <= SLICE_BYTES) return slice;
-    return 1;
-}
 
 static dnnl_status_t weights_md(const amp_conv_desc *d, dnnl_data_type_t type, int any_layout, amp_md *out)
 {
@@ -55,126 +22,6 @@ static dnnl_status_t weights_md(const amp_conv_desc *d, dnnl_data_type_t type, i
 static dnnl_dim_t right_padding(int in, int out, int span, int stride, int pad)
 {
     return (dnnl_dim_t)(out - 1) * stride + span - in - pad;
-}
-
-/* ---- errors of the library ---- */
-
-/* test_conv_fuzz.c and its predecessor found these errors by putting tensors between guard pages, with oneDNN
- * 2.6.3 and (without AMX) 3.7.2. "Before 3.6" comes from oneDNN's history. Where no version is given, the
- * error is avoided in every version. In each case, the next implementation in oneDNN's list computes the
- * right numbers. */
-
-static int is_before(int major, int minor)
-{
-    const dnnl_version_t *version = dnnl_version();
-    return version->major < major || (version->major == major && version->minor < minor);
-}
-
-/* The three functions avoid_* set problem->avoid, one for each pass.
- *
- * Forward: With strides of 3 or more, AMX reads and writes past its scratchpad, and may be wrong.
- *
- * For windows larger than 1x1, the first AMX implementation in oneDNN's list is brgconv:avx512_core_amx. It
- * copies the image to its scratchpad, and pads each row to a multiple of the stride, but sizes the scratchpad
- * for rows without this padding. (For most images, space added for another reason hides the error.) The error
- * cannot occur if the window's width is a multiple of the stride: then so is the part of a row that windows
- * reach, and no padding is needed.
- *
- * Before 3.0, this implementation jumps through a null pointer if it cuts the channels into blocks and the
- * last block is not full. A block has at most 5120 channels (5·32 vectors of 32). If the last block has fewer
- * channels, it needs its own kernel. But this kernel is not created, because the implementation compares
- * padded numbers of channels, which are equal for all blocks.
- *
- * The variant for AVX512_BF16 multiplies channels in pairs. If it cuts an odd number of channels into blocks
- * (of at least 16 channels), it also reads the memory after the last pixel and multiplies it by 0. An inf or
- * NaN in this memory makes the result NaN.
- *
- * From 3.0 on, all of these variants may crash or be wrong for a padded image with a width of 1. */
-static void avoid_forward(const amp_conv_desc *d, amp_problem *problem)
-{
-    int channels = d->x.c / d->groups, stride_x = amp_conv_stride_x(d);
-    if (d->stride > 2 || stride_x > 2) problem->avoid[0] = "amx";
-    else if (d->size_w % stride_x || (is_before(3, 0) && channels > 5120))
-        problem->avoid[0] = "brgconv:avx512_core_amx";
-    if (d->x.w == 1 && d->pad) problem->avoid[1] = "brgconv:";
-    else if (channels > 16 && channels % 2) problem->avoid[1] = "brgconv:avx512_core_bf16";
-}
-
-/* The variant for 1x1 windows in bf16 computes up to 30 pixels at a time. Their sums take 30 of the 32 vector
- * registers, and the weights take one. If the number of filters is odd, the last filter is loaded into the
- * register that holds the weights, and the result is wrong. The source of this variant is the same in 3.7.
- *
- * The variant for strides, new in 3.0, writes past its scratchpad if there are very many filters (seen from
- * 9248 filters on). The variant without strides uses forward's kernel and has the error described at
- * avoid_forward: if it cuts an odd number of filters into blocks, it multiplies the memory after the last
- * pixel by 0. */
-static void avoid_backward_data(const amp_conv_desc *d, amp_problem *problem)
-{
-    int filters = d->k / d->groups;
-    if (d->size_h == 1 && d->size_w == 1 && filters % 2) problem->avoid[0] = "bf16_1x1";
-    else if (filters > 16 && filters % 2) problem->avoid[0] = "brg_conv_bwd:avx512_core_bf16";
-    if (filters > 4096) problem->avoid[1] = "brgconv_strided";
-}
-
-/* Returns the name of the library's own kernel for gradients of weights if this kernel is slow for this
- * convolution, else NULL. With AVX2, the kernel reads NHWC pixels that are far apart. The alternative is a
- * matrix product of columns (im2col), which is up to 3.8 times as fast with a stride above 1 and enough
- * channels: 64 on an Intel CPU, 32 on others. These times were measured with the matrix product instead of
- * the library's kernel:
- *
- *     64->128, 208x208, batch 4: 95 ms instead of 341 on an AMD EPYC (Zen 5), 251 instead of 352 on an Intel
- *         Xeon
- *     with 32 channels: 133 ms instead of 481 on the EPYC, but 425 instead of 246 on the Xeon
- *
- * The matrix product takes 23 to 80 MB of scratch in yolov3. */
-static const char *slow_backward_weights(const amp_conv *conv)
-{
-    const amp_conv_desc *d = &conv->desc;
-    int channels = 64;
-#if defined(__x86_64__)
-    if (!__builtin_cpu_is("intel")) channels = 32;
-#endif
-    return amp_onednn_width() == AMP_CPU_AVX2 && conv->compute == AMP_FP32 && d->size_h == 3 && d->size_w == 3
-        && d->stride == 2 && d->groups == 1 && d->x.c >= channels ? "jit:avx2" : NULL;
-}
-
-/* Before 3.6, AMX is wrong for 3x3 windows of stride 1 if it cuts the image into blocks of one row. It mixes
- * up the window's rows, writes before the start of the gradient, and for still wider images never finishes
- * generating its code. This can happen only if w > 224: AMX divides the height by its smallest prime factors
- * until a block's rows of x and dy fit in 48 KiB, so a block has one row only if three rows do not fit. A
- * column has 32 bytes. A row of x has (w/32 rounded up + 1)·32 columns. A row of dy has w columns, rounded up
- * to even. Three rows fit if one row of x and one row of dy together have at most 512 columns: they have 480
- * for w = 224, and 514 for w = 225.
- *
- * With dilation, AMX's gradients are wrong for some shapes, 1x1 windows among them.
- *
- * The special variants for 1x1 windows write past their scratchpad if the stride skips pixels and there are
- * fewer channels than a vector has lanes.
- *
- * The general variant in bf16 reads past its scratchpad if the image has fewer rows than the padding above
- * it. It also reads past its scratchpad, and sums uninitialized memory, if the window is dilated, a row of
- * the output is cut into pieces of 28 pixels, and the last vector of channels is not full. */
-static void avoid_backward_weights(const amp_conv *conv, amp_problem *problem)
-{
-    const amp_conv_desc *d = &conv->desc;
-    int strides = d->stride > 1 || amp_conv_stride_x(d) > 1, channels = d->x.c / d->groups;
-    int cut = amp_conv_dilation(d) > 1 && amp_conv_output(d).w > 28 && channels % 16;
-    if (d->size_h == 1 && d->size_w == 1 && strides && channels < 16) problem->avoid[0] = "1x1";
-    else if (cut || d->x.h < d->pad) problem->avoid[0] = "jit_bf16:";
-    else problem->avoid[0] = slow_backward_weights(conv);
-    if (amp_conv_dilation(d) > 1 || (is_before(3, 6) && d->size_h == 3 && d->size_w == 3 && d->stride == 1
-                                     && d->pad == 1 && d->x.w > 224)) problem->avoid[1] = "amx";
-}
-
-/* If the image is narrower than the stride, the library's gradient of the weights in a half is garbage, with
- * any instruction set. This convolution then trains in fp32. */
-static int half_is_wrong(const amp_conv_desc *d) { return d->training && d->x.w < amp_conv_stride_x(d); }
-
-/* ---- building ---- */
-
-static amp_const_md argument_md(const_dnnl_primitive_desc_t pd, int id)
-{
-    return dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, id);
 }
 
 /* Describes a pass to the library, and gets the library's best implementation. adding: describes the variant
@@ -205,10 +52,8 @@ static dnnl_status_t describe_pass(amp_onednn *library, const amp_conv *conv, dn
           right_padding(d->x.w, conv->y.w, amp_conv_span(d, d->size_w), stride_x, d->pad) },
                             { NULL, NULL } }; /* backward by weights gets no bias, because bias_gradient
                                                  computes the gradient of the bias */
-    if (adding) problem.weights = argument_md(conv->backward_data_pd, DNNL_ARG_WEIGHTS);
-    if (data) avoid_backward_data(d, &problem);
-    else if (weights) avoid_backward_weights(conv, &problem);
-    else avoid_forward(d, &problem);
+    if (adding) problem.weights = amp_argument_md(conv->backward_data_pd, DNNL_ARG_WEIGHTS);
+    amp_onednn_avoid_faults(conv, pass, &problem);
     if (status == dnnl_success)
         status = amp_problem_pd(out, library->engine, pass, &problem,
                                 data || weights ? conv->forward_pd : NULL, attributes);
@@ -218,6 +63,8 @@ static dnnl_status_t describe_pass(amp_onednn *library, const amp_conv *conv, dn
     amp_md_destroy(dst);
     return status;
 }
+
+/* ---- building ---- */
 
 /* Lets the forward kernel apply leaky if the library then uses the same kernel. Otherwise (with AVX) the
  * library would use a kernel that takes three times as long, and applying leaky separately costs far less. */
@@ -235,19 +82,8 @@ static void end_with_leaky(amp_onednn *library, amp_conv *conv)
     if (pd) dnnl_primitive_desc_destroy(pd);
 }
 
-/* Bytes by which the scratchpad must be larger than the library says, because forward reads past its end
- * (without effect on results). brgconv:avx512_core_amx loads the 16 rows of a tile from a copy of the image
- * in the scratchpad. A row is a pixel, and rows are one stride apart. Up to 15 rows lie past the last
- * pixel. */
-static size_t reads_behind_scratchpad(const amp_conv *conv)
-{
-    const amp_conv_desc *d = &conv->desc;
-    if (!strstr(amp_pd_name(conv->forward_pd), "brgconv:avx512_core_amx")) return 0;
-    return (size_t)15 * amp_conv_stride_x(d) * ((d->x.c / d->groups + 31) / 32 * 32) * 2;
-}
-
 /* Always describes the forward pass, because the library requires this description as a hint for backward
- * passes. Builds the pass only if desc needs it and Winograd does not compute it. */
+ * passes. Builds the primitive only if desc needs it and Winograd does not compute it. */
 static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, amp_const_md plain)
 {
     static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST };
@@ -255,14 +91,14 @@ static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, amp_cons
     dnnl_status_t status = describe_pass(library, conv, pass, 0, library->attributes, &conv->forward_pd);
     if (status == dnnl_success && conv->desc.leaky) end_with_leaky(library, conv);
     if (status != dnnl_success || !amp_conv_wants_forward(&conv->desc)) return status;
-    if (conv->winograd[AMP_WINOGRAD_FORWARD].rows) return status;
-    status = amp_pass_build(library, &conv->forward, conv->forward_pd, ids, 4);
+    if (conv->winograd[AMP_WINOGRAD_FORWARD].is_used) return status;
+    status = amp_primitive_build(library, &conv->forward, conv->forward_pd, ids, 4);
     if (status != dnnl_success) return status;
-    conv->forward.scratchpad += reads_behind_scratchpad(conv);
-    amp_const_md weights = argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS);
+    conv->forward.scratchpad += amp_onednn_reads_behind_scratchpad(conv);
+    amp_const_md weights = amp_argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS);
     conv->forward_bytes = dnnl_memory_desc_get_size(weights);
     conv->forward_layout = amp_weights_layout_of(weights);
-    return amp_pass_build_reorder(library, &conv->load_forward, plain, weights, 0);
+    return amp_primitive_build_reorder(library, &conv->load_forward, plain, weights, 0);
 }
 
 static const int backward_data_ids[] = { DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC };
@@ -272,15 +108,16 @@ static dnnl_status_t build_backward_data(amp_onednn *library, amp_conv *conv, am
     dnnl_status_t status = describe_pass(library, conv, dnnl_backward_data, 0, library->attributes,
                                          &conv->backward_data_pd);
     if (status == dnnl_success)
-        status = amp_pass_build(library, &conv->backward_data, conv->backward_data_pd, backward_data_ids, 3);
+        status = amp_primitive_build(library, &conv->backward_data, conv->backward_data_pd,
+                                     backward_data_ids, 3);
     if (status != dnnl_success) return status;
-    amp_const_md weights = argument_md(conv->backward_data_pd, DNNL_ARG_WEIGHTS);
-    if (conv->forward.primitive && dnnl_memory_desc_equal(weights,
-                                                      argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS)))
+    amp_const_md weights = amp_argument_md(conv->backward_data_pd, DNNL_ARG_WEIGHTS);
+    if (conv->forward.handle
+        && dnnl_memory_desc_equal(weights, amp_argument_md(conv->forward_pd, DNNL_ARG_WEIGHTS)))
         return dnnl_success;
     conv->backward_bytes = dnnl_memory_desc_get_size(weights);
     conv->backward_layout = amp_weights_layout_of(weights);
-    return amp_pass_build_reorder(library, &conv->load_backward, plain, weights, 0);
+    return amp_primitive_build_reorder(library, &conv->load_backward, plain, weights, 0);
 }
 
 dnnl_status_t amp_onednn_conv_build_adding(amp_onednn *library, amp_conv *conv)
@@ -288,7 +125,7 @@ dnnl_status_t amp_onednn_conv_build_adding(amp_onednn *library, amp_conv *conv)
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t status = describe_pass(library, conv, dnnl_backward_data, 1, library->attributes, &pd);
     if (status != dnnl_success) return status;
-    status = amp_pass_build(library, &conv->backward_data_adding, pd, backward_data_ids, 3);
+    status = amp_primitive_build(library, &conv->backward_data_adding, pd, backward_data_ids, 3);
     dnnl_primitive_desc_destroy(pd);
     return status;
 }
@@ -301,23 +138,23 @@ static dnnl_status_t build_backward_weights(amp_onednn *library, amp_conv *conv,
     dnnl_status_t status = describe_pass(library, conv, dnnl_backward_weights, 0, library->attributes, &pd);
     if (status != dnnl_success) return status;
     *reference |= amp_onednn_is_reference(pd);
-    amp_const_md gradient = argument_md(pd, DNNL_ARG_DIFF_WEIGHTS);
+    amp_const_md gradient = amp_argument_md(pd, DNNL_ARG_DIFF_WEIGHTS);
     conv->gradient_bytes = dnnl_memory_desc_get_size(gradient);
     conv->gradient_block = amp_weights_squares(gradient);
-    status = amp_pass_build(library, &conv->backward_weights, pd, ids, 3);
+    status = amp_primitive_build(library, &conv->backward_weights, pd, ids, 3);
     if (status == dnnl_success && !conv->gradient_block)
-        status = amp_pass_build_reorder(library, &conv->add_weights, gradient, masters, 1);
+        status = amp_primitive_build_reorder(library, &conv->add_weights, gradient, masters, 1);
     dnnl_primitive_desc_destroy(pd);
     return status;
 }
 
 /* Undoes `build`. Keeps desc, y, inner_product, compute and no_bias. */
-static void destroy_passes(amp_conv *conv)
+static void destroy_primitives(amp_conv *conv)
 {
-    amp_pass *passes[] = { &conv->forward, &conv->backward_data, &conv->backward_weights,
-                           &conv->backward_data_adding, &conv->load_forward, &conv->load_backward,
-                           &conv->add_weights };
-    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) amp_pass_destroy(passes[i]);
+    amp_primitive *primitives[] = { &conv->forward, &conv->backward_data, &conv->backward_weights,
+                                    &conv->backward_data_adding, &conv->load_forward, &conv->load_backward,
+                                    &conv->add_weights };
+    for (size_t i = 0; i < sizeof primitives / sizeof *primitives; i++) amp_primitive_destroy(primitives[i]);
     if (conv->forward_pd) dnnl_primitive_desc_destroy(conv->forward_pd);
     if (conv->backward_data_pd) dnnl_primitive_desc_destroy(conv->backward_data_pd);
     conv->forward_pd = conv->backward_data_pd = NULL;
@@ -334,16 +171,29 @@ static int choose_winograd(amp_conv *conv)
     int all = 1;
     for (int pass = 0; pass < AMP_WINOGRAD_PASSES; pass++) {
         conv->winograd[pass] = amp_winograd_make(d, (amp_winograd_pass)pass, conv->compute);
-        all &= conv->winograd[pass].rows || !amp_winograd_wanted(d, (amp_winograd_pass)pass);
+        all &= conv->winograd[pass].is_used || !amp_winograd_wanted(d, (amp_winograd_pass)pass);
     }
     if (!d->masters_stay
-        && (conv->winograd[AMP_WINOGRAD_FORWARD].rows || conv->winograd[AMP_WINOGRAD_DATA].rows))
+        && (conv->winograd[AMP_WINOGRAD_FORWARD].is_used || conv->winograd[AMP_WINOGRAD_DATA].is_used))
         conv->plain_bytes = amp_conv_weight_count(d) * sizeof(float);
     return all;
 }
 
-/* Builds all passes in the dtype conv->compute. Sets *reference to 1 if any of them would run in the
- * library's slow loops. */
+/* The fp32 stand-ins of x and y together hold as many images as fit in this many bytes (a core's own cache),
+ * but at least one image. */
+enum { SLICE_BYTES = 2 << 20 };
+
+/* The number of images in a slice: the largest divisor of n with slice·image ≤ SLICE_BYTES; at least 1.
+ * image: bytes per image. */
+static int slice_of(int n, size_t image)
+{
+    for (int slice = n; slice > 1; --slice)
+        if (n % slice == 0 && slice * image <= SLICE_BYTES) return slice;
+    return 1;
+}
+
+/* Builds the primitives of all passes in the dtype conv->compute. Sets *reference to 1 if any of them would
+ * run in the library's slow loops. */
 static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp_error *error)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -359,14 +209,14 @@ static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp
     dnnl_status_t status = weights_md(d, dnnl_f32, 0, &masters);
     if (status == dnnl_success) status = weights_md(d, type, 0, &plain);
     if (status == dnnl_success) what = "forward", status = build_forward(library, conv, plain);
-    if (status == dnnl_success && conv->forward.primitive)
+    if (status == dnnl_success && conv->forward.handle)
         *reference |= amp_onednn_is_reference(conv->forward_pd);
     if (status == dnnl_success && amp_conv_wants_backward_data(d)
-        && !conv->winograd[AMP_WINOGRAD_DATA].rows) {
+        && !conv->winograd[AMP_WINOGRAD_DATA].is_used) {
         what = "backward by data", status = build_backward_data(library, conv, plain);
         if (status == dnnl_success) *reference |= amp_onednn_is_reference(conv->backward_data_pd);
     }
-    if (status == dnnl_success && d->training && !conv->winograd[AMP_WINOGRAD_WEIGHTS].rows)
+    if (status == dnnl_success && d->training && !conv->winograd[AMP_WINOGRAD_WEIGHTS].is_used)
         what = "backward by weights", status = build_backward_weights(library, conv, masters, reference);
     amp_md_destroy(plain);
     amp_md_destroy(masters);
@@ -382,7 +232,7 @@ int amp_onednn_convolves(amp_onednn *library, amp_dtype dtype)
     amp_error why;
     int reference = 0;
     amp_status status = build(library, &conv, &reference, &why);
-    destroy_passes(&conv);
+    destroy_primitives(&conv);
     return status == AMP_OK && !reference;
 }
 
@@ -397,13 +247,14 @@ amp_status amp_cpu_conv_create(amp_backend *backend, const amp_conv_desc *desc, 
     conv->y = amp_conv_output(desc);
     conv->inner_product = desc->size_h == desc->x.h && desc->size_w == desc->x.w && !desc->pad
         && desc->groups == 1;
-    conv->compute = library->why_stored[desc->dtype] || half_is_wrong(desc) ? AMP_FP32 : desc->dtype;
+    conv->compute = amp_onednn_only_stores(library, desc->dtype) || amp_onednn_half_is_wrong(desc) ? AMP_FP32
+        : desc->dtype;
     int reference = 0;
     amp_status status = build(library, conv, &reference, error);
     if (conv->compute != AMP_FP32 && (status != AMP_OK || reference)) {
         /* The library has no good kernel for this shape in the half (odd group sizes). Casts and fp32 kernels
          * are far faster than its reference loops. */
-        destroy_passes(conv);
+        destroy_primitives(conv);
         conv->compute = AMP_FP32;
         status = build(library, conv, &reference, error);
     }
@@ -428,71 +279,26 @@ void amp_cpu_conv_destroy(amp_backend *backend, amp_conv *conv)
 {
     if (!conv) return;
     amp_cpu_conv_drop_weights(backend, conv);
-    destroy_passes(conv);
+    destroy_primitives(conv);
     free(conv->no_bias);
     free(conv);
 }
 
-/* ---- facts ---- */
+/* ---- messages ---- */
 
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
-
-/* Scratch bytes for the library's passes: the fp32 stand-ins of x and y, plus the scratchpad and other
- * buffers of the pass that needs most of them. */
-static size_t direct_workspace(const amp_conv *conv)
+amp_status amp_onednn_conv_fail(const amp_conv_desc *d, amp_status status, const char *what, const char *why,
+                                amp_error *error)
 {
-    const amp_conv_desc *d = &conv->desc;
-    int widen = conv->compute != d->dtype;
-    if (!conv->forward.primitive && !conv->backward_data.primitive && !conv->backward_weights.primitive)
-        return 0;
-    return amp_stand_in_bytes(widen, conv->slice, d->x) + amp_stand_in_bytes(widen, conv->slice, conv->y)
-        + larger(larger(conv->forward.scratchpad, conv->backward_data.scratchpad),
-                 conv->backward_weights.scratchpad + conv->gradient_bytes + amp_conv_adding_bytes(conv));
+    char text[AMP_CONV_TEXT];
+    amp_conv_text(d, "", text);
+    return amp_fail(error, status, "%s: %s: %s", text, what, why);
 }
 
-/* Returns the bytes that a pass's copy of the weights would have if the convolution's dtype were fp32; 0 if
- * the pass would then use Winograd, which needs no such copy. (The rule for Winograd differs: in fp32 it is
- * chosen more often.) bytes: the copy's bytes in its current dtype. */
-static size_t fp32_copy(const amp_conv *conv, amp_winograd_pass pass, size_t bytes)
+amp_status amp_onednn_conv_outcome(const amp_conv *conv, const char *what, dnnl_status_t status,
+                                   amp_error *error)
 {
-    if (amp_winograd_make(&conv->desc, pass, AMP_FP32).rows) return 0;
-    return bytes / amp_dtype_size(conv->compute) * sizeof(float);
-}
-
-/* Writes the names of the passes that Winograd computes, for amp_conv_facts. */
-static void name_passes(const amp_conv *conv, char *text, size_t size)
-{
-    static const char *const names[] = { "forward", "data", "weights" };
-    int length = 0;
-    text[0] = '\0';
-    for (int pass = 0; pass < AMP_WINOGRAD_PASSES; pass++)
-        if (conv->winograd[pass].rows)
-            length += snprintf(text + length, size - (size_t)length, "%s%s", length ? "+" : "", names[pass]);
-    if (length && !conv->forward_pd && conv->desc.training) snprintf(text, size, "all passes");
-}
-
-void amp_cpu_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_conv_facts *out)
-{
-    const amp_conv_desc *d = &conv->desc;
-    int grouped = d->groups > 1, winograd = conv->winograd[AMP_WINOGRAD_FORWARD].rows != NULL;
-    *out = (amp_conv_facts){ .computes = winograd ? AMP_FP32 : conv->compute,
-        .padded_in = d->x.c / d->groups, .padded_out = d->k / d->groups,
-        .weight_bytes = conv->forward_bytes + conv->backward_bytes + conv->plain_bytes,
-        .fp32_weight_bytes = fp32_copy(conv, AMP_WINOGRAD_FORWARD, conv->forward_bytes)
-            + fp32_copy(conv, AMP_WINOGRAD_DATA, conv->backward_bytes) + conv->plain_bytes,
-        .workspace_bytes = direct_workspace(conv) };
-    for (int pass = 0; pass < AMP_WINOGRAD_PASSES; pass++)
-        out->workspace_bytes = larger(out->workspace_bytes, amp_winograd_scratch(&conv->winograd[pass]));
-    name_passes(conv, out->winograd, sizeof out->winograd);
-    if (winograd) {
-        snprintf(out->kernel, sizeof out->kernel, "winograd");
-        return;
-    }
-    const_dnnl_primitive_desc_t runs_forward = d->transposed ? conv->backward_data_pd : conv->forward_pd;
-    const dnnl_dim_t *padded = amp_md_padded(argument_md(runs_forward, DNNL_ARG_WEIGHTS));
-    if (padded) {
-        out->padded_out = (int)padded[grouped];
-        out->padded_in = (int)padded[grouped + 1];
-    }
-    snprintf(out->kernel, sizeof out->kernel, "%s", amp_pd_name(runs_forward));
+    if (status == dnnl_success) return AMP_OK;
+    return amp_onednn_conv_fail(&conv->desc,
+                                status == dnnl_out_of_memory ? AMP_NO_MEMORY : AMP_BACKEND_FAILED, what,
+                                amp_dnnl_text(status), error);
 }

@@ -1,7 +1,8 @@
-/* A convolution with oneDNN. onednn_conv_build.c builds it, and onednn_conv.c runs it. */
+/* A convolution with oneDNN. onednn_conv_build.c builds it, and onednn_conv.c runs it. onednn_conv_facts.c
+ * describes it for reports. */
 #pragma once
 
-#include "onednn_pass.h"
+#include "onednn_primitive.h"
 #include "weights_layout.h"
 #include "winograd.h"
 
@@ -11,19 +12,19 @@ struct amp_conv {
     int inner_product;
     int activates;                   /* 1: leaky is applied after the forward kernel, because the best kernel
                                         cannot apply it */
-    amp_dtype compute;               /* dtype of the primitives: desc.dtype, or fp32 if desc.dtype is
-                                        only a storage format */
-    int slice, adding_slice;         /* slice: images per run of a pass; adding_slice: images per run
+    amp_dtype compute;               /* dtype of the primitives: desc.dtype, or fp32 if the library does not
+                                        compute this convolution in desc.dtype, or is slow in it */
+    int slice, adding_slice;         /* slice: images per run of a primitive; adding_slice: images per run
                                         of backward_data_adding. Both are divisors of the batch size */
-    dnnl_primitive_desc_t forward_pd, backward_data_pd; /* kept, because other passes are built with them (as
-                                                           hints), and layouts are looked up in them */
-    amp_pass forward, backward_data, backward_weights; /* the passes that desc needs, except those that
-                                                          Winograd computes */
-    amp_winograd winograd[AMP_WINOGRAD_PASSES]; /* rows is NULL if the library computes the pass */
-    amp_pass backward_data_adding;   /* backward by data with an fp32 result; built by the first call that
-                                        accumulates */
-    amp_pass load_forward, load_backward; /* reorders: OIHW → copies */
-    amp_pass add_weights;            /* reorder that adds: gradient → OIHW sum; not built if weights_add.c
+    dnnl_primitive_desc_t forward_pd, backward_data_pd; /* kept, because other primitives are built with them
+                                                           (as hints), and layouts are looked up in them */
+    amp_primitive forward, backward_data, backward_weights; /* for the passes that desc needs, except those
+                                                               that Winograd computes */
+    amp_winograd winograd[AMP_WINOGRAD_PASSES]; /* is_used is 0 if the library computes the pass */
+    amp_primitive backward_data_adding; /* backward by data with an fp32 result; built by the first call that
+                                           accumulates */
+    amp_primitive load_forward, load_backward; /* reorders: OIHW → copies */
+    amp_primitive add_weights;       /* reorder that adds: gradient → OIHW sum; not built if weights_add.c
                                         does this */
     amp_weights_layout forward_layout, backward_layout; /* layouts of the copies, if weights_copy.c knows
                                                            them */
@@ -47,8 +48,23 @@ amp_status amp_onednn_conv_outcome(const amp_conv *, const char *what, dnnl_stat
  * reference loops. */
 int amp_onednn_convolves(amp_onednn *, amp_dtype);
 
-/* Builds the pass for "dx += ...", which most convolutions never need. */
+/* Builds backward_data_adding, the primitive for "dx += ...", which most convolutions never need. */
 dnnl_status_t amp_onednn_conv_build_adding(amp_onednn *, amp_conv *);
+
+/* ---- where the library is wrong or slow: onednn_faults.c ---- */
+
+/* Sets problem->avoid to the library's implementations that are wrong or slow for this pass of the
+ * convolution. The library then uses the best of its others. */
+void amp_onednn_avoid_faults(const amp_conv *, dnnl_prop_kind_t pass, amp_problem *problem);
+
+/* Whether no implementation trains this convolution correctly in a half. It then computes in fp32. */
+int amp_onednn_half_is_wrong(const amp_conv_desc *);
+
+/* Bytes by which forward's scratchpad must be larger than the library says, because forward reads past its
+ * end (without effect on results). */
+size_t amp_onednn_reads_behind_scratchpad(const amp_conv *);
+
+/* ---- sizes ---- */
 
 /* Scratch bytes for adding one slice's gradient of the weights to dw. */
 static inline size_t amp_conv_adding_bytes(const amp_conv *conv)

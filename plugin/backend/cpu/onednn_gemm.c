@@ -4,30 +4,29 @@
  * If a half is only a storage format, factors are rounded to it and multiplied in fp32. A primitive works for
  * one shape only, and creating it takes longer than running it. So the most recently used primitives are
  * cached. The copies of factors with a version are cached, too. */
-#include "onednn_pass.h"
+#include "onednn_primitive.h"
 
 #include <string.h>
 
 #include "../check.h"
 #include "../factor_cache.h"
 #include "kernels.h"
-#include "state.h"
 
 enum {
-    MOST_PASSES = 64,
+    MOST_PRIMITIVES = 64,
     SHORT_SUM = 32 /* if k is smaller, the library's bf16 is slower than its fp32 (2.6 times slower for k =
                       16) */
 };
 
-/* A cached pass for products of one shape. */
+/* A cached primitive for products of one shape. */
 typedef struct product {
-    amp_gemm_desc of;       /* sizes, strides, alpha, beta and dtype; addresses are NULL */
-    amp_pass pass;          /* empty if the library has no good kernel */
+    amp_gemm_desc of;        /* sizes, strides, alpha, beta and dtype; addresses are NULL */
+    amp_primitive primitive; /* empty if the library has no good kernel */
     unsigned long last_use;
 } product;
 
 struct amp_cpu_products {
-    product made[MOST_PASSES];
+    product made[MOST_PRIMITIVES];
     int count;
     unsigned long uses;
     amp_factor_copy *factors;
@@ -61,23 +60,24 @@ static dnnl_status_t describe_factor(const amp_factor *f, int rows, int columns,
     return amp_md_create_strided(out, 2, dims, type, dnnl_format_tag_undef, strides);
 }
 
-/* Builds *pass for a product of this shape. Leaves it empty if the library would use its slow loops or has no
- * implementation. */
-static dnnl_status_t build(amp_onednn *library, const amp_gemm_desc *d, dnnl_data_type_t type, amp_pass *pass)
+/* Builds *primitive for a product of this shape. Leaves it empty if the library would use its slow loops or
+ * has no implementation. */
+static dnnl_status_t build(amp_onednn *library, const amp_gemm_desc *d, dnnl_data_type_t type,
+                           amp_primitive *primitive)
 {
     static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST };
     const amp_factor c = { .ld = d->ldc };
     amp_md a_md = NULL, b_md = NULL, c_md = NULL;
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t pd = NULL;
-    memset(pass, 0, sizeof *pass);
+    memset(primitive, 0, sizeof *primitive);
     dnnl_status_t status = describe_factor(&d->a, d->m, d->k, type, &a_md);
     if (status == dnnl_success) status = describe_factor(&d->b, d->k, d->n, type, &b_md);
     if (status == dnnl_success) status = describe_factor(&c, d->m, d->n, dnnl_f32, &c_md);
     if (status == dnnl_success) status = amp_attributes_create(d->alpha, d->beta, 1, &attributes);
     if (status == dnnl_success) status = amp_matmul_pd(&pd, library->engine, a_md, b_md, c_md, attributes);
     if (status == dnnl_success && !amp_onednn_is_reference(pd))
-        status = amp_pass_build(library, pass, pd, ids, 3);
+        status = amp_primitive_build(library, primitive, pd, ids, 3);
     if (pd) dnnl_primitive_desc_destroy(pd);
     if (attributes) dnnl_primitive_attr_destroy(attributes);
     amp_md_destroy(c_md);
@@ -98,31 +98,31 @@ static int same_product(const amp_gemm_desc *a, const amp_gemm_desc *b)
 static product *free_place(amp_cpu_products *products)
 {
     product *oldest = products->made;
-    if (products->count < MOST_PASSES) return &products->made[products->count++];
-    for (int i = 1; i < MOST_PASSES; i++)
+    if (products->count < MOST_PRIMITIVES) return &products->made[products->count++];
+    for (int i = 1; i < MOST_PRIMITIVES; i++)
         if (products->made[i].last_use < oldest->last_use) oldest = &products->made[i];
-    amp_pass_destroy(&oldest->pass);
+    amp_primitive_destroy(&oldest->primitive);
     return oldest;
 }
 
-/* Finds the pass for a product of this shape in the cache, or builds it. *out is NULL if the library has no
- * good kernel. */
-static amp_status find_pass(amp_backend *backend, amp_cpu_products *products, const amp_gemm_desc *d,
-                            amp_pass **out, amp_error *error)
+/* Finds the primitive for a product of this shape in the cache, or builds it. *out is NULL if the library has
+ * no good kernel. */
+static amp_status find_primitive(amp_backend *backend, amp_cpu_products *products, const amp_gemm_desc *d,
+                                 amp_primitive **out, amp_error *error)
 {
     product *found = NULL;
     for (int i = 0; i < products->count && !found; i++)
         if (same_product(&products->made[i].of, d)) found = &products->made[i];
     if (!found) {
-        amp_pass pass;
-        dnnl_status_t status = build(amp_cpu_library(backend), d, amp_onednn_type(d->dtype), &pass);
+        amp_primitive primitive;
+        dnnl_status_t status = build(amp_cpu_library(backend), d, amp_onednn_type(d->dtype), &primitive);
         if (status != dnnl_success) return gemm_fail(d, status, error);
         found = free_place(products);
-        *found = (product){ .of = *d, .pass = pass };
+        *found = (product){ .of = *d, .primitive = primitive };
         found->of.a.data = found->of.b.data = found->of.c = NULL;
     }
     found->last_use = ++products->uses;
-    *out = found->pass.primitive ? &found->pass : NULL;
+    *out = found->primitive.handle ? &found->primitive : NULL;
     return AMP_OK;
 }
 
@@ -158,40 +158,41 @@ static amp_status prepare(amp_backend *backend, amp_cpu_products *products, cons
 /* ---- running ---- */
 
 static amp_status multiply(amp_backend *backend, amp_cpu_products *products, const amp_gemm_desc *d,
-                           amp_pass *pass, amp_error *error)
+                           amp_primitive *primitive, amp_error *error)
 {
     amp_onednn *library = amp_cpu_library(backend);
-    const amp_dtype computes = pass ? d->dtype : AMP_FP32;
+    const amp_dtype computes = primitive ? d->dtype : AMP_FP32;
     const size_t a_count = amp_gemm_a_extent(d), b_count = amp_gemm_b_extent(d),
         element = amp_dtype_size(computes);
-    const size_t sizes[3] = { pass ? pass->scratchpad : 0, d->a.version ? 0 : a_count * element,
+    const size_t sizes[3] = { primitive ? primitive->scratchpad : 0, d->a.version ? 0 : a_count * element,
                               d->b.version ? 0 : b_count * element };
     const void *a, *b;
     void *scratch[3];
     AMP_TRY(amp_scratch_take(library, sizes, scratch, 3, error));
     AMP_TRY(prepare(backend, products, &d->a, a_count, d->dtype, computes, scratch[1], &a, error));
     AMP_TRY(prepare(backend, products, &d->b, b_count, d->dtype, computes, scratch[2], &b, error));
-    if (!pass) {
+    if (!primitive) {
         amp_gemm_desc rounded = *d;
         rounded.a.data = a, rounded.b.data = b;
         return multiply_floats(&rounded, error);
     }
-    dnnl_status_t status = amp_pass_set(pass, DNNL_ARG_SRC, a);
-    if (status == dnnl_success) status = amp_pass_set(pass, DNNL_ARG_WEIGHTS, b);
-    if (status == dnnl_success) status = amp_pass_set(pass, DNNL_ARG_DST, d->c);
-    if (status == dnnl_success) status = amp_pass_run(library, pass, scratch[0]);
+    dnnl_status_t status = amp_primitive_set(primitive, DNNL_ARG_SRC, a);
+    if (status == dnnl_success) status = amp_primitive_set(primitive, DNNL_ARG_WEIGHTS, b);
+    if (status == dnnl_success) status = amp_primitive_set(primitive, DNNL_ARG_DST, d->c);
+    if (status == dnnl_success) status = amp_primitive_run(library, primitive, scratch[0]);
     return status == dnnl_success ? AMP_OK : gemm_fail(d, status, error);
 }
 
 amp_dtype amp_cpu_gemm_computes(const amp_backend *backend, amp_dtype dtype)
 {
-    return ((const amp_cpu_backend *)backend)->library->why_stored[dtype] ? AMP_FP32 : dtype;
+    const amp_onednn *library = ((const amp_cpu_backend *)backend)->library;
+    return amp_onednn_only_stores(library, dtype) ? AMP_FP32 : dtype;
 }
 
 amp_status amp_cpu_gemm(amp_backend *backend, const amp_gemm_desc *d, amp_error *error)
 {
     amp_cpu_products **products = &((amp_cpu_backend *)backend)->products;
-    amp_pass *pass = NULL;
+    amp_primitive *primitive = NULL;
     AMP_TRY(amp_check_gemm(d, error));
     if (d->dtype == AMP_FP32) return multiply_floats(d, error);
     if (!*products) *products = amp_allocated(calloc(1, sizeof **products));
@@ -199,8 +200,8 @@ amp_status amp_cpu_gemm(amp_backend *backend, const amp_gemm_desc *d, amp_error 
      * factor has a cached copy, and all products that use this copy must compute in the same dtype. */
     const int is_short = d->k < SHORT_SUM && !d->a.version && !d->b.version;
     if (!is_short && amp_cpu_gemm_computes(backend, d->dtype) == d->dtype)
-        AMP_TRY(find_pass(backend, *products, d, &pass, error));
-    return multiply(backend, *products, d, pass, error);
+        AMP_TRY(find_primitive(backend, *products, d, &primitive, error));
+    return multiply(backend, *products, d, primitive, error);
 }
 
 void amp_cpu_gemm_drop_copies(amp_backend *backend)
@@ -213,6 +214,6 @@ void amp_cpu_products_free(amp_cpu_products *products, amp_backend *backend)
 {
     if (!products) return;
     amp_factor_copies_free(&products->factors, backend);
-    for (int i = 0; i < products->count; i++) amp_pass_destroy(&products->made[i].pass);
+    for (int i = 0; i < products->count; i++) amp_primitive_destroy(&products->made[i].primitive);
     free(products);
 }

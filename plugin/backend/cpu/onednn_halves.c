@@ -1,10 +1,9 @@
 /* Finds the halves (fp16, bf16) in which oneDNN computes on this machine, and why the others are only storage
  * formats. */
-#include "onednn_pass.h"
+#include "onednn_primitive.h"
 
 #include "kernels.h"
 #include "onednn_conv_build.h"
-#include "state.h"
 
 #if defined(__x86_64__)
 
@@ -88,7 +87,7 @@ amp_support amp_cpu_supports(const amp_backend *backend, amp_dtype dtype, char n
     const char *name = amp_dtype_name(dtype);
     char library_name[64];
     note[0] = '\0';
-    if (!library->why_stored[dtype]) return AMP_SUPPORT_NATIVE;
+    if (!amp_onednn_only_stores(library, dtype)) return AMP_SUPPORT_NATIVE;
     amp_onednn_describe(library_name, sizeof library_name);
     snprintf(note, 256, "%s saves memory but no time here: stored in %s, computed in fp32 (%s: %s)", name,
              name, library_name, library->why_stored[dtype]);

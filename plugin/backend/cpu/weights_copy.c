@@ -1,9 +1,8 @@
-/* Copies a convolution's fp32 weights into one or two blocked layouts that oneDNN's kernels read; see
- * weights_layout.h. The weights are a matrix with one row per filter, and one column for each channel and
- * position in the window. They are copied in tiles of 16 rows that fit in a cache. In fp32, a tile is
- * transposed, so that the 16 filters of a column become adjacent. The result is then written in each layout.
- * In bf16, two rows at a time are first rounded and interleaved into one row of pairs. These rows are then
- * transposed and written in the same way. */
+/* Copies weights to one or two of the layouts in weights_layout.h. The weights are a matrix with one row per
+ * filter, and one column for each channel and position in the window. They are copied in tiles of 16 rows
+ * that fit in a cache. In fp32, a tile is transposed, so that the 16 filters of a column become adjacent. The
+ * result is then written in each layout. In bf16, two rows at a time are first rounded and interleaved into
+ * one row of pairs. These rows are then transposed and written in the same way. */
 #include "weights_layout.h"
 
 #include <omp.h>

@@ -1,6 +1,10 @@
-/* The blocked layouts in which oneDNN keeps the weights of convolutions. amp_weights_copy copies weights to
- * some of these layouts. amp_weights_add adds gradients to a sum, if the gradients have one particular layout
- * (amp_weights_squares). For all other layouts, onednn_conv.c uses the library's reorders.
+/* The copies of the weights that oneDNN's convolutions read. They are in the dtype in which the convolution
+ * computes (16 bits, or fp32 where the half is only a storage format), and in a blocked layout that the
+ * library chooses. amp_cpu_conv_load_weights (onednn_conv.c) makes them from the fp32 masters: with
+ * amp_weights_copy if the layout is one of those below, else with a cast and the library's reorders.
+ *
+ * The library's gradients of weights are in a blocked layout too. amp_weights_add adds them to dw if they
+ * have one particular layout (amp_weights_squares); otherwise onednn_conv.c calls the library's reorder.
  *
  * In Darknet's order (OIHW), weights are floats [O filters][I input channels][K places], with K =
  * size_h·size_w places in the window. */
@@ -41,9 +45,9 @@ size_t amp_weights_squares(amp_const_md md);
 
 /* ---- copies, in bf16 or fp32: weights_copy.c ----
  *
- * One pass over the fp32 masters makes both copies, for forward and for backward by data. The library's
- * reorders would make three passes: one to round to bf16, and one for each copy. They would take twice as
- * long, because each pass is limited by memory. */
+ * amp_weights_copy makes both copies, for forward and for backward by data, while it reads the masters once.
+ * The library would read weights three times: to round them to bf16, and for each copy. It would take twice
+ * as long, because memory limits the speed. */
 
 typedef struct amp_weights_target {
     const amp_weights_layout *layout; /* if copy is not NULL, its order must not be AMP_WEIGHTS_UNKNOWN */

@@ -65,7 +65,7 @@ static size_t shared_floats(const amp_winograd *w)
 
 size_t amp_winograd_scratch(const amp_winograd *w)
 {
-    if (!w->rows) return 0;
+    if (!w->is_used) return 0;
     return (shared_floats(w) + (size_t)omp_get_max_threads() * own_floats(w)) * sizeof(float)
         + (w->pass == AMP_WINOGRAD_WEIGHTS ? w->tiles : 0);
 }

@@ -99,7 +99,8 @@ typedef enum amp_winograd_pass { AMP_WINOGRAD_FORWARD, AMP_WINOGRAD_DATA, AMP_WI
 
 /* One pass of a convolution: its shapes, and how its work is cut. */
 typedef struct amp_winograd {
-    const amp_cpu_rows *rows;    /* NULL: the library computes the pass */
+    int is_used;                 /* 0: the library computes the pass, and all other members are 0 */
+    const amp_cpu_rows *rows;    /* the inner loops */
     amp_winograd_pass pass;
     amp_dtype dtype;             /* of the tensors */
     int height, width;           /* of x; y has the same */
@@ -117,11 +118,18 @@ typedef struct amp_winograd {
 /* Whether the convolution needs this pass. */
 int amp_winograd_wanted(const amp_conv_desc *, amp_winograd_pass);
 
-/* Decides whether this pass of the convolution uses Winograd, and how its work is cut (winograd_rule.c). If
- * it does not use Winograd, rows is NULL. compute: the dtype in which the library would compute the pass. */
+/* Decides whether this pass of the convolution uses Winograd, and how its work is cut (winograd_rule.c). It
+ * uses Winograd if all of this is true:
+ *  - The convolution needs this pass, and desc.direct is 0. The processor has AVX2.
+ *  - The windows are 3x3 with stride 1, padding 1 and no dilation, and the convolution is not transposed.
+ *  - The numbers of channels and of filters per group are multiples of 16. So a network's first layer, which
+ *    reads an image's 3 colors, never uses Winograd.
+ *  - The images have at least 2 rows and 2 columns.
+ *  - Winograd is faster than the library. In fp32 it is faster if the batch has at least 16 tiles, in a half
+ *    less often. compute: the dtype in which the library would compute the pass. */
 amp_winograd amp_winograd_make(const amp_conv_desc *, amp_winograd_pass, amp_dtype compute);
 
-/* Scratch bytes for the number of threads that OpenMP would use now; 0 if rows is NULL. */
+/* Scratch bytes for the number of threads that OpenMP would use now; 0 if Winograd is not used. */
 size_t amp_winograd_scratch(const amp_winograd *);
 
 /* Forward, or backward by data: y = leaky(sums + bias), or y += sums if accumulate is set. filters: OIHW.

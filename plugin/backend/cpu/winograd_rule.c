@@ -89,12 +89,12 @@ static void cut_gradient(amp_winograd *w)
 
 amp_winograd amp_winograd_make(const amp_conv_desc *d, amp_winograd_pass pass, amp_dtype compute)
 {
-    static const amp_winograd none = { .rows = NULL };
+    static const amp_winograd none = { .is_used = 0 };
     const amp_cpu_rows *rows = amp_cpu_rows_best();
     int tiles_y = (d->x.h + AMP_WINOGRAD_TILE - 1) / AMP_WINOGRAD_TILE;
     int tiles_x = (d->x.w + AMP_WINOGRAD_TILE - 1) / AMP_WINOGRAD_TILE, data = pass == AMP_WINOGRAD_DATA;
-    amp_winograd w = { .rows = rows, .pass = pass, .dtype = d->dtype, .height = d->x.h, .width = d->x.w,
-                       .in = (size_t)((data ? d->k : d->x.c) / d->groups),
+    amp_winograd w = { .is_used = 1, .rows = rows, .pass = pass, .dtype = d->dtype, .height = d->x.h,
+                       .width = d->x.w, .in = (size_t)((data ? d->k : d->x.c) / d->groups),
                        .out = (size_t)((data ? d->x.c : d->k) / d->groups), .groups = (size_t)d->groups,
                        .tiles_y = tiles_y, .tiles_x = tiles_x,
                        .last = { d->x.h - (tiles_y - 1) * AMP_WINOGRAD_TILE,
