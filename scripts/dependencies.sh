@@ -52,7 +52,7 @@ look() {
     needs patch "applies patches/ to Darknet's source (git would do)" has_patch
     needs xz-utils "unpacks Debian's source of Darknet" has_command xz
     needs libdnnl-dev 'oneDNN, which the CPU backend computes with' has_headers dnnl.h
-    needs libjpeg62-turbo-dev 'libjpeg-turbo, which decodes JPEGs in half the time' \
+    needs libjpeg-dev 'libjpeg-turbo, which decodes JPEGs in half the time' \
         has_headers stdio.h jpeglib.h
     if [ $opencv = yes ]; then
         needs libopencv-dev 'OpenCV, which Darknet reads and changes images with (OPENCV=1)' has_opencv

@@ -280,7 +280,7 @@ static int is_usual_output(const char *line)
 {
     static const char *const usual[] = { "Loaded:", "Saving weights", "Loading weights", "Learning Rate",
                                          "Resizing", "layer  ", "Region ", "amp: summary", "STB Reason:",
-                                         NULL };
+                                         "amp: cache=", "amp: loading is slower", NULL };
     line += strspn(line, " \t");
     if (!*line || (*line >= '0' && *line <= '9') || !strchr(line, ' ')) return 1;
     for (int k = 0; usual[k]; k++) if (!strncmp(line, usual[k], strlen(usual[k]))) return 1;

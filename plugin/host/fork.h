@@ -131,6 +131,9 @@ int amp_fork_loads_channels(int channels, int classifier);
 /* The list of images that `detector train` uses if the .data file names none. */
 extern const char amp_fork_train_list[];
 
+/* `classifier train` saves its final weights as NAME, followed by this text and ".weights". */
+extern const char amp_fork_classifier_end[];
+
 /* The default file of class names, which `detector train` reads if the .data file has no `names`. Unless the
  * file has one line per class, `detector train` ends the program. Empty string: `detector train` reads no
  * class names. */

@@ -74,7 +74,7 @@ static int is_found(amp_cache_file *file, int i, int reduction)
     amp_pixels found, p = pixels_of(i, reduction);
     amp_cache_mapping mapped = { 0 };
     snprintf(image, sizeof image, "%d.jpg", i);
-    int is = amp_cache_file_find(file, amp_cache_file_key(file, image, 3), &found, &mapped);
+    int is = amp_cache_file_find(file, amp_cache_file_key(file, image, "decoder", 3), &found, &mapped);
     if (is) {
         assert_true(found.w == p.w && found.h == p.h && found.c == p.c && found.photo_w == p.photo_w
                     && found.photo_h == p.photo_h && found.reduction == reduction);
@@ -97,7 +97,7 @@ static int load_all(amp_cache_file *file, int reduction)
             continue;
         }
         amp_pixels p = pixels_of(i, reduction);
-        amp_cache_file_add(file, amp_cache_file_key(file, image, 3), &p);
+        amp_cache_file_add(file, amp_cache_file_key(file, image, "decoder", 3), &p);
         free(p.bytes);
     }
     return found;

@@ -164,6 +164,7 @@ amp_status amp_compare_open(amp_compare *compare, amp_error *error)
     amp_status status = amp_data_file_read(compare->result.data, &data, error);
     if (status == AMP_OK) status = list_settings(&compare->result, &data, &now, error);
     if (status == AMP_OK) status = open_folder(compare, &now, error);
+    if (status == AMP_OK) snprintf(compare->list, sizeof compare->list, "%s", amp_file_name(data.train));
     amp_data_file_free(&data);
     amp_lines_free(&now);
     return status;
@@ -202,8 +203,7 @@ static void name_it(char path[AMP_COMPARE_PATH], const char *format, ...)
 void amp_compare_files(const amp_compare *compare, const amp_run *run, amp_run_files *f)
 {
     const char *folder = f->folder, *base = compare->base;
-    /* the names that train_detector and train_classifier give to the final weights */
-    const char *end = compare->result.kind == AMP_COMPARED_DETECTOR ? "_final" : "";
+    const char *end = compare->result.kind == AMP_COMPARED_DETECTOR ? "_final" : amp_fork_classifier_end;
     name_it(f->folder, "%s/runs/%s-seed%u", compare->folder, run->dtype, run->seed);
     name_it(f->cfg, "%s/%s.cfg", folder, base);
     name_it(f->data, "%s/run.data", folder);
@@ -318,6 +318,16 @@ static amp_status copy_data(const char *from, const amp_run_files *files, amp_er
     return status;
 }
 
+/* With cache=disk all trainings of the comparison share one cache of images: the cache's name in a run's
+ * backup folder is a link to LIST.images in runs/, which the first training creates. */
+static void link_cache(const amp_compare *compare, const amp_run_files *files)
+{
+    char target[sizeof compare->list + 16], name[AMP_COMPARE_PATH + sizeof compare->list + 16];
+    snprintf(target, sizeof target, "../../%s.images", compare->list);
+    snprintf(name, sizeof name, "%s/%s.images", files->backup, compare->list);
+    if (symlink(target, name)) return; /* made by an earlier call; without links each run has its own cache */
+}
+
 /* Whether a run can resume exactly. Stock's runs cannot: Darknet saves neither momentum nor the order of the
  * images. */
 static int can_resume(const amp_run *run, const amp_run_files *files)
@@ -353,6 +363,7 @@ amp_status amp_run_prepare(const amp_compare *compare, amp_run *run, int *resume
     AMP_TRY(make_folder(files.backup, NULL, error));
     AMP_TRY(amp_cfg_copy(c->cfg, files.cfg, &iterations, 1, error));
     AMP_TRY(copy_data(c->data, &files, error));
+    link_cache(compare, &files);
     unlink(files.result);
     *resumed = can_resume(run, &files);
     if (!*resumed) begin_anew(run, &files);

@@ -150,6 +150,7 @@ typedef struct amp_compare {
     char title[600], machine[700], date[32];
     char *base;                /* the .cfg's name without folder and ending, as in names of .weights files */
     char *folder;              /* the report's folder, which contains runs/ */
+    char list[256];            /* the training list's name without folder */
     int sequential;            /* -sequential: dtypes train one after the other, not in turns */
     int until;                 /* -until: seeds are added until the scores are settled */
     int most_seeds;            /* the limit on the number of seeds; result.seed_count is the number so far */

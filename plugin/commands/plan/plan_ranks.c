@@ -23,7 +23,7 @@ static amp_plan_ranks share(const amp_plan_report *r, const amp_plan_link *link,
     int cut = (int)(step / r->subdivisions);
     double bytes = (double)r->parameters * sizeof(float), rate = link->gbit * 1e9 / 8;
     double part = 2.0 * (ranks - 1) / ranks, bucket = (double)AMP_BUCKET * sizeof(float);
-    if (r->images / r->steps % cut) return row;
+    if (r->images % cut) return row;
     row.passes = (int)(step / ranks);
     row.images = r->images / cut;
     row.megabytes = part * bytes / 1e6;

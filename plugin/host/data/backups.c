@@ -133,7 +133,7 @@ void amp_backups_let_go(void)
  * pattern. The suffix has up to three parts: the suffix of the .weights or .backup file that was being saved
  * (the first group), .amp if the file is a sidecar, and .new. Other files are not touched, because several
  * trainings may use one folder. */
-static const char LEFT_BEHIND[] = "^(\\.backup|(_([0-9]+|final|best))?\\.weights)(\\.amp)?\\.new$";
+static const char LEFT_BEHIND[] = "^(\\.backup|(_([0-9]+|final|best|last|ema))?\\.weights)(\\.amp)?\\.new$";
 
 void amp_backups_settle(void)
 {

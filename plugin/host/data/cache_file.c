@@ -21,7 +21,7 @@
 #include "data_files.h"
 
 /* The last two digits are the version. */
-static const char MAGIC[8] = "AMPIMG01";
+static const char MAGIC[8] = "AMPIMG02";
 /* room: the capacity of the table in entries. sum: the checksum of all fields before it. */
 typedef struct header { char magic[8]; uint64_t room, unused[5], sum; } header;
 
@@ -86,7 +86,7 @@ static int is_of_use(const amp_cache_file *f, const entry *e)
     return e->reduction == amp_reduction(&f->use, f->scale, e->photo_w, e->photo_h);
 }
 
-uint64_t amp_cache_file_key(const amp_cache_file *f, const char *image, int how)
+uint64_t amp_cache_file_key(const amp_cache_file *f, const char *image, const char *decoder, int how)
 {
     struct stat info;
     amp_checksum sum = f->empty;
@@ -96,6 +96,7 @@ uint64_t amp_cache_file_key(const amp_cache_file *f, const char *image, int how)
     if (*image != '/') amp_checksum_add(&sum, "/", 1);
     amp_checksum_add(&sum, image, strlen(image) + 1);
     amp_checksum_add(&sum, facts, sizeof facts);
+    amp_checksum_add(&sum, decoder, strlen(decoder));
     uint64_t key = amp_checksum_value(&sum);
     return key ? key : 1;
 }

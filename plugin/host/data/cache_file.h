@@ -27,9 +27,10 @@ amp_status amp_cache_file_open(const char *name, const amp_photo_use *use, doubl
                                size_t bytes, amp_cache_file **out, amp_error *error);
 
 /* Returns the key of an image file in its present state; 0: the file does not exist. Get the key before you
- * read the image: if the file changes meanwhile, its new state has another key. how: a number that identifies
- * the way in which the file is decoded. */
-uint64_t amp_cache_file_key(const amp_cache_file *, const char *image, int how);
+ * read the image: if the file changes meanwhile, its new state has another key. decoder, how: the name of the
+ * library that decodes the file, and a number for what it is asked to do. Programs with other decoders may
+ * share the cache file, and decoders differ, for example in EXIF rotation. */
+uint64_t amp_cache_file_key(const amp_cache_file *, const char *image, const char *decoder, int how);
 
 /* Returns 1 if the cache has the image. Its pixels are then mapped until amp_cache_file_unmap. */
 int amp_cache_file_find(amp_cache_file *, uint64_t key, amp_pixels *pixels, amp_cache_mapping *mapped);

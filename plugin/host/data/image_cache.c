@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "../../image/jpeg.h"
 #include "../../include/darknet_amp.h"
 #include "../program/failure.h"
 #include "cache_file.h"
@@ -188,14 +189,14 @@ void amp_image_cache_end(void)
 
 /* Looks for an image before its file is read. Returns 1 if the file need not be read, because the cache has
  * the image or the thread gets black images. */
-static int find(const char *file, int channels, int black_channels, amp_pixels *p)
+static int find(const char *file, const char *decoder, int channels, int black_channels, amp_pixels *p)
 {
     *p = (amp_pixels){ cache.black, BLACK_SIDE, BLACK_SIDE, black_channels, BLACK_SIDE, BLACK_SIDE, 1 };
     if (amp_this_thread()->only_black) return 1;
     if (!trains || !cache.is_open) return 0;
     amp_cache_file_unmap(&loaded.mapped);
     cache.asked++;
-    if (cache.file) loaded.key = amp_cache_file_key(cache.file, file, channels);
+    if (cache.file) loaded.key = amp_cache_file_key(cache.file, file, decoder, channels);
     int found = cache.file ? amp_cache_file_find(cache.file, loaded.key, p, &loaded.mapped)
                            : find_in_table(file, channels, p);
     cache.found += (unsigned long)found;
@@ -219,7 +220,8 @@ float *amp_image_cache_find(const char *file, int channels, int *w, int *h, int 
 {
     amp_pixels p;
     if (loaded.wanted && !loaded.has_turn) loaded.has_turn = amp_loaders_begin_turn(file);
-    return find(file, channels, channels ? channels : 3, &p) ? floats_of(&p, w, h, c) : NULL;
+    if (!find(file, amp_jpeg_library(), channels, channels ? channels : 3, &p)) return NULL;
+    return floats_of(&p, w, h, c);
 }
 
 float *amp_image_cache_add(const char *file, int channels, const amp_pixels *p, int *w, int *h, int *c)
@@ -235,7 +237,7 @@ unsigned char *darknet_amp_kept_bytes(const char *file, int how, int *w, int *h,
 {
     end_loaded();
     /* how: 2 * OpenCV's flag + is_rgb (darknet_amp_opencv.hpp); flag 0 means grey */
-    if (!find(file, how, how == 0 || how == 1 ? 1 : 3, &loaded.image)) return NULL;
+    if (!find(file, "OpenCV", how, how == 0 || how == 1 ? 1 : 3, &loaded.image)) return NULL;
     *w = loaded.image.w;
     *h = loaded.image.h;
     *c = loaded.image.c;

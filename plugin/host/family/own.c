@@ -350,6 +350,7 @@ void amp_own_fix_logistics(network *net)
 int amp_fork_snapshot_follows_backup(long step) { return 0; } /* Darknet saves snapshots first */
 int amp_fork_drops_returns(void) { return 1; }
 const char amp_fork_train_list[] = "data/train.txt";
+const char amp_fork_classifier_end[] = "_final";
 const char *const amp_fork_dont_show = "-dont_show";
 
 void amp_fork_label_path(const char *image, char *path) { replace_image_to_label(image, path); }

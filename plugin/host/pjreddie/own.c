@@ -178,6 +178,7 @@ const amp_fork_option amp_fork_options[] = {
     { "-h", 1, 1, 0 }, { "-fps", 1, 1, 0 }, { "-fullscreen", 0, 1, 0 }, { 0 } };
 
 const char amp_fork_train_list[] = "data/train.list";
+const char amp_fork_classifier_end[] = "";
 const size_t amp_fork_chart_bytes = 0;
 const char amp_fork_names[] = "";
 const char amp_fork_label_place[] =
