@@ -272,6 +272,20 @@ CFG
     holds out 'top-1'
 }
 
+# With cache=disk: one cache file for all trainings, which the later ones find filled.
+trainings_share_one_cache() {
+    name='a cache on disk'
+    { cat tiny.data; echo cache=disk; } > cached.data
+    for dtypes in fp32 fp32,bf16; do
+        compare 0 cached.data tiny.cfg -dtypes $dtypes -seeds 1 -iters 2 -report cached
+    done
+    [ "$(find cached -type f -name '*.images')" = cached/runs/train.txt.images ] ||
+        fail "$name: $(find cached -name '*.images')"
+    grep -q 'images were kept.*; of [1-9]' cached/runs/fp32-seed1/train.log || fail "$name: it keeps nothing"
+    grep -q ' 0 of [0-9]* images were kept.*; of \([0-9]*\) loaded images, \1 came' \
+        cached/runs/bf16-seed1/train.log || fail "$name: $(tail -n 3 cached/runs/bf16-seed1/train.log)"
+}
+
 refused() { # refused <what its line says> <arguments...>
     local text=$1
     name="$text"
@@ -361,6 +375,7 @@ seeds_are_added_until_a_loss_is_settled
 validation_alone_is_repeated
 other_settings_are_one_line_that_names_them
 a_classifier
+trainings_share_one_cache
 a_dtype_that_fails_leaves_the_others
 bad_input_is_one_line_and_leaves_nothing
 bad_folders_are_one_line

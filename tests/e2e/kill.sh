@@ -53,7 +53,7 @@ rm -r backup
 mkdir backup
 before_flush=$(grep -n '^fsync' save.calls | head -n 1 | cut -d: -f1)
 status_of trapped TRAP_KILL=$((per_save + before_flush)) "$DARKNET" "${train[@]}" -seed 3
-: > backup/tiny_200.weights.amp.new
+for file in tiny_200 tiny_last tiny_ema; do : > backup/$file.weights.amp.new; done
 : > backup/tiny_mine.weights.new # nothing of a training's
 status_of "$DARKNET" "${train[@]}" backup/tiny.backup -seed 3
 says 'amp: backup/tiny_100.weights.new: removed, since a training was killed'

@@ -82,6 +82,9 @@ for row, ranks, images in zip(json.load(open(sys.argv[1]))['ranks'], (2, 4), (4,
     want['blocking'] = want['overlapped'] = 100 * (.6 / ranks) / (.6 / ranks + sent / 125e3)
     assert all(abs(row[key] - want[key]) <= 1e-4 * want[key] for key in want), (row, want)
 END
+sed 's/^\[net\]/&\ntime_steps=3/' known.cfg > sequence.cfg # whole images are shared, whatever their steps
+plan sequence.cfg -ranks 4 -json ranks.json
+grep -q '"images": 2' ranks.json || fail "time_steps: $(cat ranks.json)"
 plan known.cfg -ranks 3
 says 'cannot share'
 

@@ -192,6 +192,18 @@ TEST_WITH(programs_and_threads_share_a_file, set_up, leave_folder)
     assert_int_equal(load_all(second, 1), IMAGES);
 }
 
+TEST_WITH(what_another_library_decoded_is_not_found, set_up, leave_folder)
+{
+    amp_pixels found;
+    amp_cache_mapping mapped = { 0 };
+    amp_cache_file *file = opened(&whole);
+    load_all(file, 1);
+    assert_false(amp_cache_file_find(file, amp_cache_file_key(file, "0.jpg", "OpenCV", 3), &found, &mapped));
+    assert_false(amp_cache_file_find(file, amp_cache_file_key(file, "0.jpg", "decoder", 1), &found, &mapped));
+    assert_true(amp_cache_file_find(file, amp_cache_file_key(file, "0.jpg", "decoder", 3), &found, &mapped));
+    amp_cache_file_unmap(&mapped);
+}
+
 TEST_WITH(what_has_changed_is_not_found, set_up, leave_folder)
 {
     amp_cache_file *file = opened(&whole);

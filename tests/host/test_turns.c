@@ -7,6 +7,7 @@
 
 #include "commands/run_in_turns.h"
 #include "host/program/turns.h"
+#include "test_folder.h"
 
 enum { PLAYERS = 3, MOST_LINES = 4000 };
 
@@ -220,6 +221,18 @@ TEST(descriptors_that_are_not_open_are_refused)
     assert_int_equal(amp_turns_take(&error), AMP_OK);
     assert_false(amp_turns_taken());
     assert_int_equal(amp_turns_yield("nobody listens"), 0);
+}
+
+/* The last line of a program's output that can be the reason why it failed. */
+TEST_WITH(what_every_training_prints_at_its_end_is_no_reason, enter_folder, leave_folder)
+{
+    char words[512];
+    put_file("log", "amp: backup/a_final.weights could not be written: No space left on device\n"
+                    "amp: summary dtype=fp32 steps=2\n 2: 0.5, 0.5 avg\n"
+                    "amp: cache=disk: 8 of 8 images were kept, 0.1 MiB\n"
+                    "amp: loading is slower than computing: 1 core\n");
+    amp_turns_last_message("log", NULL, words, sizeof words);
+    assert_string_equal(words, "backup/a_final.weights could not be written: No space left on device");
 }
 
 int main(int argc, char **argv)

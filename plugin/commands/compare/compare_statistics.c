@@ -55,7 +55,7 @@ static void measure_run(amp_run *run)
     run->peak_memory_mb = NAN;
     for (size_t i = 0; i < run->count; i++) {
         const amp_log_row *row = &run->rows[i];
-        run->skipped += row->found_inf;
+        run->skipped += amp_log_is_skipped(row);
         if (isfinite(row->peak_memory_mb) && !(row->peak_memory_mb <= run->peak_memory_mb))
             run->peak_memory_mb = row->peak_memory_mb;
     }

@@ -71,7 +71,7 @@ static void describe(const progress *p, const program *training, char text[LINE_
     }
     const amp_log_row *row = &run->rows[run->count - 1];
     long skips = 0;
-    for (size_t i = 0; i < run->count; i++) skips += run->rows[i].found_inf;
+    for (size_t i = 0; i < run->count; i++) skips += amp_log_is_skipped(&run->rows[i]);
     remaining(p, training, all - row->iteration, eta);
     double rate = recent_rate(run);
     snprintf(text, LINE_TEXT, "%-5s seed %u  %ld/%ld  loss %.4g  scale %g  skipped %ld  %.*f images/s%s%s",
@@ -156,14 +156,12 @@ static amp_status take_end(void *context, int k, const amp_turns_end *end, amp_e
 {
     program *p = (program *)context + k;
     amp_run *run = p->run;
-    int well = end->exited && end->status == 0, over = well && amp_run_is_over(p->compare, run);
+    int well = end->exited && end->status == 0;
     run->state = well && end->stopped ? AMP_RUN_TRAINING : AMP_RUN_FAILED;
-    if (over && !access(p->files.weights, R_OK)) run->state = AMP_RUN_TRAINED;
+    if (well && amp_run_is_over(p->compare, run) && !access(p->files.weights, R_OK))
+        run->state = AMP_RUN_TRAINED;
     if (run->state != AMP_RUN_FAILED) return AMP_OK;
-    if (over)
-        snprintf(run->failure, sizeof run->failure, "training made all its steps, but did not save %.220s; "
-                 "see %.220s", p->files.weights, p->files.train_log);
-    else explain(run, "training", end, p->files.train_log);
+    explain(run, "training", end, p->files.train_log);
     if (p->resumed || p->compare->steps_seen) return AMP_OK;
     return amp_fail(error, AMP_BAD_CONFIG, "%s", run->failure);
 }

@@ -97,7 +97,7 @@ static void count_skipped(const amp_log_row *rows, size_t count, amp_log_summary
     size_t size = 0, last = 0;
     long first = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!rows[i].found_inf) continue;
+        if (!amp_log_is_skipped(&rows[i])) continue;
         s->skipped++;
         if (!size || i - last > AMP_CLUSTER_GAP + 1) {
             s->clusters++;
