@@ -1,5 +1,4 @@
-/* The CPU backend: its object and the table of its operations. README.md lists the files that define the
- * operations. */
+/* The CPU backend's object and the table of its operations. README.md lists the files that define them. */
 #include "kernels.h"
 #include "onednn.h"
 

@@ -6,9 +6,9 @@
  *    they store;
  *  - give the same bits for any number of threads and, except for the exponential activations, on any
  *    instruction set (rows.h explains how);
- *  - keep no state, so their amp_backend may be NULL. They allocate and free scratch within the call;
- *  - fail with AMP_BACKEND_FAILED on tensors that break backend.h's rules. If there is no memory for scratch,
- *    the program ends (amp_allocated). */
+ *  - keep no state, so their amp_backend may be NULL;
+ *  - fail with AMP_BACKEND_FAILED on tensors that break backend.h's rules. Without memory for scratch, the
+ *    program ends (amp_allocated). */
 #pragma once
 
 #include "../operations.h"
@@ -17,10 +17,10 @@
 AMP_BACKEND_OPERATIONS(AMP_CPU_DECLARE)
 #undef AMP_CPU_DECLARE
 
-/* cast.c: converts arrays of numbers between fp32 and the 16-bit formats, at memory speed and on all threads.
- * The numbers keep their order. Every result equals tensor/half.h bit for bit, on every instruction set. */
+/* cast.c: converts arrays between fp32 and the 16-bit formats, on all threads. Every result equals
+ * tensor/half.h's bit for bit. */
 
-/* dst (+)= src. */
+/* dst = src, or dst += src if accumulate is set. */
 void amp_cpu_cast_flat(amp_dtype src_dtype, const void *src, amp_dtype dst_dtype, void *dst, size_t count,
                        int accumulate);
 

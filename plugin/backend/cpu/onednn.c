@@ -1,5 +1,4 @@
-/* oneDNN in general: engine and stream, primitives with their arguments, and scratch memory. onednn_compat.h
- * hides the differences between the library's versions; README.md lists the files that use the library. */
+/* oneDNN's engine and stream, primitives with their arguments, and scratch memory. */
 #include "onednn_primitive.h"
 
 #include <string.h>
@@ -136,8 +135,7 @@ void amp_primitive_destroy(amp_primitive *primitive)
 dnnl_status_t amp_primitive_set(amp_primitive *primitive, int id, const void *address)
 {
     for (int i = 0; i < primitive->count; i++)
-        if (primitive->arguments[i].arg == id) /* the library takes all addresses as non-const, even those of
-                                             inputs */
+        if (primitive->arguments[i].arg == id) /* the library takes inputs as non-const, too */
             return dnnl_memory_set_data_handle(primitive->arguments[i].memory, (void *)address);
     return dnnl_invalid_arguments;
 }
@@ -162,7 +160,7 @@ amp_status amp_scratch_take(amp_onednn *library, const size_t *sizes, void **par
     for (int i = 0; i < count; i++) total += (sizes[i] + 63) / 64 * 64;
     if (total > library->scratch_bytes) {
         void *larger = NULL;
-        /* The old block is no longer used. Frees it first, so that the two blocks never exist at once. */
+        /* Frees the old block first, so that the two blocks never exist at once. */
         free(library->scratch);
         library->scratch = NULL;
         library->scratch_bytes = 0;

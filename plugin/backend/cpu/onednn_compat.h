@@ -1,9 +1,8 @@
 /* One interface to both C APIs of oneDNN: 2.x (Debian 12) and 3.x (Debian 13).
  *
- * The APIs differ in only three things, which this header hides: in 3.x, a memory descriptor is an opaque
- * object and no longer a struct, there are no "operation descriptors", and post-ops have other arguments.
- * Everything else has the same names in both APIs, and onednn*.c use it directly. Each function returns the
- * library's status. The code that creates an amp_md must destroy it. */
+ * The APIs differ in three things: in 3.x, a memory descriptor is an opaque object and no longer a struct,
+ * there are no "operation descriptors", and post-ops have other arguments. onednn*.c use everything else
+ * directly. The code that creates an amp_md must destroy it. */
 #pragma once
 
 #include <stdlib.h>
@@ -19,15 +18,13 @@ typedef dnnl_memory_desc_t *amp_md;
 typedef const dnnl_memory_desc_t *amp_const_md;
 #endif
 
-/* A convolution or inner product in the form that the library wants. In a backward pass, some of src, weights
- * and dst describe gradients: for example, if the pass computes the gradient of the weights, `weights`
- * describes this gradient. bias may be NULL. */
+/* A convolution or inner product. In a backward pass, some of src, weights and dst describe gradients. bias
+ * may be NULL. */
 typedef struct amp_problem {
     int inner_product;         /* 0: a convolution. An inner product ignores strides, dilates and pads */
     amp_const_md src, weights, bias, dst;
     dnnl_dims_t strides, dilates, pad_left, pad_right; /* dilates: 0 means no dilation */
-    const char *avoid[2];      /* implementations whose name contains an entry are skipped; NULL: unused
-                                  entry */
+    const char *avoid[2];      /* implementations whose name contains an entry are skipped; may be NULL */
 } amp_problem;
 
 /* Creates a descriptor in the layout of `tag`, or with `strides` if they are not NULL. */
@@ -83,10 +80,8 @@ static inline const char *amp_pd_name(const_dnnl_primitive_desc_t pd)
     return status == dnnl_success && name ? name : "";
 }
 
-/* Whether p->avoid excludes this implementation. The library lists its implementations of a problem, best
- * first; amp_problem_pd takes the first one that is not excluded, or returns dnnl_unimplemented. Some names
- * begin with "brgconv:" in 2.6, and with "brg_conv_fwd:" in 3.7. An entry of `avoid` in 2.6's form also
- * excludes the same implementation in 3.7. */
+/* Whether p->avoid excludes this implementation. An entry "brgconv:..." (a name in 2.6) also excludes
+ * "brg_conv_fwd:..." (the same in 3.7). */
 static inline int amp_pd_is_avoided(const_dnnl_primitive_desc_t pd, const amp_problem *p)
 {
     static const char before[] = "brgconv:", now[] = "brg_conv_fwd:";
@@ -102,8 +97,7 @@ static inline int amp_pd_is_avoided(const_dnnl_primitive_desc_t pd, const amp_pr
 }
 
 #if DNNL_VERSION_MAJOR >= 3
-/* Replaces *out by the first implementation that p->avoid does not exclude. created: the status from creating
- * *out. */
+/* Replaces *out by the first implementation that is not excluded. created: the status of creating *out. */
 static inline dnnl_status_t amp_pd_avoid(dnnl_primitive_desc_t *out, dnnl_status_t created,
                                          const amp_problem *p)
 {
@@ -136,9 +130,9 @@ static inline dnnl_status_t amp_pd_create(dnnl_primitive_desc_t *out, const void
 }
 #endif
 
-/* Finds the best implementation of one pass of a problem. pass: dnnl_forward_training,
- * dnnl_forward_inference, dnnl_backward_data or dnnl_backward_weights. forward: for a backward pass, the
- * primitive descriptor of the forward pass, which the library requires; else NULL. */
+/* Finds the library's best implementation of one pass, except those that p->avoid excludes;
+ * dnnl_unimplemented: there is none. forward: for a backward pass, the primitive descriptor of the forward
+ * pass; else NULL. */
 static inline dnnl_status_t amp_problem_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
                                            dnnl_prop_kind_t pass, const amp_problem *p,
                                            const_dnnl_primitive_desc_t forward,

@@ -1,14 +1,12 @@
 /* Convolutions and connected layers with oneDNN: forward, backward by data, backward by weights.
  *
- * Activations are NHWC, the layout of every other operation of the plugin. oneDNN is as fast with NHWC as
- * with its own blocked layouts. The library reads copies of the weights (weights_layout.h). Winograd's passes
- * (winograd.h) read the masters themselves, or a plain copy if the masters may move or change before the pass
- * (masters_stay is 0).
+ * Activations are NHWC: oneDNN is as fast with it as with its own blocked layouts. The library reads
+ * copies of the weights (weights_layout.h). Winograd's passes (winograd.h) read the masters, or a plain copy
+ * if the masters may move or change before the pass (masters_stay is 0).
  *
- * A half is fp16 or bf16. The library computes in a half if that is faster than fp32 (onednn_halves.c).
- * Otherwise the half is only a storage format: one slice of the batch at a time is widened into scratch,
- * computed in fp32, and narrowed again. Slices keep the scratch small enough for the cache. "dx += ..." is
- * sliced too: its sum is computed in fp32 scratch, so that it is rounded only once.
+ * If a half (fp16 or bf16) is only a storage format (onednn_halves.c), one slice of the batch at a time is
+ * widened into scratch, computed in fp32, and narrowed again. Slices keep the scratch small enough for the
+ * cache. "dx += ..." is sliced too: its sum is computed in fp32 scratch, so that it is rounded only once.
  *
  * A connected layer is an inner product for the library: its GEMM is several times faster than a convolution
  * with a window as large as the image. */
@@ -50,7 +48,7 @@ static amp_status load_by_library(amp_onednn *library, amp_conv *conv, const flo
                      error);
 }
 
-/* Makes copies with amp_weights_copy. forward, backward: which copies to make. */
+/* Like load_by_library, but with amp_weights_copy. */
 static amp_status load_by_amp(amp_onednn *library, amp_conv *conv, const float *weights, int forward,
                               int backward, amp_error *error)
 {
@@ -101,7 +99,7 @@ amp_status amp_cpu_conv_load_weights(amp_backend *backend, const amp_conv_weight
 /* ---- running ---- */
 
 /* A tensor that a primitive reads or writes as its argument `id`. stand_in: fp32 scratch for a slice of the
- * batch, which the primitive uses instead of the tensor; NULL: the primitive uses the tensor itself. */
+ * batch, used instead of the tensor unless it is NULL. */
 typedef struct side { int id; const void *tensor; amp_shape shape; void *stand_in; } side;
 
 static void *slice_at(const amp_conv *conv, const side *s, int first)
@@ -109,8 +107,7 @@ static void *slice_at(const amp_conv *conv, const side *s, int first)
     return (char *)s->tensor + first * amp_shape_image(s->shape) * amp_dtype_size(conv->desc.dtype);
 }
 
-/* Makes the primitive read `images` images from image `first` on. If the tensor has a stand-in, widens the
- * images into the stand-in, and makes the primitive read the stand-in. */
+/* Makes the primitive read `images` images from `first` on, widened into the stand-in if there is one. */
 static dnnl_status_t read_slice(const amp_conv *conv, amp_primitive *primitive, const side *s, int first,
                                 int images)
 {
@@ -125,12 +122,11 @@ static void activate(const amp_conv *conv, void *y, int images)
 {
     amp_tensor tensor = { .data = y, .dtype = conv->compute, .layout = AMP_NHWC, .shape = conv->y };
     tensor.shape.n = images;
-    amp_cpu_activation_forward(NULL, &tensor, &tensor, AMP_LEAKY, NULL); /* cannot fail, because x and y are
-                                                                            the same tensor */
+    amp_cpu_activation_forward(NULL, &tensor, &tensor, AMP_LEAKY, NULL); /* cannot fail: x and y are equal */
 }
 
-/* Runs forward or backward data, one slice of the batch at a time. If accumulate is set, computes each slice
- * of `out` in a stand-in, and then adds the slice to the tensor. bias: only for forward. */
+/* Runs forward or backward by data in slices of the batch. accumulate: computes each slice of `out` in a
+ * stand-in and adds it to the tensor. bias: only for forward. */
 static amp_status run_slices(amp_onednn *library, const amp_conv *conv, amp_primitive *primitive,
                              const char *what, const float *bias, side in, side out, int accumulate,
                              amp_error *error)
@@ -159,8 +155,7 @@ static amp_status run_slices(amp_onednn *library, const amp_conv *conv, amp_prim
     return amp_onednn_conv_outcome(conv, what, status, error);
 }
 
-/* Fails unless forward or backward data can run: the primitive must be built, and the weights that it reads
- * must be loaded. */
+/* Fails unless the pass is built and the weights that it reads are loaded. */
 static amp_status check(const amp_conv *conv, const char *what, int built, const void *weights,
                         amp_error *error)
 {

@@ -24,9 +24,8 @@ static dnnl_dim_t right_padding(int in, int out, int span, int stride, int pad)
     return (dnnl_dim_t)(out - 1) * stride + span - in - pad;
 }
 
-/* Describes a pass to the library, and gets the library's best implementation. adding: describes the variant
- * of backward by data for "dx += ..." instead. It writes slices of the result to fp32 scratch, from which
- * they are added to dx. It reads the same copy of the weights as conv->backward_data_pd. The gradient of the
+/* Gets the library's best implementation of a pass. adding: the variant of backward by data for "dx += ...",
+ * which writes fp32 and reads the same copy of the weights as conv->backward_data_pd. The gradient of the
  * weights is always fp32. */
 static dnnl_status_t describe_pass(amp_onednn *library, const amp_conv *conv, dnnl_prop_kind_t pass,
                                    int adding, const_dnnl_primitive_attr_t attributes,
@@ -50,8 +49,7 @@ static dnnl_status_t describe_pass(amp_onednn *library, const amp_conv *conv, dn
                             { d->stride, stride_x }, { apart - 1, apart - 1 }, { d->pad, d->pad },
         { right_padding(d->x.h, conv->y.h, amp_conv_span(d, d->size_h), d->stride, d->pad),
           right_padding(d->x.w, conv->y.w, amp_conv_span(d, d->size_w), stride_x, d->pad) },
-                            { NULL, NULL } }; /* backward by weights gets no bias, because bias_gradient
-                                                 computes the gradient of the bias */
+                            { NULL, NULL } }; /* bias_gradient computes the bias's gradient */
     if (adding) problem.weights = amp_argument_md(conv->backward_data_pd, DNNL_ARG_WEIGHTS);
     amp_onednn_avoid_faults(conv, pass, &problem);
     if (status == dnnl_success)
@@ -82,8 +80,7 @@ static void end_with_leaky(amp_onednn *library, amp_conv *conv)
     if (pd) dnnl_primitive_desc_destroy(pd);
 }
 
-/* Always describes the forward pass, because the library requires this description as a hint for backward
- * passes. Builds the primitive only if desc needs it and Winograd does not compute it. */
+/* Always describes the forward pass, because the library needs it as a hint for backward passes. */
 static dnnl_status_t build_forward(amp_onednn *library, amp_conv *conv, amp_const_md plain)
 {
     static const int ids[] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST };
@@ -148,7 +145,7 @@ static dnnl_status_t build_backward_weights(amp_onednn *library, amp_conv *conv,
     return status;
 }
 
-/* Undoes `build`. Keeps desc, y, inner_product, compute and no_bias. */
+/* Undoes `build`. */
 static void destroy_primitives(amp_conv *conv)
 {
     amp_primitive *primitives[] = { &conv->forward, &conv->backward_data, &conv->backward_weights,
@@ -179,9 +176,7 @@ static int choose_winograd(amp_conv *conv)
     return all;
 }
 
-/* The fp32 stand-ins of x and y together hold as many images as fit in this many bytes (a core's own cache),
- * but at least one image. */
-enum { SLICE_BYTES = 2 << 20 };
+enum { SLICE_BYTES = 2 << 20 }; /* the fp32 stand-ins of x and y should fit in a core's own cache */
 
 /* The number of images in a slice: the largest divisor of n with slice·image ≤ SLICE_BYTES; at least 1.
  * image: bytes per image. */
@@ -192,8 +187,7 @@ static int slice_of(int n, size_t image)
     return 1;
 }
 
-/* Builds the primitives of all passes in the dtype conv->compute. Sets *reference to 1 if any of them would
- * run in the library's slow loops. */
+/* Builds the primitives of all passes in conv->compute. Sets *reference if one is a slow reference loop. */
 static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp_error *error)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -204,7 +198,7 @@ static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp
     conv->adding_slice = slice_of(d->x.n, x_bytes);
     if (conv->adding_slice > conv->slice) conv->adding_slice = conv->slice;
     if (choose_winograd(conv)) return AMP_OK;
-    amp_md masters = NULL, plain = NULL; /* OIHW in fp32, and in the dtype conv->compute */
+    amp_md masters = NULL, plain = NULL; /* OIHW, in fp32 and in conv->compute */
     const char *what = "describing the weights";
     dnnl_status_t status = weights_md(d, dnnl_f32, 0, &masters);
     if (status == dnnl_success) status = weights_md(d, type, 0, &plain);
@@ -252,8 +246,8 @@ amp_status amp_cpu_conv_create(amp_backend *backend, const amp_conv_desc *desc, 
     int reference = 0;
     amp_status status = build(library, conv, &reference, error);
     if (conv->compute != AMP_FP32 && (status != AMP_OK || reference)) {
-        /* The library has no good kernel for this shape in the half (odd group sizes). Casts and fp32 kernels
-         * are far faster than its reference loops. */
+        /* The library has no good kernel for this shape in the half (odd group sizes). Casts and fp32 are
+         * far faster than its reference loops. */
         destroy_primitives(conv);
         conv->compute = AMP_FP32;
         status = build(library, conv, &reference, error);

@@ -1,5 +1,4 @@
-/* A convolution with oneDNN. onednn_conv_build.c builds it, and onednn_conv.c runs it. onednn_conv_facts.c
- * describes it for reports. */
+/* A convolution with oneDNN: onednn_conv_build.c builds it, and onednn_conv.c runs it. */
 #pragma once
 
 #include "onednn_primitive.h"
@@ -10,32 +9,23 @@ struct amp_conv {
     amp_conv_desc desc;
     amp_shape y;
     int inner_product;
-    int activates;                   /* 1: leaky is applied after the forward kernel, because the best kernel
-                                        cannot apply it */
-    amp_dtype compute;               /* dtype of the primitives: desc.dtype, or fp32 if the library does not
-                                        compute this convolution in desc.dtype, or is slow in it */
-    int slice, adding_slice;         /* slice: images per run of a primitive; adding_slice: images per run
-                                        of backward_data_adding. Both are divisors of the batch size */
-    dnnl_primitive_desc_t forward_pd, backward_data_pd; /* kept, because other primitives are built with them
-                                                           (as hints), and layouts are looked up in them */
-    amp_primitive forward, backward_data, backward_weights; /* for the passes that desc needs, except those
-                                                               that Winograd computes */
-    amp_winograd winograd[AMP_WINOGRAD_PASSES]; /* is_used is 0 if the library computes the pass */
-    amp_primitive backward_data_adding; /* backward by data with an fp32 result; built by the first call that
-                                           accumulates */
+    int activates;                   /* 1: leaky runs after the forward kernel, which cannot apply it */
+    amp_dtype compute;               /* of the primitives: desc.dtype, or fp32 where that is wrong or slow */
+    int slice, adding_slice;         /* images per run of a primitive (adding_slice: of
+                                        backward_data_adding); divisors of the batch size */
+    dnnl_primitive_desc_t forward_pd, backward_data_pd; /* kept as hints, and for the weights' layouts */
+    amp_primitive forward, backward_data, backward_weights; /* empty: not needed, or Winograd computes it */
+    amp_winograd winograd[AMP_WINOGRAD_PASSES];
+    amp_primitive backward_data_adding; /* for "dx += ...": writes fp32; built at the first use */
     amp_primitive load_forward, load_backward; /* reorders: OIHW → copies */
-    amp_primitive add_weights;       /* reorder that adds: gradient → OIHW sum; not built if weights_add.c
-                                        does this */
-    amp_weights_layout forward_layout, backward_layout; /* layouts of the copies, if weights_copy.c knows
-                                                           them */
+    amp_primitive add_weights;       /* reorder: OIHW sum += gradient; empty if weights_add.c adds */
+    amp_weights_layout forward_layout, backward_layout; /* of the copies, if weights_copy.c knows them */
     size_t gradient_block;           /* amp_weights_squares of the gradient */
     size_t forward_bytes, backward_bytes, plain_bytes, gradient_bytes; /* 0: this copy is not made */
-    void *forward_weights, *backward_weights_copy; /* the copies; NULL: not loaded; both are the same block if
-                                                      the layouts are equal */
+    void *forward_weights, *backward_weights_copy; /* NULL: not loaded; one block if the layouts are equal */
     void *plain_copy;                /* a copy of the masters, if these may move or change */
     const float *plain;              /* the masters, or plain_copy, for winograd; NULL: not loaded */
-    float *no_bias;                  /* k zeros, used if a call has no bias: so one forward primitive is
-                                        enough */
+    float *no_bias;                  /* k zeros, for calls without bias: one forward primitive is enough */
 };
 
 /* fail: returns the given status and fills in an error that names the convolution. outcome: returns AMP_OK if
@@ -44,24 +34,21 @@ amp_status amp_onednn_conv_fail(const amp_conv_desc *, amp_status, const char *w
                                 amp_error *);
 amp_status amp_onednn_conv_outcome(const amp_conv *, const char *what, dnnl_status_t, amp_error *);
 
-/* Whether the library has real kernels in this dtype for all passes of a plain convolution, not only its slow
- * reference loops. */
+/* Whether the library has kernels, not only slow loops, in this dtype for all passes of a convolution. */
 int amp_onednn_convolves(amp_onednn *, amp_dtype);
 
-/* Builds backward_data_adding, the primitive for "dx += ...", which most convolutions never need. */
+/* Builds backward_data_adding, which most convolutions never need. */
 dnnl_status_t amp_onednn_conv_build_adding(amp_onednn *, amp_conv *);
 
 /* ---- where the library is wrong or slow: onednn_faults.c ---- */
 
-/* Sets problem->avoid to the library's implementations that are wrong or slow for this pass of the
- * convolution. The library then uses the best of its others. */
+/* Sets problem->avoid to the implementations that are wrong or slow for this pass of the convolution. */
 void amp_onednn_avoid_faults(const amp_conv *, dnnl_prop_kind_t pass, amp_problem *problem);
 
-/* Whether no implementation trains this convolution correctly in a half. It then computes in fp32. */
+/* Whether no implementation trains this convolution correctly in a half. */
 int amp_onednn_half_is_wrong(const amp_conv_desc *);
 
-/* Bytes by which forward's scratchpad must be larger than the library says, because forward reads past its
- * end (without effect on results). */
+/* Bytes that forward reads past the end of its scratchpad (without effect on results). */
 size_t amp_onednn_reads_behind_scratchpad(const amp_conv *);
 
 /* ---- sizes ---- */
@@ -74,7 +61,7 @@ static inline size_t amp_conv_adding_bytes(const amp_conv *conv)
         : conv->add_weights.scratchpad;
 }
 
-/* Bytes of the fp32 scratch for `images` images of a tensor; 0 if `needed` is 0. */
+/* Bytes of the fp32 scratch for `images` images of a tensor. */
 static inline size_t amp_stand_in_bytes(int needed, int images, amp_shape shape)
 {
     return needed ? images * amp_shape_image(shape) * sizeof(float) : 0;

@@ -6,8 +6,7 @@
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Scratch bytes for the library's primitives: the fp32 stand-ins of x and y, plus the scratchpad and other
- * buffers of the primitive that needs most of them. */
+/* Scratch bytes of the library's primitive that needs most, with the fp32 stand-ins of x and y. */
 static size_t direct_workspace(const amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -19,16 +18,15 @@ static size_t direct_workspace(const amp_conv *conv)
                  conv->backward_weights.scratchpad + conv->gradient_bytes + amp_conv_adding_bytes(conv));
 }
 
-/* Returns the bytes that a pass's copy of the weights would have if the convolution's dtype were fp32; 0 if
- * the pass would then use Winograd, which needs no such copy. (The rule for Winograd differs: in fp32 it is
- * chosen more often.) bytes: the copy's bytes in its current dtype. */
+/* Bytes of a pass's copy of the weights if the convolution's dtype were fp32; 0 if the pass would then use
+ * Winograd, as it does more often in fp32. bytes: of the copy in its current dtype. */
 static size_t fp32_copy(const amp_conv *conv, amp_winograd_pass pass, size_t bytes)
 {
     if (amp_winograd_make(&conv->desc, pass, AMP_FP32).is_used) return 0;
     return bytes / amp_dtype_size(conv->compute) * sizeof(float);
 }
 
-/* Writes the names of the passes that Winograd computes, for amp_conv_facts. */
+/* Writes the names of the passes that Winograd computes. */
 static void name_passes(const amp_conv *conv, char *text, size_t size)
 {
     static const char *const names[] = { "forward", "data", "weights" };

@@ -1,9 +1,8 @@
 /* Where oneDNN is wrong or slow for a convolution, and what to do instead.
  *
- * test_conv_fuzz.c and its predecessor found these errors by putting tensors between guard pages, with oneDNN
- * 2.6.3 and (without AMX) 3.7.2. "Before 3.6" comes from oneDNN's history. Where no version is given, the
- * error is avoided in every version. In each case, the next implementation in oneDNN's list computes the
- * right numbers. */
+ * test_conv_fuzz.c and its predecessor found these errors with tensors between guard pages, in oneDNN 2.6.3
+ * and (without AMX) 3.7.2. Where no version is given, the error is avoided in every version. In each case,
+ * the next implementation in oneDNN's list computes the right numbers. */
 #include "onednn_conv_build.h"
 
 #include <string.h>
@@ -18,20 +17,18 @@ static int is_before(int major, int minor)
 
 /* With strides of 3 or more, AMX reads and writes past its scratchpad, and may be wrong.
  *
- * For windows larger than 1x1, the first AMX implementation in oneDNN's list is brgconv:avx512_core_amx. It
- * copies the image to its scratchpad, and pads each row to a multiple of the stride, but sizes the scratchpad
- * for rows without this padding. (For most images, space added for another reason hides the error.) The error
- * cannot occur if the window's width is a multiple of the stride: then so is the part of a row that windows
- * reach, and no padding is needed.
+ * brgconv:avx512_core_amx, oneDNN's first choice with AMX for windows larger than 1x1, copies the image to
+ * its scratchpad and pads each row to a multiple of the stride, but sizes the scratchpad without this
+ * padding. (For most images, space added for another reason hides the error.) No padding is needed if the
+ * window's width is a multiple of the stride.
  *
- * Before 3.0, this implementation jumps through a null pointer if it cuts the channels into blocks and the
- * last block is not full. A block has at most 5120 channels (5·32 vectors of 32). If the last block has fewer
- * channels, it needs its own kernel. But this kernel is not created, because the implementation compares
- * padded numbers of channels, which are equal for all blocks.
+ * Before 3.0, this implementation also jumps through a null pointer if it cuts the channels into blocks (of
+ * at most 5120 = 5·32 vectors of 32) and the last block is not full: it never creates the kernel for this
+ * block.
  *
  * The variant for AVX512_BF16 multiplies channels in pairs. If it cuts an odd number of channels into blocks
- * (of at least 16 channels), it also reads the memory after the last pixel and multiplies it by 0. An inf or
- * NaN in this memory makes the result NaN.
+ * (of at least 16 channels), it also multiplies the memory after the last pixel by 0. An inf or NaN in this
+ * memory makes the result NaN.
  *
  * From 3.0 on, all of these variants may crash or be wrong for a padded image with a width of 1. */
 static void avoid_forward(const amp_conv_desc *d, amp_problem *problem)
@@ -44,14 +41,12 @@ static void avoid_forward(const amp_conv_desc *d, amp_problem *problem)
     else if (channels > 16 && channels % 2) problem->avoid[1] = "brgconv:avx512_core_bf16";
 }
 
-/* The variant for 1x1 windows in bf16 computes up to 30 pixels at a time. Their sums take 30 of the 32 vector
- * registers, and the weights take one. If the number of filters is odd, the last filter is loaded into the
+/* If the number of filters is odd, the variant for 1x1 windows in bf16 loads the last filter into the vector
  * register that holds the weights, and the result is wrong. The source of this variant is the same in 3.7.
  *
  * The variant for strides, new in 3.0, writes past its scratchpad if there are very many filters (seen from
- * 9248 filters on). The variant without strides uses forward's kernel and has the error described at
- * avoid_forward: if it cuts an odd number of filters into blocks, it multiplies the memory after the last
- * pixel by 0. */
+ * 9248 filters on). The variant without strides uses forward's kernel, with its error for odd numbers of
+ * channels (avoid_forward), which are filters here. */
 static void avoid_backward_data(const amp_conv_desc *d, amp_problem *problem)
 {
     int filters = d->k / d->groups;
@@ -60,14 +55,12 @@ static void avoid_backward_data(const amp_conv_desc *d, amp_problem *problem)
     if (filters > 4096) problem->avoid[1] = "brgconv_strided";
 }
 
-/* Returns the name of the library's own kernel for gradients of weights if this kernel is slow for this
- * convolution, else NULL. With AVX2, the kernel reads NHWC pixels that are far apart. The alternative is a
- * matrix product of columns (im2col), which is up to 3.8 times as fast with a stride above 1 and enough
- * channels: 64 on an Intel CPU, 32 on others. These times were measured with the matrix product instead of
- * the library's kernel:
+/* Returns the name of the library's kernel for gradients of weights if the next implementation, a matrix
+ * product of columns (im2col), is faster for this convolution; else NULL. With AVX2, the kernel reads NHWC
+ * pixels that are far apart. The matrix product is faster with a stride above 1 and enough channels: 64 on an
+ * Intel CPU, 32 on others. Measured at 208x208 with batch 4:
  *
- *     64->128, 208x208, batch 4: 95 ms instead of 341 on an AMD EPYC (Zen 5), 251 instead of 352 on an Intel
- *         Xeon
+ *     64->128 channels: 95 ms instead of 341 on an AMD EPYC (Zen 5), 251 instead of 352 on an Intel Xeon
  *     with 32 channels: 133 ms instead of 481 on the EPYC, but 425 instead of 246 on the Xeon
  *
  * The matrix product takes 23 to 80 MB of scratch in yolov3. */
@@ -82,13 +75,11 @@ static const char *slow_backward_weights(const amp_conv *conv)
         && d->stride == 2 && d->groups == 1 && d->x.c >= channels ? "jit:avx2" : NULL;
 }
 
-/* Before 3.6, AMX is wrong for 3x3 windows of stride 1 if it cuts the image into blocks of one row. It mixes
- * up the window's rows, writes before the start of the gradient, and for still wider images never finishes
- * generating its code. This can happen only if w > 224: AMX divides the height by its smallest prime factors
- * until a block's rows of x and dy fit in 48 KiB, so a block has one row only if three rows do not fit. A
- * column has 32 bytes. A row of x has (w/32 rounded up + 1)·32 columns. A row of dy has w columns, rounded up
- * to even. Three rows fit if one row of x and one row of dy together have at most 512 columns: they have 480
- * for w = 224, and 514 for w = 225.
+/* Before 3.6 (by oneDNN's history), AMX is wrong for 3x3 windows of stride 1 if it cuts the image into blocks
+ * of one row: it mixes up the window's rows, writes before the start of the gradient, and for still wider
+ * images never finishes generating its code. Blocks have one row only if three rows do not fit in 48 KiB: if
+ * a row of x and a row of dy together have more than 512 columns (of 32 bytes). A row of x has (w/32 rounded
+ * up + 1)·32 columns, and a row of dy has w, rounded up to even: together 480 for w = 224, 514 for w = 225.
  *
  * With dilation, AMX's gradients are wrong for some shapes, 1x1 windows among them.
  *
@@ -96,8 +87,8 @@ static const char *slow_backward_weights(const amp_conv *conv)
  * fewer channels than a vector has lanes.
  *
  * The general variant in bf16 reads past its scratchpad if the image has fewer rows than the padding above
- * it. It also reads past its scratchpad, and sums uninitialized memory, if the window is dilated, a row of
- * the output is cut into pieces of 28 pixels, and the last vector of channels is not full. */
+ * it, or if the window is dilated, a row of the output is longer than 28 pixels, and the last vector of
+ * channels is not full. */
 static void avoid_backward_weights(const amp_conv *conv, amp_problem *problem)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -126,8 +117,8 @@ int amp_onednn_half_is_wrong(const amp_conv_desc *d)
     return d->training && d->x.w < amp_conv_stride_x(d);
 }
 
-/* brgconv:avx512_core_amx loads the 16 rows of a tile from a copy of the image in the scratchpad. A row is a
- * pixel, and rows are one stride apart. Up to 15 rows lie past the last pixel. */
+/* brgconv:avx512_core_amx loads 16 pixels at a time, one stride apart, from a copy of the image in the
+ * scratchpad. Up to 15 of them lie past the last pixel. */
 size_t amp_onednn_reads_behind_scratchpad(const amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;

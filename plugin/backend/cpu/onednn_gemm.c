@@ -1,9 +1,8 @@
 /* Matrix products with oneDNN: the library's sgemm for fp32, and its matmul for a half (fp16 or bf16) in
- * which the CPU computes.
+ * which it computes. If a half is only a storage format, factors are rounded to it and multiplied in fp32.
  *
- * If a half is only a storage format, factors are rounded to it and multiplied in fp32. A primitive works for
- * one shape only, and creating it takes longer than running it. So the most recently used primitives are
- * cached. The copies of factors with a version are cached, too. */
+ * Creating a primitive takes longer than running it, so the most recently used ones are cached. The copies of
+ * factors with a version are cached, too. */
 #include "onednn_primitive.h"
 
 #include <string.h>
@@ -14,8 +13,7 @@
 
 enum {
     MOST_PRIMITIVES = 64,
-    SHORT_SUM = 32 /* if k is smaller, the library's bf16 is slower than its fp32 (2.6 times slower for k =
-                      16) */
+    SHORT_SUM = 32 /* if k is smaller, bf16 is slower than fp32 (2.6 times slower for k = 16) */
 };
 
 /* A cached primitive for products of one shape. */
@@ -60,8 +58,7 @@ static dnnl_status_t describe_factor(const amp_factor *f, int rows, int columns,
     return amp_md_create_strided(out, 2, dims, type, dnnl_format_tag_undef, strides);
 }
 
-/* Builds *primitive for a product of this shape. Leaves it empty if the library would use its slow loops or
- * has no implementation. */
+/* Leaves *primitive empty if the library would use its slow loops or has no implementation. */
 static dnnl_status_t build(amp_onednn *library, const amp_gemm_desc *d, dnnl_data_type_t type,
                            amp_primitive *primitive)
 {
@@ -105,8 +102,7 @@ static product *free_place(amp_cpu_products *products)
     return oldest;
 }
 
-/* Finds the primitive for a product of this shape in the cache, or builds it. *out is NULL if the library has
- * no good kernel. */
+/* Finds the primitive in the cache, or builds it. *out is NULL if the library has no good kernel. */
 static amp_status find_primitive(amp_backend *backend, amp_cpu_products *products, const amp_gemm_desc *d,
                                  amp_primitive **out, amp_error *error)
 {
@@ -135,8 +131,7 @@ static void round_to(amp_dtype dtype, amp_dtype computes, const float *src, void
     else amp_cpu_round_flat(dtype, src, dst, count);
 }
 
-/* Sets *out to a copy of the factor, rounded to dtype. It is the cached copy if the factor has a version;
- * otherwise the copy is made in `scratch`. */
+/* *out ← the factor, rounded to dtype: the cached copy if it has a version, else a copy in `scratch`. */
 static amp_status prepare(amp_backend *backend, amp_cpu_products *products, const amp_factor *f, size_t count,
                           amp_dtype dtype, amp_dtype computes, void *scratch, const void **out,
                           amp_error *error)
@@ -196,8 +191,7 @@ amp_status amp_cpu_gemm(amp_backend *backend, const amp_gemm_desc *d, amp_error 
     AMP_TRY(amp_check_gemm(d, error));
     if (d->dtype == AMP_FP32) return multiply_floats(d, error);
     if (!*products) *products = amp_allocated(calloc(1, sizeof **products));
-    /* A product with a short sum (small k) is computed in fp32, unless a factor has a version. Then the
-     * factor has a cached copy, and all products that use this copy must compute in the same dtype. */
+    /* If a factor has a version, all products that use its cached copy must compute in the same dtype. */
     const int is_short = d->k < SHORT_SUM && !d->a.version && !d->b.version;
     if (!is_short && amp_cpu_gemm_computes(backend, d->dtype) == d->dtype)
         AMP_TRY(find_primitive(backend, *products, d, &primitive, error));

@@ -1,5 +1,4 @@
-/* Finds the halves (fp16, bf16) in which oneDNN computes on this machine, and why the others are only storage
- * formats. */
+/* Finds the halves (fp16, bf16) in which oneDNN computes here. The others are only storage formats. */
 #include "onednn_primitive.h"
 
 #include "kernels.h"
@@ -30,8 +29,7 @@ static const char *isa_name(void)
     return "no vector instructions known";
 }
 
-/* Returns why products in this half are slower than in fp32, even if the library supports them; NULL if they
- * are faster. The measurements behind this rule, all relative to fp32:
+/* Returns why products in this half are slower than in fp32, or NULL. Measured, relative to fp32:
  *  - bf16 on a Xeon with AMX hidden (docs/results/steps.md): a convolution takes 1.7 times as long;
  *    vdpbf16ps does half as many multiplications per second as the instruction for fp32.
  *  - fp16 without AMX, in oneDNN 3.7.2 and 3.13: 1.8 times as long.
@@ -65,8 +63,7 @@ static const char *slower(amp_dtype half)
 
 #endif
 
-/* Returns why this half is only a storage format; NULL if the library computes in it. Asks the library for
- * kernels instead of checking its version. (2.6 never trains in fp16, 3.x only with AMX-FP16.) */
+/* Returns why this half is only a storage format; NULL if the library computes in it. */
 static const char *why_stored(amp_onednn *library, amp_dtype half)
 {
     const char *why = slower(half);
@@ -79,8 +76,7 @@ void amp_onednn_describe(char *text, size_t size)
     snprintf(text, size, "oneDNN %d.%d.%d, %s", version->major, version->minor, version->patch, isa_name());
 }
 
-/* How well this CPU runs a dtype, with the instruction sets that DNNL_MAX_CPU_ISA allows. Never NONE, because
- * every CPU can convert between the halves and fp32. */
+/* Never NONE: every CPU can convert between the halves and fp32. */
 amp_support amp_cpu_supports(const amp_backend *backend, amp_dtype dtype, char note[256])
 {
     const amp_onednn *library = ((const amp_cpu_backend *)backend)->library;

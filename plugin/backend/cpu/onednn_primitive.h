@@ -1,5 +1,4 @@
-/* oneDNN's primitives with their arguments, and scratch memory. onednn.c defines the functions; the other
- * onednn_*.c use them. */
+/* oneDNN's primitives with their arguments, and scratch memory. onednn.c defines the functions. */
 #pragma once
 
 #include "onednn.h"
@@ -10,25 +9,22 @@ enum { AMP_PRIMITIVE_ARGUMENTS = 5, AMP_SCRATCH_PARTS = 6 };
 struct amp_onednn {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    dnnl_primitive_attr_t attributes;     /* the defaults, except that the caller passes the
-                                             scratchpad, a part of `scratch` */
+    dnnl_primitive_attr_t attributes;     /* the defaults, but the caller passes the scratchpad */
     dnnl_primitive_attr_t adding;         /* like attributes, but dst += instead of dst = */
     dnnl_primitive_attr_t leaky;          /* like attributes, but dst = leaky(result) */
     char *scratch;
     size_t scratch_bytes;
-    const char *why_stored[AMP_BF16 + 1]; /* per dtype: why it is only a storage format, for messages; NULL
-                                             if the library computes in it */
+    const char *why_stored[AMP_BF16 + 1]; /* why a dtype is only stored; NULL: the library computes in it */
 };
 
-/* Whether the dtype is only a storage format, because the library is slower in it than in fp32 or lacks
- * kernels (onednn_halves.c). Arithmetic is then in fp32. */
+/* Whether the dtype is only a storage format (onednn_halves.c says why). Arithmetic is then in fp32. */
 static inline int amp_onednn_only_stores(const amp_onednn *library, amp_dtype dtype)
 {
     return library->why_stored[dtype] != NULL;
 }
 
-/* A primitive (one computation of the library, for one shape) and its memory objects, which are created once.
- * Only the addresses change between runs. An all-zero primitive is empty; it may be destroyed. */
+/* A primitive (one computation of the library, for one shape) and its memory objects. An all-zero primitive
+ * is empty; it may be destroyed. */
 typedef struct amp_primitive {
     dnnl_primitive_t handle;              /* NULL: not built */
     dnnl_exec_arg_t arguments[AMP_PRIMITIVE_ARGUMENTS + 1];
@@ -58,27 +54,24 @@ static inline dnnl_data_type_t amp_onednn_type(amp_dtype dtype)
     return dtype == AMP_FP32 ? dnnl_f32 : dtype == AMP_BF16 ? dnnl_bf16 : dnnl_f16;
 }
 
-/* Creates the attributes of a primitive that computes dst = leaky(factor·result + kept·dst) and receives its
- * scratchpad when it runs. slope: leaky's slope for negative numbers; 1: no leaky. The caller destroys *out,
- * even after a failure, unless it is NULL. */
+/* Creates attributes for dst = leaky(factor·result + kept·dst), with a scratchpad that each run passes.
+ * slope: leaky's slope for negative numbers; 1: no leaky. The caller destroys *out, even after a failure,
+ * unless it is NULL. */
 dnnl_status_t amp_attributes_create(float factor, float kept, float slope, dnnl_primitive_attr_t *out);
 
-/* Whether the implementation is one of the loops named "ref...", to which oneDNN falls back if it has no
- * kernel. They are hundreds of times slower. */
+/* Whether the implementation is a reference loop, hundreds of times slower than oneDNN's kernels. */
 int amp_onednn_is_reference(const_dnnl_primitive_desc_t pd);
 
-/* Builds a primitive from a primitive descriptor, which the caller still owns. ids: the DNNL_ARG_* that the
- * primitive takes. */
+/* Builds a primitive. The caller still owns pd. ids: the DNNL_ARG_* that the primitive takes. */
 dnnl_status_t amp_primitive_build(amp_onednn *library, amp_primitive *primitive,
                                   const_dnnl_primitive_desc_t pd, const int *ids, int count);
-/* Builds a reorder: a primitive that copies a tensor into another layout. Its arguments are DNNL_ARG_FROM and
- * DNNL_ARG_TO. adding: it adds to the destination. */
+/* Builds a reorder: a primitive that copies DNNL_ARG_FROM to DNNL_ARG_TO in another layout, or adds it if
+ * `adding` is set. */
 dnnl_status_t amp_primitive_build_reorder(amp_onednn *library, amp_primitive *primitive, amp_const_md from,
                                           amp_const_md to, int adding);
 void amp_primitive_destroy(amp_primitive *primitive);
 
-/* set: sets the address of an argument. run: runs the primitive; `scratchpad` must have
- * primitive->scratchpad bytes. */
+/* set: sets the address of an argument. run: scratchpad must have primitive->scratchpad bytes. */
 dnnl_status_t amp_primitive_set(amp_primitive *primitive, int id, const void *address);
 dnnl_status_t amp_primitive_run(amp_onednn *library, amp_primitive *primitive, void *scratchpad);
 

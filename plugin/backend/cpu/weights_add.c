@@ -1,11 +1,8 @@
 /* Adds gradients of weights in oneDNN's layout to sums in Darknet's layout; see weights_layout.h. A block of
  * the gradient is [place][channel][filter], and the sum is [filter][channel][place]. So a block is transposed
- * twice:
- *  1. from [place][channel][filter] to [filter][place][channel];
- *  2. for each filter, from [place][channel] to [channel][place].
- * A few blocks are transposed together while they are in the cache. For each filter, one addition then adds
- * the numbers from all these blocks to the sum. So each addition writes a piece of the sum that is long
- * enough for the hardware to prefetch it. */
+ * twice: to [filter][place][channel], and then, for each filter, to [channel][place]. A few blocks are
+ * transposed together, so that each addition writes a piece of the sum that is long enough for the hardware
+ * to prefetch it. */
 #include "weights_layout.h"
 
 #include <omp.h>
@@ -20,8 +17,7 @@ static size_t tile_blocks(size_t block, size_t places)
     return blocks ? blocks : 1;
 }
 
-/* Floats of scratch per thread: for a tile (the first transpose of a few blocks), and for the second
- * transpose of one filter. */
+/* Floats of scratch per thread: a tile after the first transpose, and one filter after the second. */
 static size_t floats_of_thread(size_t block, size_t places)
 {
     return (block + 1) * tile_blocks(block, places) * block * places;

@@ -1,8 +1,7 @@
 /* Copies weights to one or two of the layouts in weights_layout.h. The weights are a matrix with one row per
- * filter, and one column for each channel and position in the window. They are copied in tiles of 16 rows
- * that fit in a cache. In fp32, a tile is transposed, so that the 16 filters of a column become adjacent. The
- * result is then written in each layout. In bf16, two rows at a time are first rounded and interleaved into
- * one row of pairs. These rows are then transposed and written in the same way. */
+ * filter, and one column for each channel and place in the window. They are copied in tiles of 16 rows that
+ * fit in a cache. A tile is transposed, so that the 16 filters of a column become adjacent, and is written in
+ * each layout. In bf16, two rows at a time are first rounded and interleaved into one row of pairs. */
 #include "weights_layout.h"
 
 #include <omp.h>
@@ -14,8 +13,7 @@ enum {
     FILTERS = 16, PAIRS = FILTERS / 2, /* in a tile */
     CHANNELS = 16,                     /* the number of channels in a tile is a multiple of this */
     COLUMNS = 4096,                    /* in a tile in bf16, approximately */
-    FLOAT_COLUMNS = 256                /* in a tile in fp32, approximately. This size fits in the L1 cache;
-                                          copying then takes 0.7 times as long */
+    FLOAT_COLUMNS = 256                /* in fp32; fits in the L1 cache (copying takes 0.7 times as long) */
 };
 
 typedef struct shape { const amp_cpu_rows *rows; size_t filters, channels, places; } shape;
@@ -27,8 +25,8 @@ static size_t tile_channels(size_t places, size_t wanted)
     return CHANNELS * (blocks ? blocks : 1);
 }
 
-/* Floats of scratch per thread. They hold a row of zeros (read for missing filters), the rows of a tile (in
- * bf16: of pairs), the transpose of these rows, and, in fp32, a square of 16 x 16. */
+/* Floats of scratch per thread: a row of zeros (read for missing filters), the rows of a tile (in bf16: of
+ * pairs), their transpose, and, in fp32, a square of 16 x 16. */
 static size_t tile_floats(size_t places, int floats)
 {
     return floats ? (1 + 2 * FILTERS) * tile_channels(places, FLOAT_COLUMNS) * places + FILTERS * CHANNELS
@@ -152,8 +150,7 @@ static void write_copy(const float *turned, const shape *s, const amp_weights_ta
     else write_channel_pairs(turned, s, to, filter, channel, count);
 }
 
-/* Returns the maximum of `least` and the padded number of filters of each copy that is made. If `channels` is
- * set, uses the padded numbers of channels instead. */
+/* The maximum of `least` and the padded numbers of filters (or of channels) of the copies that are made. */
 static size_t largest(size_t least, const amp_weights_target *a, const amp_weights_target *b, int channels)
 {
     const amp_weights_target *both[] = { a, b };

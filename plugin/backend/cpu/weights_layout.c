@@ -48,8 +48,7 @@ static int has_blocks(const blocking *b, int count, const dnnl_dim_t *indexes, c
     return 1;
 }
 
-/* Sets the layout's order, block and channel_block. The order stays AMP_WEIGHTS_UNKNOWN if no known order
- * matches. */
+/* Sets the layout's order, block and channel_block if the order is one of those in weights_layout.h. */
 static void find_order(const blocking *b, amp_weights_layout *layout)
 {
     static const dnnl_dim_t a[] = { 0 }, ab[] = { 0, 1 }, bab[] = { 1, 0, 1 }, aba[] = { 0, 1, 0 };
@@ -85,7 +84,7 @@ amp_weights_layout amp_weights_layout_of(amp_const_md md)
     const dnnl_dim_t *dims;
     blocking b;
     if (!read_blocking(md, &dims, &b)) return layout;
-    /* the places of a window must be evenly spaced, because the layout has only one place_stride */
+    /* one place_stride must fit both dimensions of the window */
     if (dims[2] > 1 && dims[3] > 1 && b.strides[2] != b.strides[3] * dims[3]) return layout;
     find_order(&b, &layout);
     layout.padded_filters = (size_t)b.padded[0];

@@ -3,8 +3,8 @@
  * (1980); A. Lavin and S. Gray, "Fast Algorithms for Convolutional Neural Networks" (2015), which has these
  * matrices for other points.
  *
- * A tile is 4x4 pixels of the output. It depends on 6x6 pixels of the input. The input of the next tile
- * begins four pixels further, so the two inputs overlap by two pixels. Pixels outside the image are 0.
+ * A tile is 4x4 pixels of the output. It depends on 6x6 pixels of the input, which overlap the next tile's
+ * input by two pixels. Pixels outside the image are 0.
  *
  *        input, 6x6           filter, 3x3                       output, 4x4
  *       d d d d d d
@@ -35,54 +35,46 @@
  *
  * The products in brackets are summed over channels (in backward by weights, over tiles) before the outer
  * matrices are applied. So each of the 36 planes is a matrix product, tiles x channels by channels x filters.
- * Lavin and Gray use a = 1 and b = 2. Here a = 5/8 and b = 3/2. These points need the same number of
- * operations, but the error in fp32 is half as large. It is the smallest error among 36 pairs of small
- * fractions. All elements of Bt and At are exact in fp32.
+ * Lavin and Gray use a = 1 and b = 2. Here a = 5/8 and b = 3/2: the error in fp32 is half as large, and the
+ * smallest among 36 pairs of small fractions. All elements of Bt and At are exact in fp32.
  *
  * If a side of the image is not a multiple of 4, the last tiles are narrow: they have n = 1, 2 or 3 rows or
- * columns of output. Their products of polynomials have a lower degree, so the values at the first n + 1
- * points and at infinity are enough. So a row has n + 2 planes instead of 6 (for an image of 13 x 13, three
- * quarters of all products remain). Narrow tiles use the same U (the transformed filters) as all other tiles,
- * but their own Bt, which is derived for the points that they use. In G, the row of a point is divided by the
- * differences between this point and all other points, including points that a narrow tile omits. So each row
- * of a narrow tile's Bt is multiplied by the differences between the row's point and the omitted points.
- * Tiles are numbered so that all tiles that have a given plane are consecutive:
+ * columns of output. Their products of polynomials have a lower degree, so the first n + 1 points and
+ * infinity are enough, and a row has n + 2 planes instead of 6. (For an image of 13 x 13, three quarters of
+ * all products remain.) Narrow tiles use the same U (the transformed filters), but their own Bt, derived for
+ * their points. G divides the row of a point by its differences from all other points. So a narrow tile's Bt
+ * multiplies the row by the differences from the omitted points. Tiles are numbered so that those with a
+ * given plane are consecutive:
  *
  *       1 1 1 2     kind 0: the bottom tiles of all images, if they are narrow; kind 1: all other tiles;
  *       1 1 1 2     kind 2: the rightmost tiles, if they are narrow; kind 3: the corners. If the bottom tiles
- *       0 0 0 3     lack a plane, only kinds 1 and 2 have it. If the rightmost tiles lack it, only kinds 0
- *                   and 1 have it. If both lack it, only kind 1 has it.
+ *       0 0 0 3     lack a plane, kinds 1 and 2 have it; if the rightmost tiles lack it, kinds 0 and 1; if
+ *                   both lack it, kind 1.
  *
- * Tensors are NHWC, in fp32 or in halves. Halves are widened when a tile is read, and rounded when a tile is
- * written. Everything in between is fp32, in these layouts:
+ * Tensors are NHWC, in fp32 or halves. Halves are widened when a tile is read, and rounded when it is
+ * written. Everything in between is fp32:
  *
  *      V = Bt d B, M = V times U, D = A dy At       [plane][channel / 16][tile][16]
  *      U = G g Gt                                   [plane][filter / panel][channel][panel]
  *      g: the masters, in Darknet's arrays        [filter][channel][3 x 3]
  *
- * A panel has as many filters as two vectors have lanes. The stride between planes is padded, so that it is
- * not a multiple of a large power of two. Otherwise all 36 planes would compete for the same few cache sets.
+ * A panel has as many filters as two vectors have lanes. The stride between planes is padded, so that the
+ * planes do not compete for the same few cache sets.
  *
  * A block of tiles is transformed, multiplied and transformed back while it is in the L2 cache. Threads
- * divide the blocks. If there are few tiles, the filters are the larger data. Then rectangles of filters and
- * channels are kept in the L2 cache instead, and are transformed just before their products. No result
- * depends on the number of threads: in forward and backward by data, the order in which an element's terms
- * are summed does not depend on how the work is cut, and in backward by weights, the cut depends only on the
- * shape.
+ * divide the blocks. With few tiles, the filters are the larger data: rectangles of filters and channels are
+ * kept in the L2 cache instead, and are transformed just before their products. No result depends on the
+ * number of threads: in forward and backward by data, the order in which an element's terms are summed does
+ * not depend on how the work is cut, and in backward by weights, the cut depends only on the shape.
  *
- * Groups are computed one after the other. Each is a separate convolution of some consecutive channels of
- * each pixel.
+ * Results overflow only where the direct sum overflows too. Numbers between the transforms can be 2^12 times
+ * as large as the direct sum's largest terms, and an inf or NaN spreads over its whole tile. Therefore each
+ * transform also sums the squares of the numbers that it reads. A tile or a panel of filters is "large" if
+ * the root of this sum exceeds AMP_WINOGRAD_LARGE. The direct sum computes large tiles, and all filters that
+ * are transformed together with a large panel. This is slow, but rare.
  *
- * Results overflow only where the direct sum overflows too. The difficulty: numbers between the transforms
- * can be 2^12 times as large as the direct sum's largest terms. So one of them could be inf although the
- * direct sum is finite, and an inf or NaN spreads over its whole tile. Therefore each transform also sums the
- * squares of the numbers that it reads. A tile or a panel of filters is "large" if the root of this sum
- * exceeds AMP_WINOGRAD_LARGE. Results are computed by the direct sum for a large tile, and for all filters
- * that are transformed together with a large panel. This is slow, but rare.
- *
- * There is one exception: in a backward pass, a tile with an inf or NaN is not treated as large, although its
- * inf or NaN may spread over the tile. The gradient would contain an inf or NaN with the direct sum too. So
- * the step is skipped in any case, and the direct sum would only take time. */
+ * In a backward pass, a tile with an inf or NaN is not treated as large: the gradient has an inf or NaN with
+ * the direct sum too, so the step is skipped in any case. */
 #pragma once
 
 #include "rows.h"
@@ -100,19 +92,18 @@ typedef enum amp_winograd_pass { AMP_WINOGRAD_FORWARD, AMP_WINOGRAD_DATA, AMP_WI
 /* One pass of a convolution: its shapes, and how its work is cut. */
 typedef struct amp_winograd {
     int is_used;                 /* 0: the library computes the pass, and all other members are 0 */
-    const amp_cpu_rows *rows;    /* the inner loops */
+    const amp_cpu_rows *rows;
     amp_winograd_pass pass;
     amp_dtype dtype;             /* of the tensors */
     int height, width;           /* of x; y has the same */
-    size_t in, out;              /* channels per group: of the tensor that is read, and of the tensor that is
-                                    written; in backward by weights: of x, and of dy */
+    size_t in, out;              /* channels per group of the input and output; for weights: of x and dy */
     size_t groups;               /* each group is a separate convolution of consecutive channels */
     int tiles_y, tiles_x;        /* tiles per image: in a column, and in a row */
     amp_cpu_tile_size last;      /* rows and columns of output in the last tile of an image */
     size_t tiles, block;         /* number of tiles, in all images and in a block */
-    size_t some_in, some_out;    /* numbers of channels and filters that are transformed at a time */
-    size_t parts;                /* in backward by weights: the tiles are divided into this many parts, each
-                                    with its own sum; 0: the gradient of each block is added to dw directly */
+    size_t some_in, some_out;    /* channels and filters that are transformed at a time */
+    size_t parts;                /* in backward by weights: parts of the tiles, each with its own sum; 0: the
+                                    gradient of each block is added to dw directly */
 } amp_winograd;
 
 /* Whether the convolution needs this pass. */
@@ -122,18 +113,17 @@ int amp_winograd_wanted(const amp_conv_desc *, amp_winograd_pass);
  * uses Winograd if all of this is true:
  *  - The convolution needs this pass, and desc.direct is 0. The processor has AVX2.
  *  - The windows are 3x3 with stride 1, padding 1 and no dilation, and the convolution is not transposed.
- *  - The numbers of channels and of filters per group are multiples of 16. So a network's first layer, which
- *    reads an image's 3 colors, never uses Winograd.
+ *  - The numbers of channels and of filters per group are multiples of 16.
  *  - The images have at least 2 rows and 2 columns.
- *  - Winograd is faster than the library. In fp32 it is faster if the batch has at least 16 tiles, in a half
- *    less often. compute: the dtype in which the library would compute the pass. */
+ *  - Winograd is faster than the library: in fp32 from 16 tiles in the batch on, in a half less often.
+ *    compute: the dtype in which the library would compute the pass. */
 amp_winograd amp_winograd_make(const amp_conv_desc *, amp_winograd_pass, amp_dtype compute);
 
 /* Scratch bytes for the number of threads that OpenMP would use now; 0 if Winograd is not used. */
 size_t amp_winograd_scratch(const amp_winograd *);
 
-/* Forward, or backward by data: y = leaky(sums + bias), or y += sums if accumulate is set. filters: OIHW.
- * bias may be NULL. accumulate is only allowed without bias and leaky. */
+/* Forward, or backward by data: y = leaky(sums + bias), or y += sums if accumulate is set (without bias and
+ * leaky). filters: OIHW. bias may be NULL. */
 typedef struct amp_winograd_task {
     const void *x;
     const float *filters, *bias;

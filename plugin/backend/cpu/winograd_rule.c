@@ -1,23 +1,22 @@
 /* Decides which passes of a convolution use Winograd's minimal filtering, and how their work is cut. The rule
- * depends only on shapes, dtype and instruction set. Nothing is timed at run time, so the same .cfg gives the
- * same bytes on the same kind of processor.
+ * depends only on shapes, dtype and processor, so the same .cfg gives the same bytes on the same kind of
+ * processor.
  *
- * The rule is based on measurements on a Zen 4: docs/results/winograd.md has the speed-up of each pass over
- * oneDNN's direct convolution. A tile is 4 x 4 pixels. In fp32 all passes use Winograd from 16 tiles on.
- * AVX512_BF16 computes direct convolutions in bf16 twice as fast as in fp32. So in bf16, backward by weights
- * uses Winograd from 16 tiles on, but forward and backward by data only from 48 tiles on, and not with few
+ * The rule is based on measurements on a Zen 4 (docs/results/winograd.md). In fp32, all passes use Winograd
+ * from 16 tiles (of 4 x 4 pixels) on. AVX512_BF16 computes direct convolutions in bf16 twice as fast as in
+ * fp32. So in bf16, forward and backward by data use Winograd only from 48 tiles on, and not with few
  * channels per group.
  *
- * Other processors were measured before narrow tiles and prefetching existed. The numbers are the speed of
- * Winograd divided by the speed of the direct convolution, for 512->1024 channels, in forward, backward by
- * data and backward by weights:
+ * Other processors were measured before narrow tiles and prefetching existed. The numbers are Winograd's
+ * speed relative to the direct convolution, for 512->1024 channels, in forward, backward by data and backward
+ * by weights:
  * - On a Zen 5, whose AVX-512 is twice as wide: .87, 1.22 and 2.30 in fp32 at 16 tiles; .61, .95 and 1.39 in
  *   bf16 at 32 tiles; .78, 1.19 and 1.42 in bf16 at 64 tiles.
  * - On an Intel Xeon (Sapphire Rapids, without its AMX) with AVX2: 1.1, .9 and .9 at 16 tiles, compared with
  *   the library's fastest layout.
  *
  * With AMX, direct convolution in bf16 takes a quarter to a half of Winograd's time. On Intel without AMX,
- * bf16 is only a storage format (onednn_halves.c), so the rule for fp32 holds for halves too. */
+ * bf16 is only a storage format (onednn_halves.c), so it follows the rule for fp32. */
 #include "winograd.h"
 
 #include "onednn.h"
@@ -26,9 +25,8 @@ enum { LINE = 16 };
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Whether the inner loops and the formulas can compute this convolution. An image with only one row or column
- * is excluded: six of the nine weights then only multiply padding. Their gradient must be 0, but would
- * consist of rounding errors from the gradients of the other three. */
+/* Whether the inner loops and the formulas can compute this convolution. In an image with only one row or
+ * column, the gradient of six of the nine weights should be 0, but would consist of rounding errors. */
 static int applies(const amp_conv_desc *d, const amp_cpu_rows *rows)
 {
     return rows->winograd_panel && !d->direct && !d->transposed && d->size_h == 3 && d->size_w == 3
@@ -42,8 +40,7 @@ int amp_winograd_wanted(const amp_conv_desc *d, amp_winograd_pass pass)
         : pass == AMP_WINOGRAD_DATA ? amp_conv_wants_backward_data(d) : d->training;
 }
 
-/* Whether Winograd is faster than the library. compute: the dtype in which the library would compute the
- * pass. */
+/* Whether Winograd is faster than the library, which would compute the pass in the dtype `compute`. */
 static int pays(const amp_winograd *w, amp_dtype compute)
 {
     if (compute == AMP_FP32) return w->tiles >= 16;
@@ -58,17 +55,14 @@ static size_t largest_block(size_t channels)
     return tiles < 28 ? 28 : least(tiles, 196);
 }
 
-/* Tiles per block, at most 28. Blocks have nearly equal size. The number of blocks is a multiple of two, so
- * that two threads have equal work if there are few blocks. */
+/* Tiles per block, at most 28, in an even number of nearly equal blocks: two threads then have equal work. */
 static size_t even_blocks(size_t tiles)
 {
     size_t blocks = 2 * ((tiles + 55) / 56);
     return (tiles + blocks - 1) / blocks;
 }
 
-/* Chooses sizes for which V, M and the filters in use leave space in the L2 cache for x and y. With many
- * filters or few tiles, the transformed filters take more memory and time than the transformed tiles, so the
- * filters are cut into rectangles. */
+/* Chooses sizes for which V, M and the filters in use leave space in the L2 cache for x and y. */
 static void cut_convolution(amp_winograd *w)
 {
     int many_filters = w->in * w->out > 65536 || w->tiles <= 64;
@@ -81,7 +75,7 @@ static void cut_gradient(amp_winograd *w)
 {
     size_t filters = w->in * w->out;
     if (filters <= 4096 && w->tiles >= 256) {
-        w->parts = least(16, w->tiles / 256 * 2); /* an even number, so that two threads have equal work */
+        w->parts = least(16, w->tiles / 256 * 2); /* even, so that two threads have equal work */
         w->block = 28;
     }
     else w->block = least(w->tiles, filters > 65536 ? largest_block(w->in + w->out) : 98);
