@@ -128,7 +128,7 @@ kind=classifier data=kinds.data
 goes_on class.cfg -amp bf16
 train cached class.cfg -amp bf16 -cache ram
 cmp whole/class_final.weights cached/class_final.weights || fail 'a classifier with -cache ram: other weights'
-succeeds "$ALEXEYAB" amp compare kinds.data class.cfg -dtypes fp32 -seeds 1 -iters 2 # finds class_final.weights
+succeeds "$ALEXEYAB" amp compare kinds.data class.cfg -dtypes fp32 -seeds 1 -iters 2
 goes_on class_adam.cfg -amp fp16
 succeeds "$ALEXEYAB" classifier valid kinds.data class.cfg whole/class_adam_final.weights -amp bf16
 # It gives one image to a network of several time steps (AddressSanitizer sees what is read after it).
