@@ -449,7 +449,9 @@ GRAPH_TEST(a_run_is_late_and_as_exact_as_its_engine)
         { AMP_FP32, { .tensor_core = 1 } }, { AMP_FP16, { .down_converts = 1 } },
         { AMP_BF16, { .reduced_reduction = 1 } } };
     static const size_t counts[] = { X_COUNT, W_COUNT, Y_COUNT };
-    static char before[Y_COUNT * 4], exact[Y_COUNT * 4];
+    enum { MOST = (X_COUNT > Y_COUNT ? X_COUNT : Y_COUNT) * 4 };
+    static char before[MOST], exact[MOST];
+    assert_true(W_COUNT * 4 <= MOST);
     for (int i = 0; i < 3 * (int)COUNT(cases); i++) {
         amp_conv_problem p = grouped;
         void *data[3];

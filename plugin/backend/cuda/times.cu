@@ -328,7 +328,7 @@ amp_status amp_cuda_operation_times(amp_backend *backend, amp_operation_times *o
     amp_cuda_times *t = cuda->times;
     AMP_TRY(read_events(cuda, error));
     AMP_TRY(find_limits(cuda, out, error));
-    qsort(t->rows, (size_t)t->row_count, sizeof *t->rows, longest_first);
+    if (t->rows) qsort(t->rows, (size_t)t->row_count, sizeof *t->rows, longest_first);
     out->rows = t->rows;
     out->count = t->row_count;
     t->rows = NULL;
