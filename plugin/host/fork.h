@@ -1,13 +1,12 @@
 /* The interface to a Darknet: everything that the plugin needs from the fork it is compiled into. The folder
  * darknet/ implements it for all forks, and calls the fork's own folder through darknet/own.h. All other
- * folders see a network only through this header: as an opaque pointer that is valid during one hook, and as
- * plain numbers.
+ * folders see a network only through this header.
  *
- * A section's title names the files of darknet/ that define its functions. What a title's files do not define
- * is in own.c of the fork's folder.
+ * A section's title names the files of darknet/ that define its functions; own.c of the fork's folder defines
+ * the rest.
  *
- * Some forks pass the network by value. So no pointer to a network may be kept after a hook returns. AMP
- * keeps its own state of a network in struct darknet_amp (network/state.h). */
+ * Some forks pass the network by value, so no pointer to a network may be kept after a hook returns. AMP's
+ * own state of a network is struct darknet_amp (network/state.h). */
 #pragma once
 
 #include <stddef.h>
@@ -22,8 +21,7 @@ struct network;
 struct darknet_amp;
 struct amp_comm;
 
-extern const cfg_fork amp_cfg_fork; /* the fork's .cfg sections and keys; defined in cfg_keys.c of the fork's
-                                       folder */
+extern const cfg_fork amp_cfg_fork; /* the .cfg sections and keys; in cfg_keys.c of the fork's folder */
 
 /* ---- a network as numbers: fork.c ---- */
 
@@ -36,18 +34,15 @@ typedef struct amp_view {
     int outputs;                     /* floats that the last layer outputs per image */
     int training;                    /* 1: the current pass is a training pass */
     int adam;
-    int size_step;                   /* with random=1, the loop chooses input sizes that are multiples of
-                                        this; otherwise 0 */
-    int largest_w, largest_h;        /* with random=1, the largest w and h that the loop chooses; otherwise w
-                                        and h */
+    int size_step;                   /* with random=1, input sizes are multiples of this; otherwise 0 */
+    int largest_w, largest_h;        /* with random=1, the largest w and h; otherwise w and h */
     int on_gpu;
     int time_steps;                  /* time steps of a recurrent network; otherwise 0 */
     int draws_rate;                  /* 1: amp_fork_rate calls rand() and returns a random rate */
     long max_batches, batch_number;  /* steps until training ends (0: never), and steps so far */
     long burn_in;                    /* steps during which the learning rate rises from 0 */
     float momentum, decay, beta1, beta2, eps;
-    float *images, *labels;          /* the network's input and labels, in CPU memory; labels is NULL if the
-                                        network has no labels */
+    float *images, *labels;          /* in CPU memory; labels is NULL if the network has no labels */
 } amp_view;
 
 amp_view amp_fork_view(const struct network *);
@@ -105,9 +100,8 @@ float *amp_fork_image_delta(const struct network *);
  * lets Darknet sum up the network's loss. */
 amp_status amp_fork_end_forward(struct darknet_amp *, struct network *, amp_error *);
 
-/* If ema_alpha is set, Darknet keeps running averages of the weights. Fills `averages` with them, at most
- * three arrays per layer, and returns the number of arrays. only_begun=1: returns 0 until Darknet has
- * computed the first averages. */
+/* Fills `averages` with Darknet's running averages of the weights (ema_alpha), at most three arrays per
+ * layer, and returns their number. only_begun=1: returns 0 until Darknet has computed the first averages. */
 int amp_fork_averages(const struct network *, int only_begun, amp_average *averages);
 /* The number of layers, from the first, that are frozen at this step but will be trained later
  * (stopbackward=N). Backward does not reach them, so this number is part of the plan's key. */
@@ -134,9 +128,8 @@ extern const char amp_fork_train_list[];
 /* `classifier train` saves its final weights as NAME, followed by this text and ".weights". */
 extern const char amp_fork_classifier_end[];
 
-/* The default file of class names, which `detector train` reads if the .data file has no `names`. Unless the
- * file has one line per class, `detector train` ends the program. Empty string: `detector train` reads no
- * class names. */
+/* The file of class names that `detector train` reads if the .data file has no `names`; it ends the program
+ * unless the file has one line per class. Empty string: it reads no class names. */
 extern const char amp_fork_names[];
 
 /* Whether Darknet itself has the command `detector map`, and the option -map for networks without AMP. */
@@ -144,14 +137,12 @@ int amp_fork_knows_map(void);
 /* The option that keeps Darknet's commands from opening windows. NULL: this Darknet has no option for it. */
 extern const char *const amp_fork_dont_show;
 
-/* Call it for a network without AMP if its last forward gave inf or NaN. If the cause is a layer whose code
- * in Darknet is known to turn finite numbers into inf or NaN, returns a text that names this layer and the
- * reason, for use inside a message. The returned text may be stored in `text`. NULL: no such layer was
- * found. */
+/* For a network without AMP whose last forward gave inf or NaN. If a known fault in Darknet's code of a layer
+ * is the cause, returns a text that names the layer and the reason; it may be stored in `text`. NULL: no
+ * layer with a known fault was found. */
 const char *amp_fork_fault(const struct network *, char text[256]);
-/* Whether `detector train` saves two files at this step: first NAME.backup, then a snapshot
- * NAME_STEP.weights. If it is killed between the two, a training that resumes from NAME.backup would never
- * save the snapshot. */
+/* Whether `detector train` saves NAME.backup and then a snapshot NAME_STEP.weights at this step. A training
+ * that was killed between the two and resumes from NAME.backup would never save the snapshot. */
 int amp_fork_snapshot_follows_backup(long step);
 
 /* The options of Darknet's own main, `detector` and `classifier`; the last entry has no name. */
@@ -161,8 +152,7 @@ typedef struct amp_fork_option {
     int of_detector, of_classifier;
 } amp_fork_option;
 extern const amp_fork_option amp_fork_options[];
-/* The name of the option that logs a training's steps: -log, unless Darknet itself has an option of that
- * name. */
+/* The option that logs a training's steps: -log, unless Darknet has its own option of that name. */
 extern const char amp_fork_log_option[];
 
 /* ---- memory and machine: backend_choice.c, device.c, footprint.c ---- */
@@ -170,9 +160,8 @@ extern const char amp_fork_log_option[];
 /* The default dtype, for a network whose [amp] section does not set one. */
 amp_dtype amp_fork_default_dtype(void);
 
-/* amp_fork_backend creates a backend for the device on which Darknet currently makes networks (-i, -nogpu).
- * Returns NULL if AMP cannot train there; *error says why. amp_fork_device returns the number of that GPU, or
- * -1 for the CPU. */
+/* amp_fork_backend creates a backend for the device on which Darknet makes networks now (-i, -nogpu); NULL:
+ * AMP cannot train there. amp_fork_device returns that GPU's number; -1: the CPU. */
 amp_backend *amp_fork_backend(amp_error *);
 int amp_fork_device(void);
 
@@ -180,31 +169,25 @@ int amp_fork_device(void);
  * assertion. Returns AMP_OK in a Darknet without GPU=1. */
 amp_status amp_fork_find_gpu(int number, amp_error *);
 
-/* For ranks on GPUs. amp_fork_take_gpu makes GPU `number` the only GPU that the program can see, and returns
- * 0 if this GPU does not exist. Call it before any CUDA function. amp_fork_sum_on_gpu replaces *comm by a
- * communicator that sums arrays in this backend's memory. In a Darknet without GPU=1 both functions succeed
- * and do nothing. */
+/* For ranks on GPUs. amp_fork_take_gpu makes GPU `number` the only GPU that the program can see; 0: it does
+ * not exist. Call it before any CUDA function. amp_fork_sum_on_gpu replaces *comm by a communicator that sums
+ * arrays in this backend's memory. Without GPU=1 both succeed and do nothing. */
 int amp_fork_take_gpu(int number);
 amp_status amp_fork_sum_on_gpu(amp_backend *, struct amp_comm **comm, amp_error *);
 
-/* Returns the free bytes of the GPU on which Darknet makes networks, and sets *all to its total bytes. 0: no
- * GPU is used. */
+/* Free bytes of the GPU on which Darknet makes networks; *all: its total bytes. 0: no GPU is used. */
 size_t amp_fork_free_gpu_memory(size_t *all);
-/* The memory that all programs use on the network's GPU, in MB of 2^20 bytes. Negative: the network does not
- * run on a GPU. */
+/* MB (2^20 bytes) that all programs use on the network's GPU; negative: it does not run on a GPU. */
 double amp_fork_gpu_memory_in_use_mb(const struct network *);
 
-/* The following functions return the parts of a training's memory that only the fork knows. network/needs.h
- * adds the other parts. `batch` is the number of images in one forward pass; with time_steps, images times
- * time steps. */
+/* The parts of a training's memory that only the fork knows; network/needs.h adds the others. batch: images
+ * per forward pass; with time_steps, images times time steps. */
 
-/* Returns the bytes of Darknet's fp32 buffers that this layer keeps in a training with this plan. A layer
- * that Darknet's own code computes keeps all its buffers. A layer that AMP computes keeps only the outputs
- * and deltas that Darknet's own layers read and write. */
+/* Bytes of Darknet's fp32 buffers that this layer keeps in a training with this plan: all, if Darknet's own
+ * code computes the layer; otherwise only the outputs and deltas that Darknet's own layers read and write. */
 size_t amp_fork_buffer_bytes(const struct network *, int layer, int batch, const amp_plan *);
-/* Returns the size in bytes of the workspace that Darknet's own layers share. It is the size that the most
- * demanding layer needs. With stock=1 (a training without AMP), it is the size of the largest im2col
- * matrix. */
+/* Bytes of the workspace that Darknet's own layers share: the largest need of a layer. stock=1 (a training
+ * without AMP): the size of the largest im2col matrix. */
 size_t amp_fork_workspace(const struct network *, int stock);
 
 /* The bytes of a chart's image. During a detector's training, Darknet keeps one chart of the whole training
@@ -223,9 +206,8 @@ size_t amp_fork_weights_bytes(const struct network *, int layer);
 /* Returns the first layer whose .cfg keys (dontload, dontsave, ...) keep it from loading exactly what it
  * saved in a .weights file; -1: there is no such layer. */
 int amp_fork_one_sided_layer(const struct network *);
-/* Returns the first layer with a negative rolling variance, and sets *value to this variance. A negative
- * variance shows that the weights belong to another network. -1: no layer has one, or the arrays are on a
- * GPU. */
+/* Returns the first layer with a negative rolling variance (the weights then belong to another network), and
+ * sets *value to it. -1: no layer has one, or the arrays are on a GPU. */
 int amp_fork_negative_variance(const struct network *, float *value);
 
 /* The size in bytes of the buffer in which Darknet's commands build the path of a file that they save. */
@@ -252,6 +234,5 @@ int amp_fork_image_size(const char *image, int size[2]);
 /* The size to which the loaders of `detector train` (classifier=1: of `classifier train`) scale photos for
  * this network. */
 amp_photo_use amp_fork_photo_use(const struct network *, int classifier);
-/* The base name of the files that Darknet's commands save for a training of this .cfg. The caller owns it.
- * Ends the program if there is no memory. */
+/* The base name of the files that Darknet's commands save for a training of this .cfg; the caller owns it. */
 char *amp_fork_base_name(const char *cfg);

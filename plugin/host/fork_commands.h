@@ -1,6 +1,4 @@
-/* The rest of the interface to a Darknet: the functions that only the commands (plugin/commands) need, in
- * addition to fork.h. The same folders implement it. Here too, a network is an opaque pointer, and a layer is
- * identified by its number. */
+/* The rest of the interface to a Darknet (fork.h): what only the commands (plugin/commands) need. */
 #pragma once
 
 #include "fork.h"
@@ -13,14 +11,13 @@ int amp_fork_choose_gpu(int number);
 
 /* ---- making a network ---- */
 
-/* Makes a network. If the .cfg has an error, Darknet's parser would end the program with status 0, by an
- * assertion or by a crash; this function ends it with status 1 and one line about `name`, the file's name as
- * the user knows it. draws=1: draws random weights as usual. draws=0 is ten times faster, but the network can
- * only be inspected: its weights are 0, and the GPU's algorithms are not timed. Do not call it while another
- * thread runs. */
+/* Makes a network. An error in the .cfg ends the program with status 1 and one line about `name`, the file's
+ * name as the user knows it; Darknet's parser would end it with status 0, by an assertion or by a crash.
+ * draws=0 is ten times faster, but the network can only be inspected: its weights are 0, and the GPU's
+ * algorithms are not timed. Do not call it while another thread runs. */
 struct network *amp_fork_make_network(const char *cfg, const char *name, int draws);
-/* Sets the seed for networks that are made next: the same seed gives them the same random numbers. (srand
- * alone is not enough: rand_normal makes two numbers at a time and keeps the second for its next call.) */
+/* Sets the seed for networks that are made next. (srand alone is not enough: rand_normal makes two numbers at
+ * a time and keeps the second for its next call.) */
 void amp_fork_seed(unsigned seed);
 /* Frees a network, including what Darknet's free_network forgets. NULL is fine. */
 void amp_fork_free_network(struct network *);
@@ -45,10 +42,9 @@ typedef enum amp_image_fit {
 amp_image_fit amp_fork_detector_fit(const struct network *);
 
 /* Reads an image file as `channels` planes of w x h floats, from 0 to 1, which the caller owns. Any thread
- * may call it. Sets size, which amp_fork_detect needs, to the image's own width and height. With
- * AMP_FIT_STRETCH, size may be w and h instead, because the boxes then do not depend on the image's own size.
- * Returns NULL if the file is not an image or there is no memory. *why then gives the reason; it is valid
- * until the thread reads another image. */
+ * may call it. Sets size, for amp_fork_detect, to the image's own width and height; with AMP_FIT_STRETCH,
+ * where boxes do not depend on it, size may be w and h. NULL: the file is not an image, or there is no
+ * memory; *why gives the reason, valid until the thread reads another image. */
 float *amp_fork_read_image(const char *path, int w, int h, int channels, amp_image_fit, int size[2],
                            const char **why);
 
@@ -56,10 +52,10 @@ float *amp_fork_read_image(const char *path, int w, int h, int channels, amp_ima
 typedef struct amp_found_box { int class_id; float score, x, y, w, h; } amp_found_box;
 typedef amp_status amp_box_sink(void *context, const amp_found_box *, amp_error *);
 
-/* Both functions run a network with a batch of 1 on an image from amp_fork_read_image. path: the image's
- * file, for messages. detect finds boxes as `detector test` does, with non-maximum suppression at an IoU of
- * .45, and passes each box with a score above .005 to the sink. classify returns the k best classes, in the
- * order of top_k. AMP_DIVERGED: the network's outputs are not finite. */
+/* Run a network with a batch of 1 on an image from amp_fork_read_image. path: for messages. detect finds
+ * boxes as `detector test` does, with NMS at an IoU of .45, and passes each one with a score above .005 to
+ * the sink. classify returns the k best classes, in the order of top_k. AMP_DIVERGED: the outputs are not
+ * finite. */
 amp_status amp_fork_detect(struct network *, float *image, const int size[2], const char *path,
                            amp_box_sink *, void *context, amp_error *);
 amp_status amp_fork_classify(struct network *, float *image, const char *path, int k, int *best, amp_error *);
@@ -77,36 +73,32 @@ amp_status amp_batches_open(const char *data_file, struct network *net, amp_batc
 /* Waits until the images and labels of the next step are loaded (batch x subdivisions images). Then starts to
  * load those of the following step, unless `last` is set. */
 amp_status amp_batches_next(amp_batches *, int last, amp_error *);
-/* Copies the images and labels of pass number `pass` to the network's input, where amp_fork_view finds them.
- * Runs nothing. */
+/* Copies the images and labels of pass number `pass` to the network's input (see amp_fork_view). */
 void amp_batches_put(amp_batches *, struct network *net, int pass);
 void amp_batches_close(amp_batches *); /* NULL is fine */
 
 /* ---- measuring speed ---- */
 
 /* Fills the network's input with random images, uniform in [0,1), and its labels with valid values: 1 to 10
- * boxes per image for yolo and region, no labels for detection and iseg, one class per image otherwise. The
- * same seed gives the same batch. Also sets all rolling variances to 1. In an untrained network they are 0,
- * and normalizing by a variance of 0 would make the outputs grow to 10^6 and then to inf. */
+ * boxes per image for yolo and region, no labels for detection and iseg, one class per image otherwise. Also
+ * sets all rolling variances to 1: in an untrained network they are 0, and the outputs would grow to inf. */
 void amp_fork_fill_random_batch(struct network *net, unsigned seed);
 
-/* Each function runs one part of a training step, on the batch in the network's input, and waits until the
- * network's device has finished. begin_pass adds the batch's images to `seen`. */
+/* The parts of a training step, on the batch in the network's input. Each waits for the network's device.
+ * begin_pass adds the batch's images to `seen`. */
 void amp_fork_begin_pass(struct network *);
 void amp_fork_forward(struct network *);
 void amp_fork_backward(struct network *);
 void amp_fork_update(struct network *);
 /* The loss of the last forward. */
 float amp_fork_cost(const struct network *);
-/* Predicts on the batch in the network's input, as network_predict does, and waits for the device. Does not
- * read labels. */
+/* network_predict on the batch in the network's input; waits for the device. Does not read labels. */
 void amp_fork_predict(struct network *);
 
 /* For a network without AMP. Calls watcher before (begins = 1) and after (begins = 0) each layer's forward
- * and backward. Before each of these calls, waits until the network's device has finished all earlier work.
- * Only one network of a program can be watched at a time. fills_gaps=1: runs AMP's replacement for a layer
- * whose own CPU code in Darknet is empty, crashes or loses deltas (gaps.h of the fork). On a GPU, fills_gaps
- * changes nothing. */
+ * and backward, when the network's device has finished all earlier work. Only one network of a program can be
+ * watched at a time. fills_gaps=1: on a CPU, runs AMP's replacement for a layer whose code in Darknet is
+ * empty, crashes or loses deltas (gaps.h of the fork). */
 typedef void amp_layer_watcher(void *context, int layer, int begins);
 void amp_fork_watch_layers(struct network *, amp_layer_watcher *watcher, void *context, int fills_gaps);
 void amp_fork_unwatch_layers(struct network *);
@@ -114,10 +106,8 @@ void amp_fork_unwatch_layers(struct network *);
  * device where the layer runs. NULL: the layer does not have this array. */
 typedef struct amp_layer_arrays { float *output, *delta; size_t count; } amp_layer_arrays;
 amp_layer_arrays amp_fork_layer_arrays(struct network *, int layer);
-/* The possible effects of a known fault in Darknet's own layers, as flags. amp_fork_stock_fault returns the
- * rows of a table with one row per fault; docs/guide.md lists these faults too. For the CPU, the table gives
- * only the effects that remain when AMP replaces Darknet's faulty code (fills_gaps in
- * amp_fork_watch_layers). */
+/* The effects of a known fault in Darknet's own layers, as flags; on the CPU, only those that remain with
+ * fills_gaps (amp_fork_watch_layers). docs/guide.md lists the faults. */
 enum {
     AMP_WRONG_OUTPUT = 1,
     AMP_WRONG_STATISTICS = 2,
@@ -126,22 +116,20 @@ enum {
     AMP_WRONG_DELTA = 16,      /* the delta that the layer adds to its input layers */
     AMP_WRONG_BACKWARD = 4 | 8 | 16,
     AMP_WRONG_ALL = 31,
-    AMP_LOSES_DELTA = 32,      /* the layer overwrites the delta of the layer before it instead of adding to
-                                  it, so what later layers had added is lost */
+    AMP_LOSES_DELTA = 32,      /* overwrites the delta of the layer before it instead of adding to it */
     AMP_CANNOT_RUN = 64,       /* the layer crashes, or writes outside its arrays */
     AMP_UNDEFINED = 128        /* AMP's results are meaningless too */
 };
 typedef struct amp_stock_fault { int effects; const char *what; } amp_stock_fault;
-/* Returns a row of the table; NULL: the table has no more rows. */
+/* Returns a row of the table of faults; NULL: there are no more rows. */
 const amp_stock_fault *amp_fork_stock_fault(int row);
 /* Whether the layer has this row's fault on the device where it runs. */
 int amp_fork_has_stock_fault(const struct network *, int layer, int row);
 
 /* ---- a network's memory and arithmetic; AMP's memory is in fork.h ----
  *
- * These functions calculate their results from the layers' sizes; they run nothing and allocate nothing.
- * Stock Darknet's buffers are those that its make_*_layer functions would allocate. batch: the number of
- * images in one forward pass; with time_steps, images times time steps. */
+ * Computed from the layers' sizes; nothing runs or is allocated. Stock Darknet's buffers are those of its
+ * make_*_layer functions. batch: images per forward pass; with time_steps, images times time steps. */
 
 /* Returns the bytes of layer i's buffers in stock Darknet. Counts only buffers that grow with the batch:
  * outputs, deltas, and what forward keeps for backward. */
@@ -152,7 +140,7 @@ typedef struct amp_layer_work {
     const char *type;   /* the name of the layer's .cfg section */
     double products,    /* floating-point operations of its matrix products; a multiply-add counts as two */
            operations,  /* all its floating-point operations */
-           bytes;       /* the minimum number of bytes that it must read and write, in fp32 */
+           bytes;       /* bytes that it must at least read and write, in fp32 */
     int misaligned;     /* 1: a convolutional, deconvolutional or connected layer whose number of input or
                            output channels (per group) is not a multiple of 8 */
 } amp_layer_work;

@@ -18,8 +18,7 @@
 #include "../program/program.h"
 
 static const char FOLDER_UNLESS_GIVEN[] = "/backup/"; /* Darknet's default */
-static const char LONGEST_END[] = "_2147483647.weights.amp.new"; /* saved files are named after the .cfg; this
-                                                                    is the longest suffix */
+static const char LONGEST_END[] = "_2147483647.weights.amp.new"; /* the longest suffix of a saved file */
 
 /* ---- before the training ---- */
 
@@ -82,8 +81,7 @@ amp_status amp_backups_take(const amp_data_file *data, const char *cfg, amp_erro
 
 /* ---- only one training at a time saves under a given name ---- */
 
-/* How often to try to lock, and the time between two tries. A killed program holds its lock until it has
- * ended, which takes a moment. */
+/* Tries to lock, and the time between two: a killed program holds its lock until it has ended. */
 enum { TRIES = 20, MILLISECONDS = 100 };
 enum { HOLDER = 400 };
 
@@ -129,9 +127,8 @@ void amp_backups_let_go(void)
 
 /* ---- files that killed saves have left ---- */
 
-/* A killed save of this training leaves a file whose name is the .cfg's name plus a suffix that matches this
- * pattern. The suffix has up to three parts: the suffix of the .weights or .backup file that was being saved
- * (the first group), .amp if the file is a sidecar, and .new. Other files are not touched, because several
+/* A killed save leaves a file whose name is the .cfg's base name plus a suffix of this pattern: the saved
+ * file's suffix (the first group), .amp for a sidecar, and .new. Other files are not touched: several
  * trainings may use one folder. */
 static const char LEFT_BEHIND[] = "^(\\.backup|(_([0-9]+|final|best|last|ema))?\\.weights)(\\.amp)?\\.new$";
 

@@ -1,6 +1,5 @@
-/* The cache file (cache_file.h) consists of a header, a table of entries, and pixels. Each process keeps its
- * own copy of the entries, with a hash table over them. From time to time it reads the entries that other
- * processes have added. */
+/* The cache file (cache_file.h) consists of a header, a table of entries, and pixels. Each process keeps a
+ * copy of the entries with a hash table over them, and reads the entries that other processes have added. */
 #define _DEFAULT_SOURCE /* flock */
 #include "cache_file.h"
 
@@ -25,8 +24,7 @@ static const char MAGIC[8] = "AMPIMG02";
 /* room: the capacity of the table in entries. sum: the checksum of all fields before it. */
 typedef struct header { char magic[8]; uint64_t room, unused[5], sum; } header;
 
-/* An entry of the table; all zeros: not written yet. key: identifies the photo's file and how it was decoded.
- * offset: where the pixels begin in the cache file. */
+/* All zeros: not written yet. key: see amp_cache_file_key. offset: where the pixels begin in the file. */
 typedef struct entry {
     uint64_t key, offset, pixel_sum;
     int32_t w, h, c, photo_w, photo_h, reduction;
@@ -55,8 +53,7 @@ struct amp_cache_file {
     atomic_int told;        /* 1: damaged images were already reported */
 };
 
-/* How often a program tries to lock the file, and the time between two tries. Another program holds the lock
- * for only a few milliseconds to add an image. */
+/* Tries to lock the file, and the time between two. Adding an image holds the lock a few milliseconds. */
 enum { TRIES = 200, MILLISECONDS = 1 };
 
 /* ---- entries ---- */
@@ -116,8 +113,7 @@ static void remember(amp_cache_file *f, const entry *e)
     f->bucket[at] = (uint32_t)f->count;
 }
 
-/* Reads the entries that were added since the last call. is_locked=0: this process has not locked the file,
- * so another program may still be writing. The function then stops at an incomplete entry. */
+/* Reads the entries added since the last call. is_locked=0: stops at an entry that is still being written. */
 static void read_entries(amp_cache_file *f, int is_locked)
 {
     entry e[64];
@@ -170,8 +166,7 @@ void amp_cache_file_unmap(amp_cache_mapping *mapped)
     *mapped = (amp_cache_mapping){ 0 };
 }
 
-/* Maps an entry's pixels and returns their address. NULL: they cannot be mapped, or are missing because the
- * file was truncated. */
+/* Maps an entry's pixels and returns their address; NULL: not possible, or the file was truncated. */
 static unsigned char *map_entry(amp_cache_file *f, const entry *e, amp_cache_mapping *mapped)
 {
     struct stat info;

@@ -1,11 +1,11 @@
-/* The file of cache=disk. It lies in the folder for backups. It keeps reduced photos of a training list for
- * this training, for other trainings that run at the same time, and for later trainings.
+/* The file of cache=disk, in the folder for backups. It keeps reduced photos of a training list for this,
+ * concurrent and later trainings.
  *
  * It begins with a table of entries. An entry is written after its pixels, so the file stays valid if a
- * program is killed at any moment. An entry is identified by the photo's path, size and modification time,
- * and by the way in which the photo was read and reduced. So a photo that has changed is read again. Programs
- * lock the file only while they append to it; existing contents never change. Checksums detect damage by a
- * crash of the machine or a bad disk. Damaged photos are read from their own files again. */
+ * program is killed. It is identified by the photo's path, size and modification time, and by how the photo
+ * was decoded and reduced. Programs lock the file only while they append to it; existing contents never
+ * change. Checksums detect damage by a crash of the machine or a bad disk. Damaged photos are read from their
+ * own files again. */
 #pragma once
 
 #include <stdint.h>
@@ -18,18 +18,17 @@ typedef struct amp_cache_file amp_cache_file;
 /* The mapped memory that contains an image's pixels; all zeros: nothing is mapped. */
 typedef struct amp_cache_mapping { void *address; size_t length; } amp_cache_mapping;
 
-/* Opens or creates the cache file and prints how many images it holds. images: the number of images in the
- * training list. bytes: about how many bytes a reduced image takes. use, scale: the arguments of
- * amp_reduction, which says how far a photo is reduced. The file stays open until the program ends. If the
- * file cannot be used to keep images, prints the reason and sets *out to NULL. AMP_IO_FAILED: the file exists
- * but is not a cache, or the disk has too little space for the missing images. */
+/* Opens or creates the cache file, until the program ends, and prints how many images it holds. images: the
+ * length of the training list. bytes: the estimated size of a reduced image. use, scale: the arguments of
+ * amp_reduction. If the file cannot be used, prints the reason and sets *out to NULL. AMP_IO_FAILED: the file
+ * is not a cache, or the disk has too little space for the missing images. */
 amp_status amp_cache_file_open(const char *name, const amp_photo_use *use, double scale, size_t images,
                                size_t bytes, amp_cache_file **out, amp_error *error);
 
-/* Returns the key of an image file in its present state; 0: the file does not exist. Get the key before you
- * read the image: if the file changes meanwhile, its new state has another key. decoder, how: the name of the
- * library that decodes the file, and a number for what it is asked to do. Programs with other decoders may
- * share the cache file, and decoders differ, for example in EXIF rotation. */
+/* Returns the key of an image file in its present state; 0: it does not exist. Get the key before you read
+ * the image: a file that changes meanwhile has another key then. decoder: the library that decodes it;
+ * programs with different ones may share the cache file, and only some rotate by EXIF data. how: what the
+ * library is asked to do. */
 uint64_t amp_cache_file_key(const amp_cache_file *, const char *image, const char *decoder, int how);
 
 /* Returns 1 if the cache has the image. Its pixels are then mapped until amp_cache_file_unmap. */

@@ -40,9 +40,8 @@ static int compare_pixels(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns the number of pixels of a typical image of the list. If `use` is not NULL, counts the pixels that
- * are left after the reduction for a cache. Takes the median of the measured images, because the header of a
- * damaged image may claim any size. */
+/* The median of the measured images' pixels, because a damaged image's header may claim any size. use: counts
+ * the pixels after the reduction for a cache; NULL: before it. */
 static size_t typical_pixels(const amp_photo_use *use)
 {
     const struct amp_images_checked *images = &amp_this_program()->images;
@@ -56,8 +55,7 @@ static size_t typical_pixels(const amp_photo_use *use)
     return images->measured ? pixels[(images->measured - 1) / 2] : 0;
 }
 
-/* Reads the sizes of some images of the list. For most files, amp_fork_image_size reads only the first
- * bytes. */
+/* Reads the sizes of some images of the list, for most files only from their first bytes. */
 static void measure_images(const amp_lines *list, double cache_scale)
 {
     struct amp_images_checked *images = &amp_program_to_set()->images;
@@ -69,8 +67,7 @@ static void measure_images(const amp_lines *list, double cache_scale)
                                                         images->sizes[images->measured]);
 }
 
-/* Returns what is wrong with this line if it is used as a path; NULL: nothing suspicious. line: counted from
- * 0. */
+/* What is wrong with this line as a path; NULL: nothing suspicious. line: counted from 0. */
 static const char *path_fault(const char *path, size_t line)
 {
     size_t length = strlen(path);
@@ -102,9 +99,8 @@ amp_status amp_check_image_paths(const amp_lines *list, const char *file, amp_er
     return AMP_OK;
 }
 
-/* The most images of a list that two checks look at, evenly spread over the list. One check looks for the
- * files on disk; with all images it would take minutes on a slow disk. The other looks for labels in the
- * paths; with all images it would take minutes with a thousand classes. */
+/* The most images that two checks look at. With all images, looking for the files would take minutes on a
+ * slow disk, and so would looking for a thousand classes' labels in the paths. */
 enum { TRIED_MOST = 1000 };
 
 static size_t tried_of(const amp_lines *list) { return list->count < TRIED_MOST ? list->count : TRIED_MOST; }
@@ -229,8 +225,7 @@ static amp_status check_labels(amp_training_data *t, amp_error *error)
     return amp_check_paths_name_labels(&t->list, &t->labels, t->classes, t->file, error);
 }
 
-/* Checks that there is one class name for each class of the network. Only for a fork whose `detector train`
- * ends the program otherwise (amp_fork_names). */
+/* For a fork whose `detector train` needs one name for each class of the network (amp_fork_names). */
 static amp_status check_names(amp_training_data *t, amp_error *error)
 {
     const char *file = t->data->names ? t->data->names : amp_fork_names;
@@ -251,7 +246,7 @@ static amp_status check_folder(amp_training_data *t, amp_error *error)
     return t->cfg ? amp_backups_check(t->data, t->cfg, error) : AMP_OK;
 }
 
-/* The rules. Their order is that in which a training uses the data. */
+/* The rules, in the order in which a training uses the data. */
 static amp_status (*const rules[])(amp_training_data *, amp_error *) = {
     check_classes, check_names, read_list, check_images, check_labels, check_folder };
 
@@ -337,8 +332,7 @@ size_t amp_checked_picture_bytes(int images, size_t inputs)
     return (size_t)(images < at_once ? images : at_once) * (3 * pixels + bytes);
 }
 
-/* Notes what a training takes from the .data file, so that amp_ranks_agree checks that all ranks have the
- * same data. */
+/* Notes what a training takes from the .data file, for amp_ranks_agree. */
 static void note_data(const amp_data_file *data, int classifier)
 {
     const struct { const char *key, *name; } lists[] = {
@@ -353,8 +347,7 @@ static void note_data(const amp_data_file *data, int classifier)
     }
 }
 
-/* Requests the cache of images if -cache or the .data file asks for one. With cache=disk, its file is in the
- * folder for backups. */
+/* Requests the cache of images if -cache or the .data file asks for one. */
 static void ask_cache(amp_training_data *t)
 {
     char file[AMP_FORK_PATH];

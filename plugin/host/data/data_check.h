@@ -1,6 +1,5 @@
-/* Checks before a training begins: the .data file, the lists that it names, and whether they match the
- * network. Images and labels are checked later, when they are loaded (loading.h), or all at once by
- * commands/data_scan.h. */
+/* Checks the .data file, its lists, and whether they match the network, before a training begins. Images and
+ * labels are checked when they are loaded (loading.h), or all at once by commands/data_scan.h. */
 #pragma once
 
 #include "text_lines.h"
@@ -11,10 +10,9 @@ struct network;
  * blank. The caller frees *labels with amp_lines_free, even after an error. */
 amp_status amp_check_labels(const amp_data_file *data, int classes, amp_lines *labels, amp_error *error);
 
-/* Checks that each line of a list of images can be a path. To be fast, looks on disk only for images whose
- * line has a suspicious byte. Suspicious are a byte order mark, a carriage return or blank at the end, and a
- * backslash. AMP_BAD_CONFIG: one of these images is missing, or a path is too long; the error gives the
- * line's number. file: the list's name. */
+/* Checks the paths in a list of images. Looks on disk only for images whose line has a suspicious byte: a
+ * byte order mark, a carriage return or blank at the end, or a backslash. AMP_BAD_CONFIG: one of these is
+ * missing, or a path is too long. file: the list's name. */
 amp_status amp_check_image_paths(const amp_lines *list, const char *file, amp_error *error);
 
 /* Whether `image` is a regular file that is not empty. */
@@ -23,22 +21,19 @@ int amp_is_image_file(const char *image);
 /* Looks for images of the list on disk: at most a thousand, evenly spread over the list. AMP_BAD_CONFIG: more
  * than half of them are missing or empty. */
 amp_status amp_check_images_there(const amp_lines *list, const char *file, amp_error *error);
-/* Looks for labels in the paths of at most a thousand images, evenly spread over the list, because Darknet
- * derives an image's class from its path. AMP_BAD_CONFIG: no path contains exactly one of the first `classes`
- * labels. */
+/* Looks for labels in the paths of at most a thousand images, evenly spread over the list: Darknet derives an
+ * image's class from its path. AMP_BAD_CONFIG: no path contains exactly one of the first `classes` labels. */
 amp_status amp_check_paths_name_labels(const amp_lines *list, const amp_lines *labels, int classes,
                                        const char *file, amp_error *error);
 
-/* The data that a training reads from a .data file. `amp check` and the start of a training apply the same
- * rules to it. */
+/* The data that a training reads from a .data file, for `amp check` and for the start of a training. */
 typedef struct amp_training_data {
     const amp_data_file *data;
     const char *cfg;          /* NULL: nothing will be saved, so the folder for backups is not checked */
     int classifier, classes;  /* classes: number of a detector's classes, or of a classifier's truth values */
     /* these are set by amp_check_data: */
     const char *file;         /* the name of the list of images */
-    amp_lines list, labels;   /* list: the lines of `file`; labels: a classifier's labels; each is empty if
-                                 its file could not be used */
+    amp_lines list, labels;   /* the lines of `file`; a classifier's labels; empty if unusable */
 } amp_training_data;
 
 /* A callback for one mistake. If it returns a status other than AMP_OK, the check ends. */
@@ -50,15 +45,13 @@ amp_status amp_check_data(amp_training_data *, amp_mistake_note *note, void *con
 amp_status amp_check_boxes(const amp_training_data *, amp_error *error);
 void amp_training_data_free(amp_training_data *);
 
-/* The size of a cache for the training list (cache= in the .data file): the number of images, the estimated
- * bytes of all of them, and cache_scale, the factor that determines how far they are reduced. */
+/* The size of a cache for the training list. bytes: the estimate for all images; scale: cache_scale. */
 typedef struct amp_cache_estimate { size_t images, bytes; double scale; } amp_cache_estimate;
 amp_status amp_check_cache_size(const char *data_file, const struct network *, int classifier,
                                 amp_cache_estimate *out, amp_error *error);
 
-/* Call it before `detector train` or `classifier train` makes anything. Returns whether the training is under
- * AMP. If it is, checks the .cfg, the .data file, its lists and the folder for backups. A mistake ends the
- * program. */
+/* Before `detector train` or `classifier train` makes anything: returns whether it is under AMP; if so,
+ * checks the .cfg, the .data file, its lists and the folder for backups. A mistake ends the program. */
 int amp_check_training(const char *data_file, const char *cfg, int classifier);
 
 /* Opens the cache of images if one was requested. Call it when the memory needs of the training are known.

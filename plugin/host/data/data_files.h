@@ -5,23 +5,20 @@
 
 #include <stddef.h>
 
-/* Whether path is a FIFO, a device or a socket: reading one may hang or never end. Returns 0 for a folder,
- * because reading a folder simply fails. */
+/* Whether path is a FIFO, a device or a socket: reading one may hang or never end. */
 int amp_is_device(const char *path);
 
-/* Opens a file for reading; the caller closes it. Returns NULL if it is missing, a folder or a device. Then
- * errno is set, and *error has the status AMP_BAD_CONFIG and a message that describes the file as `what`, for
- * example "the class names". */
+/* Opens a file for reading; the caller closes it. NULL: it is missing, a folder or a device; errno is set,
+ * and *error has AMP_BAD_CONFIG and a message that calls the file `what`. */
 FILE *amp_open_to_read(const char *file, const char *what, amp_error *error);
 
-/* Opens or creates a file for reading and writing, and locks it against other programs until it is closed.
- * flags: O_NOFOLLOW, or 0. Returns the descriptor, or -1 with errno if the file cannot be opened or locked.
- * It tries `tries` times, every `milliseconds` milliseconds; EWOULDBLOCK: another program held the lock each
- * time. */
+/* Opens or creates a file for reading and writing, and locks it until it is closed. flags: O_NOFOLLOW, or 0.
+ * Tries `tries` times, every `milliseconds` milliseconds. Returns the descriptor, or -1 with errno;
+ * EWOULDBLOCK: another program held the lock each time. */
 int amp_open_locked(const char *name, int flags, int tries, int milliseconds);
 
-/* Returns the reason why `file`, the last image that the calling thread tried to read, cannot be read. The
- * text is valid until the thread reads another image. */
+/* Why `file`, the last image that the calling thread tried to read, cannot be read. Valid until the thread
+ * reads another image. */
 const char *amp_image_file_failure(const char *file);
 
 typedef struct amp_data_file {
@@ -32,19 +29,16 @@ typedef struct amp_data_file {
     /* 1: a classifier reads each image's labels from a label file, not from the image's path (tag=1) */
     int tag;
     int cache;                                     /* an amp_cache_kind: where decoded images are kept */
-    double cache_scale;                            /* how far decoded images are reduced: `scale` of
-                                                      amp_reduction */
+    double cache_scale;                            /* `scale` of amp_reduction */
     char note[512];                                /* a note about repeated or misspelt keys; may be empty */
 } amp_data_file;
 
-/* Reads a .data file. AMP_BAD_CONFIG: the file is missing, not a regular file or not text; a line lacks '=';
- * a path has blanks, which Darknet would drop; a number is invalid; or the word for cache= is unknown. The
- * caller frees *data with amp_data_file_free, even after an error. */
+/* Reads a .data file. AMP_BAD_CONFIG: it cannot be read, or a line is not a valid KEY = VALUE (also a path
+ * with blanks, which Darknet would drop). The caller frees *data with amp_data_file_free, even then. */
 amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *error);
 void amp_data_file_free(amp_data_file *data);
 
-/* Returns the file of class names: `names` or, if that is not given, `labels`, as in Darknet's get_metadata.
- * NULL: neither is given. */
+/* The file of class names: `names`, else `labels`, as in Darknet's get_metadata; NULL: neither is given. */
 const char *amp_data_file_names(const amp_data_file *data);
 
 /* Returns how many of a classifier's labels a path contains, counted as in Darknet's fill_truth. *class_id:

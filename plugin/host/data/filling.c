@@ -17,8 +17,7 @@ typedef struct filling {
     atomic_int next; /* the first row that no thread has taken yet */
 } filling;
 
-/* The number of threads that copy: one per processor that the program may use, but fewer if there is little
- * to copy. With more than MOST_THREADS, threads would only wait for the memory. */
+/* One thread per processor, fewer for little data. More than MOST_THREADS would only wait for the memory. */
 static int threads_for(size_t bytes)
 {
     size_t threads = (size_t)amp_loaders_processors();

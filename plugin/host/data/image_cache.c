@@ -1,6 +1,5 @@
-/* Implements the cache of image_cache.h. With cache=ram, the cache is a table with one slot per path. The
- * table is made before any loader starts. A loader adds an image by setting the slot's pointer atomically.
- * Each pointer is set only once. */
+/* See image_cache.h. With cache=ram, the cache is a table with one slot per path, made before any loader
+ * starts. A loader adds an image by setting the slot's pointer atomically, once. */
 #include "image_cache.h"
 
 #include <pthread.h>
@@ -33,8 +32,7 @@ static struct {
     slot *slots;        /* cache=ram: one slot per path of the list, sorted by path; NULL: nothing is kept */
     amp_cache_file *file; /* cache=disk: the open file; NULL: nothing is kept */
     atomic_llong left;  /* cache=ram: bytes that are still free */
-    /* Numbers for this run. images, bytes: what was added to the cache; asked: images that a training
-     * requested; found: requested images that the cache had */
+    /* this run's added images and bytes; images that loaders requested; those that the cache had */
     atomic_ulong images, bytes, asked, found;
     unsigned char black[BLACK_SIDE * BLACK_SIDE * BLACK_CHANNELS];
 } cache = { .once = PTHREAD_ONCE_INIT };
@@ -44,8 +42,7 @@ static _Thread_local int trains;
 
 /* The last image that the calling thread loaded. */
 static _Thread_local struct {
-    /* wanted: keep the image as bytes until it is sampled (not used with OpenCV). has_turn: the thread has a
-     * turn (amp_loaders_begin_turn) */
+    /* wanted: the image stays bytes until it is sampled. has_turn: see amp_loaders_begin_turn */
     int wanted, has_turn;
     amp_pixels image;        /* its bytes are NULL if no image is loaded, or if it was converted to floats */
     unsigned char *own;      /* the image's bytes if this thread owns them; NULL: the cache owns them */
@@ -60,10 +57,9 @@ static void make_floats(void)
     for (int i = 0; i < 256; i++) cache.floats[i] = (float)(i / 255.);
 }
 
-/* Converts (h,w,c) bytes to (c,h,w) floats, and returns them. The caller frees them. NULL: no memory. If
- * loaded.wanted is set, does not convert: keeps the bytes in `loaded`, to be sampled later, sets *w and *h to
- * the size of the photo before its reduction, and returns a block without content, which the caller frees
- * too. */
+/* Converts (h,w,c) bytes to (c,h,w) floats, which the caller frees. NULL: no memory. If loaded.wanted is set,
+ * does not convert: keeps the bytes in `loaded`, sets *w and *h to the size of the photo before its
+ * reduction, and returns a block without content. */
 static float *floats_of(const amp_pixels *p, int *w, int *h, int *c)
 {
     size_t count = (size_t)p->w * (size_t)p->h, channels = (size_t)p->c;
@@ -87,8 +83,7 @@ static int compare_paths(const void *a, const void *b)
     return strcmp(((const slot *)a)->path, ((const slot *)b)->path);
 }
 
-/* Returns the slot of a path; NULL: the path is not in the list. If the path is in the list twice, returns
- * the same slot each time. */
+/* Returns the slot of a path, the same one if the path is in the list twice; NULL: it is not in the list. */
 static slot *place_of(const char *path)
 {
     const slot wanted = { .path = path };
@@ -114,8 +109,7 @@ static void open_table(size_t bytes, size_t pixels)
             fit, count, (double)(fit * each) / 0x1p20, (double)bytes / 0x1p20);
 }
 
-/* Adds an image to the table. Returns 1 if the table now keeps the image and owns its bytes. Returns 0 if
- * there is no room, or if another loader has added the same image first. */
+/* Returns 1 if the table now owns the image's bytes; 0: no room, or another loader has added it first. */
 static int keep(const char *path, int channels, const amp_pixels *pixels, long long bytes)
 {
     slot *s = cache.slots ? place_of(path) : NULL;
@@ -187,8 +181,7 @@ void amp_image_cache_end(void)
 
 /* ---- reading images ---- */
 
-/* Looks for an image before its file is read. Returns 1 if the file need not be read, because the cache has
- * the image or the thread gets black images. */
+/* Returns 1 if the file need not be read: the cache has the image, or the thread gets black images. */
 static int find(const char *file, const char *decoder, int channels, int black_channels, amp_pixels *p)
 {
     *p = (amp_pixels){ cache.black, BLACK_SIDE, BLACK_SIDE, black_channels, BLACK_SIDE, BLACK_SIDE, 1 };
@@ -290,8 +283,7 @@ static int most(int a, int b) { return a > b ? a : b; }
 
 int darknet_amp_place_image(int w, int h, int dx, int dy, float *canvas, int canvas_w, int canvas_h)
 {
-    int left = most(dx, 0), top = most(dy, 0); /* the first pixel of the canvas that the
-                                                  image covers */
+    int left = most(dx, 0), top = most(dy, 0); /* the canvas's first covered pixel */
     int columns = least(dx + w, canvas_w) - left, rows = least(dy + h, canvas_h) - top;
     if (!loaded.wanted || !loaded.image.bytes) return 0;
     if (columns > 0 && rows > 0) {

@@ -1,6 +1,5 @@
-/* Functions that all readers of image files share: whether the plugin reads the images, which sizes are
- * accepted, and why an image could not be read. The readers are host/darknet/decode.c (libjpeg-turbo,
- * stb_image) and include/darknet_amp_opencv.hpp. */
+/* What all readers of image files share. The readers are host/darknet/decode.c (libjpeg-turbo, stb_image) and
+ * include/darknet_amp_opencv.hpp. */
 #include "data_files.h"
 
 #include <errno.h>
@@ -13,8 +12,7 @@
 #include "../../include/darknet_amp.h"
 #include "../program/program.h"
 
-/* The maximum number of pixels per side. It is OpenCV's limit. With it, the product of an image's side and a
- * network's side fits into an int. */
+/* OpenCV's limit, in pixels. An image's side times a network's side then fits into an int. */
 enum { MOST_SIDE = 1 << 20 };
 
 int darknet_amp_reads(void) { return amp_this_program()->watches_images || amp_this_thread()->measures; }

@@ -53,8 +53,7 @@ void amp_images_replaced(int i, const char *path)
 void amp_images_loaded(float *const *row, int rows)
 {
     if (!trail.on || !picked.paths) return;
-    int per_row = rows > 0 ? picked.count / rows : 0; /* a loader that makes a row from a pair of images picks
-                                                         two paths per row */
+    int per_row = rows > 0 ? picked.count / rows : 0; /* 2 if a row is made from a pair of images */
     pthread_mutex_lock(&trail.mutex);
     for (int i = 0; per_row && i < rows; i++) {
         loaded *place = &trail.rows[trail.next_row++ % ROWS];

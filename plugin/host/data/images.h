@@ -1,11 +1,9 @@
 /* Records which image files are in a network's input, for debug=1 and for the lines about spikes.
  *
- * Loader threads pick paths at random and load each image into a row of floats. Later another thread copies
- * these rows into a network's input, while loaders already fill other rows. So a row is identified by its
- * address. A loader records the paths that it picked (darknet_amp_paths), then the rows that it loaded from
- * them (amp_images_loaded). get_next_batch records the rows that it copies to an input (amp_images_filled).
- * It does so before it frees the rows, because a freed row's address may be used again. Nothing is recorded
- * unless amp_images_note was called. */
+ * A row, which is an image's floats, is identified by its address. A loader records the paths that it picked
+ * (darknet_amp_paths), then the rows that it loaded from them (amp_images_loaded). get_next_batch records the
+ * rows that it copies to an input (amp_images_filled), before it frees them, because a freed address may be
+ * used again. Nothing is recorded unless amp_images_note was called. */
 #pragma once
 
 #include <stddef.h>
@@ -19,20 +17,16 @@ void amp_images_replaced(int i, const char *path);
 /* Records that the calling thread's loader loaded these rows from the paths that it had picked. */
 void amp_images_loaded(float *const *row, int rows);
 
-/* Records that these rows are copied to a network's input, one row per image. Call it before they are
- * freed. */
+/* Records that these rows, one per image, are copied to a network's input. */
 void amp_images_filled(const float *input, float **rows, int count);
 
-/* Returns the path of image number `one` (from 0) of the `images` images in input; the caller frees it. NULL:
- * the path is unknown. */
+/* Returns the path of image `one` (from 0) of the `images` in input; the caller frees it. NULL: unknown. */
 char *amp_images_path(const float *input, int images, int one);
 
 /* ---- filling.c ----
  *
- * Stock Darknet copies a batch in the training thread, and frees the batch's images after the step. Under
- * AMP several threads copy, and free each image right after it is copied, so that loaders can reuse its
- * memory. */
+ * Stock Darknet copies a batch in one thread and frees its images after the step. Under AMP several threads
+ * copy, and free each image at once, so that loaders can reuse its memory. */
 
-/* Copies `count` rows of `floats` floats each to input, one after the other. Frees each row and sets it to
- * NULL. If a thread cannot be started, fewer threads copy. */
+/* Copies `count` rows of `floats` floats to input, one after the other; frees them and sets them to NULL. */
 void amp_filling_copy(float *input, float **rows, int count, size_t floats);

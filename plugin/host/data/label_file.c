@@ -11,15 +11,13 @@
 enum { LINE_ROOM = 1024 }; /* the size of the buffer for a line; the five numbers of a label need less */
 
 static const char BLANKS[] = " \t\r\n\f\v";
-/* Coordinates beyond this must be in pixels. The coordinates of boxes that overlap an edge, or that were
- * rounded, stay far below it. */
+/* Coordinates beyond this must be in pixels; those of boxes that overlap an edge stay far below it. */
 static const float BEYOND = 2;
 
 static const char *skip_blanks(const char *text) { return text + strspn(text, BLANKS); }
 
-/* Reads the number at the start of *text into *whole, or into *value if whole is NULL. Moves *text past the
- * number. After the number there must be a blank or, for *value, the end of the text. Returns 0 if there is
- * no number, or if something else follows it. */
+/* Reads the number at the start of *text into *whole, or into *value if whole is NULL. Moves *text past it.
+ * Returns 0 if there is none, or if it is not followed by a blank or, for *value, the end. */
 static int take_number(const char **text, float *value, long *whole)
 {
     char *end;
@@ -69,9 +67,8 @@ static int is_text(const char *file)
     return length > 4 && !strcmp(file + length - 4, ".txt");
 }
 
-/* Writes text to shown, with \xNN for each byte that is not printable ASCII. Returns 1 if a byte written as
- * \xNN is not ASCII white space (a tab, for example). Examples of such bytes: a zero byte, part of a byte
- * order mark, part of a non-ASCII space. */
+/* Writes text to shown, with \xNN for each byte that is not printable ASCII. Returns 1 if one of these bytes
+ * is not ASCII white space. */
 static int show(char *shown, size_t room, const char *text, size_t length)
 {
     size_t at = 0;

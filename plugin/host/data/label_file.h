@@ -1,8 +1,7 @@
 /* Reads a detector's label files. Each line is a box, "class x y width height", relative to the image.
  *
- * Darknet's own reader accepts any numbers and stops at the first text that is not a number. Darknet's losses
- * use these numbers as indices: with a class that the network does not have, or a box at exactly 0 0, they
- * write outside their arrays. */
+ * Darknet's own reader accepts any numbers, and Darknet's losses use them as indices: with an unknown class,
+ * or a box at exactly 0 0, they write outside their arrays. */
 #pragma once
 
 #include "../../tensor/status.h"
@@ -24,15 +23,13 @@ typedef enum amp_label_kind {
 /* Parses one line. Fills *label unless the line is blank or not a label. */
 amp_label_kind amp_label_parse(const char *line, int classes, amp_label *label);
 
-/* The size of the buffer for a label file's path, and the length of the longest image path that Darknet's
- * find_replace can turn into a label file's path. */
+/* Room for a label file's path; the longest image path that Darknet's find_replace can turn into one. */
 enum { AMP_LABEL_PATH = 4096, AMP_IMAGE_PATH_MOST = 4000 };
 
 /* Sets path to the label file that Darknet reads for an image. Returns 0 if the image's path is too long. */
 int amp_label_path(const char *image, char path[AMP_LABEL_PATH]);
 
-/* A callback for each valid box. outside=1: the box is an AMP_LABEL_OUTSIDE box, which training ignores. If
- * the callback returns a status other than AMP_OK, the reading ends. */
+/* A callback for each box. outside=1: AMP_LABEL_OUTSIDE. A status other than AMP_OK ends the reading. */
 typedef amp_status (*amp_label_visit)(void *context, const char *file, unsigned long line,
                                       const amp_label *label, int outside, amp_error *error);
 

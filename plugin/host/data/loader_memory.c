@@ -1,10 +1,9 @@
-/* Keeps the memory for loading images small. If memory for images or for Darknet's arrays runs out, ends the
- * program with one line instead of a crash. Does both only in a program that has made a network under AMP.
+/* Keeps the memory for loading images small. If memory runs out, ends the program with one line instead of a
+ * crash. Both only in a program that has made a network under AMP.
  *
- * Darknet starts 64 threads for each batch. They decode images at the same time, each in one of the C
- * library's many arenas, which do not return memory to the system. A small detector then takes three times
- * the memory that it needs (docs/results/memory.md). So only some of the threads work at a time, and all use
- * one arena, where the next images reuse the memory of freed ones. */
+ * Darknet starts 64 threads for each batch. Each decodes images in one of the C library's many arenas, which
+ * return no memory to the system: a small detector takes three times the memory that it needs
+ * (docs/results/memory.md). So only some of the threads work at a time, and all use one arena. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "loader_memory.h"
 
@@ -42,12 +41,10 @@ void amp_loaders_watch(int is_training)
 {
     if (loaders.on) return;
 #ifdef M_ARENA_MAX
-    /* Only for a training, because these settings apply to the whole program, and other programs may use this
-     * library. By default, the C library adjusts its thresholds: the first time that a large block is freed,
-     * it raises them, and from then on keeps blocks of that size in its arenas. Setting a threshold
-     * explicitly turns this off. Our thresholds are larger than an image, so that the next image reuses the
-     * memory. Otherwise each image's memory would be returned to the system and requested again, which costs
-     * up to a third of the decoding time. */
+    /* Only for a training, because the settings apply to the whole program. By default, the C library raises
+     * its thresholds when a large block is freed, and then keeps blocks of that size. Setting a threshold
+     * turns this off. Our thresholds are larger than an image, so that the next image reuses the memory:
+     * returning it to the system and requesting it again would cost up to a third of the decoding time. */
     if (is_training) {
         mallopt(M_ARENA_MAX, 1);
         mallopt(M_MMAP_THRESHOLD, 32 << 20);
@@ -64,7 +61,7 @@ void amp_loaders_watch(int is_training)
 /* How many bytes of a file the kernel is asked to read ahead: more than most photos have. */
 enum { READ_AHEAD = 4 << 20 };
 
-/* A thread waits here for a turn while the disk reads its file. There are as many turns as processors. */
+/* A thread waits here for its turn while the disk reads its file. */
 int amp_loaders_begin_turn(const char *file)
 {
     if (!loaders.on) return 0;
@@ -99,9 +96,8 @@ void amp_loaders_end_part(void)
 
 /* ---- how many threads ---- */
 
-/* If a step waits longer than the fraction LONG_WAIT of its time, the number of allowed threads is doubled.
- * If one thread fewer would still have loaded the batch within the fraction SHORT_LOAD of the step's time,
- * the number is reduced by one. */
+/* Fractions of a step's time. A longer wait doubles the number of allowed threads. It is reduced by one if
+ * one thread fewer would still have loaded the batch within SHORT_LOAD. */
 #define LONG_WAIT .02
 #define SHORT_LOAD .7
 

@@ -20,9 +20,9 @@
 #include "label_file.h"
 #include "loader_memory.h"
 
-/* The mistakes that loaders warn about. For each of the first NAMED_MOST files a line is printed: `before`,
- * the file's name, and what is wrong. Then one line says that further files of this `kind` are only counted.
- * At the end of a training, a line gives `summary` and the number of files. */
+/* The mistakes that loaders warn about. Each of the first NAMED_MOST files gets a line: `before`, its name,
+ * and what is wrong. Further files of the `kind` are only counted. summary: for the line at a training's
+ * end. */
 typedef enum mistake { UNREADABLE, OUTSIDE, SMALL, CROWDED, MISLABELLED, MISTAKES } mistake;
 static const struct { const char *before, *kind, *summary; } mistakes[MISTAKES] = {
     [UNREADABLE] = { "image '", "images that cannot be read", "unreadable images" },
@@ -38,8 +38,7 @@ enum { NAMED_MOST = 100 };
 static _Thread_local struct {
     amp_loading from;
     char **place;      /* the path that is being replaced */
-    int tries, start;  /* number of replacements tried so far; list index of the last one that was drawn at
-                          random */
+    int tries, start;  /* replacements tried so far; list index of the last one drawn at random */
 } loader;
 
 static struct {
@@ -118,8 +117,7 @@ amp_status amp_loading_fault(amp_error *error)
     return watch.fault.status;
 }
 
-/* Stores an error for the loop. If several parts of a job fail, stores the error of the lowest part, so that
- * the result does not depend on which thread reports first. */
+/* Stores an error for the loop: that of the job's lowest faulty part, whichever thread reports first. */
 static void keep(amp_error error)
 {
     error.status = AMP_BAD_CONFIG;
@@ -158,8 +156,7 @@ int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job)
              "the program's memory or threads (ulimit -v, -u) is too low", strerror(status));
     /* Before the first batch there is nothing to save. */
     if (!watch.keeps_faults || watch.jobs < 2) darknet_amp_refuse("%s", error.message);
-    *thread = pthread_self(); /* no thread was started; for the calling thread itself, the later pthread_join
-                                 fails at once (EDEADLK) */
+    *thread = pthread_self(); /* the later pthread_join of the calling thread fails at once (EDEADLK) */
     keep(error);
     return 0;
 }
@@ -196,8 +193,7 @@ int darknet_amp_sprintf(char *text, size_t room, const char *format, ...)
 
 static int compare_names(const void *a, const void *b) { return strcmp(a, b); }
 
-/* Call it for each file that has mistake m. Only the first call for this name counts the file. That
- * call also prints the name and what is wrong, for at most NAMED_MOST files. */
+/* Counts a file that has mistake m, once per name, and prints the first NAMED_MOST with what is wrong. */
 __attribute__((format(printf, 3, 4)))
 static void warn_once(mistake m, const char *name, const char *wrong, ...)
 {
@@ -245,8 +241,7 @@ static void no_image_left(void)
 }
 
 /* The first RANDOM_TRIES + 1 tries take a random image: if a whole folder is missing, its images should not
- * all be replaced by the next image of the list. Later tries follow the list from the last random image. The
- * number of random numbers drawn does not depend on what other threads have found. */
+ * all be replaced by the next image of the list. Later tries follow the list. */
 enum { RANDOM_TRIES = 32 };
 
 void darknet_amp_another_image(char **paths, int i)
@@ -279,9 +274,8 @@ int darknet_amp_not_augmented(int w, int h, const char *why)
 
 typedef struct boxes { amp_label *box; size_t count, room; } boxes;
 
-/* Adds a box of a label file, unless it is outside the image. A box that is too small is added too, with a
- * warning: it may become larger when the image is cropped, and Darknet itself drops it later if it is still
- * too small. */
+/* Adds a box unless it is outside the image. A box that is too small only causes a warning: cropping may
+ * enlarge it, and Darknet drops it if it is still too small. */
 static amp_status add_box(void *context, const char *file, unsigned long line, const amp_label *l,
                           int outside, amp_error *error)
 {

@@ -19,8 +19,7 @@ void amp_lines_add(amp_lines *lines, const char *format, ...)
     lines->line[lines->count++] = amp_allocated(text);
 }
 
-/* Reads the file's bytes up to its first zero byte, and terminates them with a zero. may_have_0=1: accepts a
- * file that contains a zero byte. */
+/* Reads the file up to its first zero byte. may_have_0=1: accepts a file that contains one. */
 static amp_status read_bytes(const char *path, const char *what, int may_have_0, amp_lines *lines,
                              amp_error *error)
 {
@@ -28,8 +27,7 @@ static amp_status read_bytes(const char *path, const char *what, int may_have_0,
     *lines = (amp_lines){ 0 };
     FILE *file = amp_open_to_read(path, what, error);
     if (!file) return AMP_BAD_CONFIG;
-    ssize_t size = getdelim(&lines->bytes, &room, 0, file); /* reads up to the first zero byte: all of a text
-                                                               file */
+    ssize_t size = getdelim(&lines->bytes, &room, 0, file); /* all of a text file */
     int why = size < 0 && !feof(file) ? errno : 0;
     fclose(file);
     if (why) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", path, what, strerror(why));

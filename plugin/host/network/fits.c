@@ -41,10 +41,9 @@ typedef struct asked {
     const char *what;      /* the kind of memory, for messages: "RAM" */
 } asked;
 
-/* Fills *a. The memory will be measured with a->training.plan: an outline if `roughly` is set, else the
- * engine's plan for a training pass, which this function builds if necessary. On a GPU it is always an
- * outline: building a plan there measures the speed of kernels, which takes memory. The caller must call
- * `forget`, even after an error. */
+/* Fills *a. a->training.plan is an outline if `roughly` is set, otherwise the engine's plan for a training
+ * pass. On a GPU it is always an outline, because building a plan there times kernels, which takes memory.
+ * Call `forget` afterwards, even after an error. */
 static amp_status plan_to_measure(struct network *net, int roughly, asked *a, amp_error *error)
 {
     amp_view v = amp_fork_view(net);
@@ -64,19 +63,16 @@ static void forget(asked *a)
     if (a->outline) amp_plan_free(a->outline, amp_fork_state(a->training.net)->engine->backend);
 }
 
-/* Waits until all ranks are here. Each rank gets an equal part of a machine's free memory, so all must
- * measure it before any of them allocates more than the others. */
+/* Ranks get equal parts of a machine's free memory, so all must measure it before any of them allocates. */
 static void wait_for_others(void)
 {
     amp_error none;
     amp_exchange_outcome(AMP_OK, "asking whether the training fits into memory", &none);
 }
 
-/* Computes *needs, and sets a->there to the maximum memory that the training may take. This is the free
- * memory plus what the program already holds. For RAM, the program holds its resident memory. For an address
- * space or a GPU, it is assumed to hold the parameters, the input of a pass and, once a plan was made,
- * needs->program (which includes the memory of the backend's library). The parameters include the gradients,
- * although these are allocated only with the first plan. */
+/* Computes *needs, and sets a->there to the free memory plus what the program already holds: its resident
+ * memory or, for an address space or a GPU, the parameters, the input of a pass and, once a plan was made,
+ * needs->program. The parameters include gradients, although these are allocated only with the first plan. */
 static amp_status measure(asked *a, amp_needs *needs, amp_error *error)
 {
     int *has_planned = &amp_program_to_set()->has_planned;
@@ -92,9 +88,8 @@ static amp_status measure(asked *a, amp_needs *needs, amp_error *error)
     return AMP_OK;
 }
 
-/* Returns the budget for activations in bytes: `there` minus all other needs. The training must fit into
- * `there` even with the largest input. So the result is scaled down in proportion to the current input's
- * size. */
+/* Returns the bytes for activations: `there` minus all other needs. Needs are for the largest input, so the
+ * result is scaled down to the current one. */
 static size_t arena_budget(const amp_needs *needs, size_t there)
 {
     size_t beside = amp_needs_sum(needs) - needs->pass.arena;
@@ -120,9 +115,8 @@ static amp_status fail_too_little(const asked *a, size_t takes, amp_error *error
                                           a->what, fits);
 }
 
-/* Returns the RAM that is left for decoded images (cache=ram): 90 % of this rank's part, minus the training's
- * needs. A training on a GPU needs little more RAM than the program holds now, except for the images of two
- * batches and for the images that are being decoded. */
+/* The RAM left for decoded images (cache=ram): 90 % of this rank's part, minus the training's needs. On a GPU
+ * these are the images of two batches and those that are being decoded. */
 static size_t left_of_ram(const asked *a, const amp_needs *needs)
 {
     size_t there = a->there, takes = amp_needs_sum(needs);
@@ -160,16 +154,13 @@ amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *erro
     return status;
 }
 
-/* Returns the settings for checkpoint=N (N segments). For checkpoint=off they are all 0. For checkpoint=auto
- * they are 0 too, and the caller sets them. */
+/* The settings for checkpoint=N (N segments); all 0 for off, and for auto, where the caller sets them. */
 static amp_recompute_settings settings_of(const amp_config *config)
 {
     int segments = config->checkpoint > 0 ? config->checkpoint : 0;
     return (amp_recompute_settings){ .on = segments > 0, .segments = segments };
 }
 
-/* With checkpoint=auto, the budget for activations is memory= minus all other needs. If memory= is not set,
- * it is the available memory minus all other needs. */
 amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
 {
     struct darknet_amp *amp = amp_fork_state(net);
@@ -179,8 +170,7 @@ amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
     if (amp->config->checkpoint == AMP_CHECKPOINT_AUTO) {
         asked a;
         amp_needs needs;
-        /* A network that is not trained gets no training plan: the plan would allocate gradients and, from
-         * then on, prevent batch norm from being folded. */
+        /* without training an outline: a plan would allocate gradients and keep batch norm from folding */
         status = plan_to_measure(net, !amp_this_program()->trains, &a, error);
         if (status == AMP_OK) status = measure(&a, &needs, error);
         if (status == AMP_OK) settings.budget = arena_budget(&needs, memory ? memory : a.there);
@@ -199,19 +189,16 @@ typedef struct amp_fitting {
     int subdivisions;
     double again;        /* operations that checkpoint=auto repeats, divided by those of a forward; 0: none */
     size_t limit;        /* the memory limit of this choice, which checkpoint=auto must keep; 0: unknown */
-    size_t needs, given; /* needs: memory that the training needs with this choice; given: memory that it
-                            needs with the .cfg's own settings */
+    size_t needs, given; /* memory that the training needs with this choice; with the .cfg's own settings */
     size_t there;        /* the maximum that the training may take; 0: unknown */
 } amp_fitting;
 
-/* The fixed cost of a pass, in operations per weight: reading a weight for forward and for backward, and
- * adding to its gradient, takes the time of about 150 operations. Measured on a CPU: with yolov3-tiny, 416,
- * bf16, a step of 16 images takes 5 % longer in 16 passes than in one pass; this corresponds to 120
- * operations. */
+/* The fixed cost of a pass, in operations per weight: it is read for forward and for backward, and its
+ * gradient is added to. (Measured on a CPU: with yolov3-tiny, 416, bf16, a step of 16 images takes 5 % longer
+ * in 16 passes than in one, which corresponds to 120 operations.) */
 static const double pass_cost = 150;
 
-/* Returns the cost of a step in operations. It is the sum of forward, of backward (twice as much), of what
- * backward repeats (again), and of the fixed cost of each pass. */
+/* The cost of a step in operations: forward, backward (twice as much), repeated work (again), and passes. */
 static double cost_of(const asked *a, int subdivisions, double again)
 {
     const amp_parameters *all = &amp_fork_state(a->training.net)->engine->parameters;
@@ -244,9 +231,7 @@ static amp_status choose_under(const asked *a, int least, size_t limit, amp_fitt
     out->subdivisions = 0;
     for (int s = least; s <= a->images; s++) {
         amp_needs needs;
-        if (a->images % s || s % amp_ranks_of_step()) continue; /* each pass is made by one rank, so the
-                                                                   number of passes `s` must be a multiple of
-                                                                   the number of ranks */
+        if (a->images % s || s % amp_ranks_of_step()) continue; /* each pass is made by one rank */
         AMP_TRY(needs_in(a, s, limit, &needs, error));
         double cost = cost_of(a, s, needs.pass.again);
         if (amp_needs_sum(&needs) > limit || (out->subdivisions && cost >= cheapest)) continue;
@@ -254,15 +239,12 @@ static amp_status choose_under(const asked *a, int least, size_t limit, amp_fitt
         out->subdivisions = s;
         out->again = needs.pass.again;
         out->needs = amp_needs_sum(&needs);
-        if (out->again == 0) return AMP_OK; /* nothing is recomputed, so any choice with more passes costs
-                                               more */
+        if (out->again == 0) return AMP_OK; /* without recomputing, more passes only cost more */
     }
     return AMP_OK;
 }
 
-/* Bytes of RAM that may be free when -fit chooses, but not any more when the training starts. -fit makes a
- * trial network, and after this network is freed, the library and the heap keep some of its memory: up to 18
- * MiB were measured. */
+/* Bytes that the library and the heap keep after -fit's trial network is freed (up to 18 MiB measured). */
 enum { USED = 20 << 20 };
 
 /* Chooses with a plan for one image per pass. If no choice is certain to fit, takes the one that needs the
@@ -289,9 +271,8 @@ static amp_status choose_of(asked *a, int least, amp_fitting *out, amp_error *er
     return AMP_OK;
 }
 
-/* Makes the choice with a network that was made with one image per pass and has not run yet. All ranks call
- * this function and get rank 0's choice. least: the smallest number of subdivisions to consider. *what: the
- * kind of memory, for example "RAM". AMP_NO_MEMORY: no choice fits. */
+/* Chooses with a network of one image per pass that has not run yet. Collective: all ranks get rank 0's
+ * choice. least: the fewest subdivisions. *what: the kind of memory. AMP_NO_MEMORY: no choice fits. */
 static amp_status choose_fit(struct network *net, int least, amp_fitting *out, const char **what,
                              amp_error *error)
 {
@@ -343,8 +324,7 @@ static void choose(amp_program *program, const char *cfg_file)
     amp_document_give_back(cfg);
     if (images % cut) return; /* the error is reported when the training's network is made */
     fprintf(stderr, "amp: -fit: the network is made twice, first to find out what fits\n");
-    /* From now on, and also during the training, large blocks are returned to the system when they are freed.
-     * By default the C library would stop returning them after the first large block is freed. */
+    /* Otherwise the C library would not return large blocks to the system after the first that is freed. */
     mallopt(M_MMAP_THRESHOLD, 128 << 10);
     program->chosen.subdivisions = images;
     program->chosen.recompute = 1;

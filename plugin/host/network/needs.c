@@ -78,8 +78,7 @@ static size_t convolution_copies(const amp_node *node, const amp_backend *backen
 size_t amp_node_copies(const amp_node *node, const amp_backend *backend, amp_dtype dtype)
 {
     if (node->desc.kind->products) return convolution_copies(node, backend, dtype);
-    /* A layer that lends its products runs Darknet's code, but the backend computes its matrix products. The
-     * backend keeps one copy of each weight array for all of them. */
+    /* for products that a layer of Darknet's code lends, the backend keeps a copy of each weight array */
     if (!node->desc.lends_products || node->products == AMP_FP32 || dtype == AMP_FP32) return 0;
     return weights_of(node) * amp_dtype_size(backend->gemm_computes(backend, node->products));
 }

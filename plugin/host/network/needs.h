@@ -1,7 +1,6 @@
-/* Computes the memory that a training takes, without running any layer. `amp plan`, checkpoint=auto and
- * fits.h (which checks whether the memory is available) all use these functions. Amounts are in bytes, on the
- * network's device. `batch` is the number of images per forward pass; with recurrent layers, it is images
- * times time steps. */
+/* Computes the memory that a training takes, without running any layer, for `amp plan`, checkpoint=auto and
+ * fits.h. Amounts are in bytes, on the network's device. batch: images per forward pass; with recurrent
+ * layers, images times time steps. */
 #pragma once
 
 #include "../fork.h"
@@ -10,14 +9,12 @@
 amp_status amp_host_outline(struct network *net, int batch, amp_dtype dtype, const amp_recompute_settings *,
                             amp_plan **out, amp_error *);
 
-/* Bytes that a training pass needs, not counting the weights and other arrays of the weights' size, such as
- * gradients. */
+/* Bytes that a training pass needs, beside the weights and arrays of their size. */
 typedef struct amp_footprint {
     size_t arena;   /* activations and deltas; they share memory if their lifetimes do not overlap */
     size_t buffers; /* fp32 buffers of Darknet that are kept: the sum of amp_fork_buffer_bytes */
     size_t input;   /* images and labels */
-    double again;   /* not bytes: the operations that backward repeats (activation checkpointing), divided by
-                       the operations of a forward */
+    double again;   /* not bytes: operations that backward repeats, divided by those of a forward */
 } amp_footprint;
 
 static inline size_t amp_footprint_sum(const amp_footprint *f) { return f->arena + f->buffers + f->input; }
@@ -28,18 +25,16 @@ amp_status amp_host_footprint(struct network *net, int batch, amp_dtype dtype, a
                               amp_error *);
 size_t amp_host_stock_footprint(const struct network *net, int batch);
 
-/* Bytes of RAM for the images and labels of the current and the next batch, with `images` images each.
- * Returns 0 on a GPU, because there all needs are GPU memory. */
+/* RAM for the images and labels of the current and the next batch, of `images` images each; 0 on a GPU. */
 size_t amp_host_loaded_bytes(const struct network *, int images);
 
 typedef struct amp_training {
     struct network *net;
-    const amp_plan *plan; /* the plan or outline of a step, in any dtype. A plan gives the sizes of the
-                             weights' copies and of the convolutions' workspace. An outline gives an upper
-                             limit for the copies, and 0 for that workspace */
+    const amp_plan *plan; /* of a step, in any dtype. An outline gives only an upper limit for the weights'
+                             copies, and 0 for the convolutions' workspace */
     amp_dtype dtype;
-    int images;           /* number of images that this program loads for a step. The memory for loaded images
-                             is computed from this number or from the images per pass, whichever is larger */
+    int images;           /* that this program loads for a step. Loaded images are counted from this number or
+                             from the images per pass, whichever is larger */
     size_t pictures;      /* bytes of the images that are being decoded at any one time */
 } amp_training;
 
@@ -56,9 +51,8 @@ typedef struct amp_needs {
                            `loaded` are amounts for the largest input */
 } amp_needs;
 
-/* Computes the needs of a training with `pass` images per pass. With random=1 these are the needs for the
- * largest input, on the assumption that memory grows in proportion to the number of pixels.
- * amp_host_stock_needs returns the needs in stock Darknet, without `program`. */
+/* The needs of a training with `pass` images per pass, for the largest input (random=1), assuming that memory
+ * is proportional to the pixels. amp_host_stock_needs: in stock Darknet, without `program` and `loop`. */
 amp_status amp_host_needs(const amp_training *, int pass, amp_needs *out, amp_error *);
 size_t amp_host_stock_needs(const amp_training *, int pass);
 
@@ -71,6 +65,5 @@ static inline size_t amp_needs_sum(const amp_needs *n)
 /* Bytes of the copies of a layer's weights if the layer computes in dtype. In fp32 there are copies too, in
  * the library's layouts. */
 size_t amp_node_copies(const amp_node *node, const amp_backend *backend, amp_dtype dtype);
-/* Fills *facts with the backend's facts about a layer's matrix products. Returns 0 if the layer has no matrix
- * products, or if they are not built. */
+/* Fills *facts about a layer's matrix products. Returns 0 if it has none, or if they are not built. */
 int amp_node_facts(const amp_node *node, const amp_backend *backend, amp_conv_facts *facts);

@@ -1,10 +1,9 @@
-/* Matrix products of rnn, gru, lstm and crnn. These layers run Darknet's own code in fp32, but spend most of
- * their time in gemm. Darknet's gemm calls darknet_amp_gemm first. While one of these layers runs under AMP,
- * the backend then computes the product, in the layer's dtype with fp32 sums.
+/* Matrix products of rnn, gru, lstm and crnn, which run Darknet's own code in fp32, but spend most of their
+ * time in gemm. Darknet's gemm calls darknet_amp_gemm first; while one of these layers runs under AMP, the
+ * backend computes the product, in the layer's dtype with fp32 sums.
  *
- * Weights are multiplied in each time step but change only at an update. So they are passed to the backend
- * with a version number, and are rounded only once per version. All other factors have version 0, and are
- * rounded for each product, because their buffers are overwritten all the time. */
+ * Weights are multiplied in each time step but change only at an update, so they have a version number and
+ * are rounded once per version. All other factors have version 0 and are rounded for each product. */
 #include "state.h"
 
 void amp_host_products_begin(struct darknet_amp *amp, int layer)

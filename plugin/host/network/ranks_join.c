@@ -1,6 +1,5 @@
-/* Connects networks as ranks. Either this program's only network is one rank, and trains with the networks of
- * other programs, or each of this program's networks is a rank (-gpus). Also corrects `seen` and the random
- * numbers when ranks divide the passes of a step. See ranks_join.h. */
+/* Connects networks as ranks. Corrects `seen` and the random numbers when ranks divide the passes of a step.
+ * See ranks_join.h. */
 #include "ranks_join.h"
 
 #include "../../comm/watchdog.h"
@@ -66,9 +65,9 @@ void amp_ranks_unite(struct network **nets, int count)
     }
 }
 
-/* Copies rank 0's masters to all networks. Darknet makes all networks from the same seed, but their weights
- * may differ: rand_normal, which pjreddie's convolutions use, makes two numbers at a time and keeps the
- * second for its next call, which may be for another network. */
+/* Copies rank 0's masters to all networks. Their weights may differ in spite of the same seed, because
+ * rand_normal makes two numbers at a time and keeps the second for its next call, which may be for another
+ * network. */
 static amp_status share_masters(const struct darknet_amp *amp, amp_error *error)
 {
     const amp_parameters *all = &amp->engine->parameters;
@@ -98,8 +97,7 @@ void amp_ranks_join(struct darknet_amp *amp)
 void amp_ranks_forget(struct darknet_amp *amp)
 {
     if (!amp->comm || amp_ranks()) return;
-    amp->comm->abort(amp->comm, 0); /* no call is in progress; without abort, destroy would wait for the other
-                                       ranks */
+    amp->comm->abort(amp->comm, 0); /* without abort, destroy would wait for the other ranks */
     amp->comm->destroy(amp->comm);
     amp->comm = NULL;
 }
@@ -108,9 +106,8 @@ int amp_ranks_prints_for(const struct darknet_amp *amp) { return !amp->comm || a
 
 /* ---- the passes of this rank and of the other ranks ---- */
 
-/* Skips the random numbers that other ranks draw in `passes` passes. The main thread's generator is in the
- * same state on all ranks when a step begins, and must advance as if one rank had made all passes. With
- * -gpus, each network's thread draws from its own copy of that generator. */
+/* Skips the random numbers that other ranks draw in `passes` passes: the main thread's generator must advance
+ * as if one rank had made all passes. With -gpus, each network's thread draws from a copy of it. */
 static void leave_to_others(const struct network *net, int passes)
 {
     size_t numbers = (size_t)passes * amp_fork_random_numbers(net);
@@ -125,10 +122,8 @@ static void move_seen(struct network *net, int passes)
     amp_fork_set_counters(net, counters);
 }
 
-/* Returns the number of passes by which `seen` must be advanced before this rank's pass number p (from 0) of
- * a step, so that `seen` is as if a single rank made all passes in order. In that case `seen` would count all
- * passes of lower ranks and p passes of this rank. Before the correction, it counts p passes of every
- * rank. */
+/* The number of passes by which `seen` must advance before this rank's pass number p (from 0) of a step. It
+ * counts p passes of every rank, but must count all passes of lower ranks and p of this one. */
 static int passes_ahead(const amp_comm *comm, const amp_view *view, int p)
 {
     return comm->rank * (view->subdivisions / comm->size) - p * (comm->size - 1);

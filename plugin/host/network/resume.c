@@ -98,8 +98,7 @@ enum { LARGEST_SIZE = 4096 };
 
 static int is_size(int32_t side, int step) { return side > 0 && side <= LARGEST_SIZE && side % step == 0; }
 
-/* Restores the state that only the loop of `detector train` or `classifier train` needs, beyond the engine's
- * state. */
+/* Restores what only the loop of `detector train` or `classifier train` needs. */
 static amp_status restore_loop(struct network *net, const amp_run_state *run, const char *sidecar,
                                amp_error *error)
 {
@@ -145,8 +144,8 @@ static void print_resumed(const struct network *net, const amp_run_state *run, s
     else print_note(net, "\n");
 }
 
-/* A sidecar that was saved in the middle of a batch has the gradients of only some of the batch's images. For
- * that sidecar, checks that batch, subdivisions and the position in the batch are still the same. */
+/* A sidecar that was saved in the middle of a batch has the gradients of some of its images. Checks that
+ * batch, subdivisions and the position in the batch are then still the same. */
 static amp_status fits_batch(const amp_run_state *run, const amp_view *view, size_t seen, const char *sidecar,
                              amp_error *error)
 {
@@ -164,9 +163,8 @@ static amp_status fits_batch(const amp_run_state *run, const amp_view *view, siz
                     (int)run->subdivisions, view->batch, view->subdivisions);
 }
 
-/* Restores the training's state from the sidecar. Uses the value of `seen` that was loaded from the weights.
- * The current value may be larger: a training that begins in its first forward has already counted the images
- * of this forward. */
+/* Restores the training's state. Uses `seen` as it was loaded from the weights: a training that begins in its
+ * first forward has already counted the images of this forward. */
 static amp_status resume_training(struct network *net, const amp_sidecar *saved, const char *sidecar,
                                   int in_loop, amp_error *error)
 {
@@ -197,8 +195,7 @@ static amp_status resume_training(struct network *net, const amp_sidecar *saved,
     return AMP_OK;
 }
 
-/* Loads the weights again. Called if `begin` has completed a killed save, because the file has changed since
- * it was first loaded. */
+/* Called if `begin` has completed a killed save: the file has changed since it was loaded. */
 static void load_again(struct network *net, const char *weights)
 {
     /* images counted since the first load; not 0 if the training begins at its first forward */
@@ -234,8 +231,8 @@ static amp_status begin(struct network *net, const char *weights, const char *si
     return status;
 }
 
-/* Rejects weights that are inf or NaN. With such weights every step would be skipped. The error at the end
- * would then give advice about the training, although the fault is in the weights. */
+/* Rejects weights that are inf or NaN: every step would be skipped, and the final error would blame the
+ * training. */
 static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
 {
     const amp_parameters *all = &amp->engine->parameters;
@@ -248,8 +245,7 @@ static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
                     "them; use another .weights file", file, bad.tensor, bad.layer);
 }
 
-/* Prints a note if a layer reads another part of a file than it wrote, because then the training does not
- * continue from the saved state. */
+/* Notes that the training does not continue, because a layer reads another part of a file than it wrote. */
 static void note_one_sided(const struct network *net)
 {
     const char *weights = amp_fork_state(net)->resume->file;
@@ -277,8 +273,7 @@ static void begin_training(struct network *net, int in_loop, int *ended)
         free(sidecar);
     } else note_one_sided(net);
     amp_host_check(check_start(amp_fork_state(net), &error), &error);
-    if (in_loop) amp_sharing_align(net); /* without a loop, `seen` must not be aligned, because it already
-                                            includes the images of the first forward */
+    if (in_loop) amp_sharing_align(net); /* without a loop, `seen` already counts the first forward */
     resume->phase = AMP_TRAINING;
 }
 

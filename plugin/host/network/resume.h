@@ -1,7 +1,7 @@
-/* Saves and resumes a training. A .weights file is written together with its sidecar, NAME.amp. If the
- * program is killed or the disk is full, either the old or the new pair is complete (weights_file.c). A
- * training that starts from a pair continues where it was saved (resume.c). darknet_amp.h describes the
- * hooks, ../amp/sidecar_format.h the sidecar's format. */
+/* Saves and resumes a training. A .weights file is written together with its sidecar, NAME.amp; after a kill
+ * or on a full disk, either the old or the new pair is complete (weights_file.c). A training that starts from
+ * a pair continues where it was saved (resume.c). The hooks: darknet_amp.h; the sidecar's format:
+ * ../../amp/sidecar_format.h. */
 #pragma once
 
 #include "../../amp/sidecar.h"
@@ -21,10 +21,7 @@ typedef struct amp_loop {
  *     TRAINING, UNSAVED            --- asked to stop ----->  STOPPING
  *     any                          --- file is loaded ---->  LOADED, if a training can continue from the file
  *                                                            (can_continue); otherwise LOADED becomes FRESH
- *                                                            and any other phase stays
- *
- * While a file is being saved, save.weights contains its names. If the file gets a sidecar, save.sidecar
- * contains the sidecar's names. */
+ *                                                            and any other phase stays */
 typedef enum amp_phase {
     AMP_FRESH,    /* weights are random, or from a file from which a training cannot continue */
     AMP_LOADED,   /* weights are from last_file, and the next training continues from its sidecar */
@@ -37,24 +34,20 @@ struct amp_resume {
     amp_phase phase;
     char *last_file;       /* the last file that was saved or loaded with all layers; NULL: none */
     size_t loaded_seen;    /* `seen` when the weights were loaded */
-    amp_run_state went_on; /* the run state in the sidecar from which the training resumed; all 0: it did not
-                              resume */
+    amp_run_state went_on; /* from the sidecar that the training resumed from; all 0: none */
     amp_loop loop;
     char *file;            /* the file that was last opened */
-    int held;              /* number of layers, from the first, whose weights are in `file`: at most all
-                              layers of the network; 0 for a file with averages of weights */
+    int held;              /* layers, from the first, whose weights `file` has; 0 for averages of weights */
     amp_sidecar_save save; /* the file that is being saved; without a sidecar, only save.weights is used */
     float *rank_states;    /* used during a save: see amp_run_state.states */
     amp_average *averages; /* room for three per layer: see amp_fork_averages */
 };
 
-/* Each struct darknet_amp has a struct amp_resume. */
 struct amp_resume *amp_resume_create(int layers);
 void amp_resume_free(struct amp_resume *);
 
 /* Call it before each training forward. The first call resumes from the sidecar, unless darknet_amp_resume
- * has already done so. Each call also checks the loop's average loss: if it is inf or NaN, replaces it by the
- * last finite average. */
+ * has done so. Each call replaces an average loss that is inf or NaN by the last finite one. */
 void amp_resume_before_forward(struct darknet_amp *, struct network *);
 
 /* Call amp_resume_loop when the loop begins. If the training resumes, it sets the loop's variables to the

@@ -1,10 +1,9 @@
-/* Reports a spike with a line that lists the images of the step, largest loss first. During a step, each
- * image's loss is collected from the loss layers (amp_image_losses.pass). Only the images with the largest
- * losses are kept, with their file names.
+/* Reports a spike with a line that lists the images of the step, largest loss first. Each image's loss is
+ * collected from the loss layers (amp_image_losses.pass); only the largest are kept, with file names.
  *
- * In a layer whose loss is the square of its delta, an image's loss is the sum of the image's squared deltas.
- * In any other loss layer, an image's loss is its part of the layer's loss. The printed loss is the mean over
- * the network's loss layers, as in Darknet's own line. */
+ * An image's loss is its part of the layer's loss or, in a layer whose loss is the square of its delta, the
+ * sum of its squared deltas. The printed loss is the mean over the network's loss layers, as in Darknet's
+ * line. */
 #pragma once
 
 #include "../../amp/engine.h"
@@ -17,12 +16,10 @@ enum { AMP_IMAGES_NAMED = 8 };
 typedef struct amp_named_image { double loss; char *path; /* NULL: unknown */ } amp_named_image;
 
 typedef struct amp_image_losses {
-    double *pass;           /* loss of each image of the current training pass; NULL: losses are not
-                               collected */
+    double *pass;           /* loss of each image of the current pass; NULL: not collected */
     int room;               /* allocated size of `pass` in elements */
     size_t images;          /* number of images in the step so far */
-    amp_named_image largest[AMP_IMAGES_NAMED]; /* the images with the largest losses, in descending order;
-                                                  owns the paths */
+    amp_named_image largest[AMP_IMAGES_NAMED]; /* in descending order; owns the paths */
     int count;              /* number of entries in `largest` */
 } amp_image_losses;
 
@@ -32,7 +29,7 @@ void amp_spikes_end_pass(struct darknet_amp *);
 void amp_spikes_end_step(struct darknet_amp *);
 void amp_spikes_free(struct darknet_amp *);
 
-/* If the step was a spike, prints its line on rank 0. All ranks call this function, because each has some of
- * the images. good_steps: the number of steps before this one, without skipped ones. Ends the program if
- * spike=skip has dropped too many steps. */
+/* If the step was a spike, prints its line on rank 0. Collective, because each rank has some of the images.
+ * good_steps: the steps before this one, without skipped ones. Ends the program if spike=skip has dropped too
+ * many steps. */
 void amp_spikes_report(struct darknet_amp *, const amp_step_report *, size_t good_steps);

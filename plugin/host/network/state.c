@@ -1,5 +1,4 @@
-/* Creates AMP's state for a network once Darknet's parser has made all layers, and frees it with the
- * network. */
+/* Creates AMP's state for a network once Darknet's parser has made all layers, and frees it. */
 #include "state.h"
 
 #include <malloc.h>
@@ -14,8 +13,7 @@
 
 /* ---- creating ---- */
 
-/* Rejects a dtype that the device does not support (an older GPU may have fp16 but not bf16). Prints a note
- * if the device can only store the dtype. */
+/* Rejects a dtype that the device does not support. Prints a note if the device can only store it. */
 static amp_status check_dtype(const amp_backend *backend, amp_dtype dtype, amp_error *error)
 {
     char note[256] = "";
@@ -35,8 +33,7 @@ static amp_status scaler_of(const amp_config *config, amp_scaler *scaler, amp_er
     return amp_scaler_init(scaler, &settings, error);
 }
 
-/* Prints a note for each layer that Darknet's code computes without synchronizing its batch norm between
- * ranks. */
+/* Prints a note for each layer of Darknet's code, whose batch norm is not synchronized between ranks. */
 static void print_unsynced(const amp_network_desc *described)
 {
     for (int i = 0; i < described->count; i++) {
@@ -120,16 +117,14 @@ struct darknet_amp *amp_host_create(struct network *net)
     amp_fork_use_device(net);
     struct darknet_amp *amp = amp_allocated(calloc(1, sizeof *amp));
     amp->config = config;
-    /* Set allocator limits before AMP allocates large blocks. But do not set them earlier than here:
-     * Darknet's temporary blocks, which are freed while the network is made, would leave holes in the
-     * heap. */
+    /* Before AMP allocates large blocks, but not earlier: Darknet's temporary blocks, which are freed while
+     * the network is made, would leave holes in the heap. */
     if (amp_this_program()->fit != AMP_FIT_LOOKS) amp_loading_watch();
     amp_host_check(create(amp, net, &error), &error);
     return amp;
 }
 
-/* Builds the plan of a training pass only on a CPU. On a GPU, building a plan measures the speed of kernels,
- * which takes memory, so the first pass builds it. */
+/* On a GPU the first pass builds the plan, because this times kernels, which takes memory. */
 void amp_host_prepare(struct network *net)
 {
     amp_error error;

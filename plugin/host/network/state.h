@@ -13,17 +13,14 @@ struct amp_fork_memory; /* defined by the fork; records which of Darknet's buffe
 struct darknet_amp {
     amp_config *config;
     amp_engine *engine;
-    struct network *net;           /* the network of the current hook, which may be a copy; valid only during
-                                      the hook */
+    struct network *net;           /* of the current hook; may be a copy that is valid only during it */
     struct amp_fork_memory *memory;
     struct amp_resume *resume;     /* state of saving and loading files */
-    int measures;                  /* 1: the command measures accuracy. Then batch norm is not folded into
-                                      weights, so that a network detects the same objects before, during and
-                                      after its training */
+    int measures;                  /* 1: the command measures accuracy; batch norm is not folded, so that a
+                                      network detects the same before, during and after its training */
     int layer_count, batch, w, h;  /* as the parser set them; Darknet's own fp32 layers cannot run with a
                                       batch larger than `batch` */
-    struct amp_comm *comm;         /* connects the ranks that train the network (ranks.h); NULL: this network
-                                      trains alone */
+    struct amp_comm *comm;         /* the ranks that train the network (ranks.h); NULL: it trains alone */
     struct network **united;       /* with -gpus, the networks of all ranks, in rank order; otherwise NULL */
 
     /* For the summary line and the training log. Times are in seconds of CLOCK_MONOTONIC. */
@@ -31,15 +28,13 @@ struct darknet_amp {
     double started, computed, images;
     int subdivision;               /* number of the last training pass in its step, from 1 */
     uint64_t weights_seen;         /* a checksum: see notice_weights in step.c */
-    int step_skipped;              /* 1: the last step was skipped because of an overflow, or dropped because
-                                      of a spike */
-    amp_spike step_spike;          /* tells whether the last step was a spike */
+    int step_skipped;              /* 1: the last step was skipped (overflow) or dropped (spike) */
+    amp_spike step_spike;          /* whether the last step was a spike */
     float step_scale;              /* the loss scale of the last step */
     double step_gradient_norm;     /* L2 norm of the unscaled mean gradient of the batch, before clipping;
                                       NaN after an overflow */
     int summary_printed, recompute_printed, bad_loss_printed, softmax_printed;
-    int anomaly_noted, anomaly_subdivision; /* with debug=1, for the current step: see note_images in
-                                               step.c */
+    int anomaly_noted, anomaly_subdivision; /* with debug=1: see amp_host_note_images */
     char *anomaly_images;
     amp_image_losses image_losses; /* losses of the current step's images: see spikes.h */
 };
@@ -56,15 +51,13 @@ void amp_host_free(struct darknet_amp *amp);
 
 /* step.c: which plan a pass runs.
  *
- * amp_host_plan_key returns the key of the plan for a pass of `batch` images at net's current size.
- * training=1: the pass belongs to a training. amp_host_training_plan returns the plan for a training pass at
- * net's current shape, and builds it if it does not exist yet. net's engine owns the plan; it is valid until
- * the engine adds another plan. */
+ * amp_host_plan_key returns the key for a pass of `batch` images at net's current size.
+ * amp_host_training_plan returns the plan for a training pass at net's current shape, and builds it if it
+ * does not exist. net's engine owns the plan; it is valid until the engine adds another. */
 amp_plan_key amp_host_plan_key(const struct network *net, int batch, int training);
 amp_status amp_host_training_plan(struct network *net, const amp_plan **out, amp_error *);
 
-/* products.c: the backend, instead of Darknet's gemm, computes the matrix products of some of Darknet's own
- * layers (rnn, gru, lstm, crnn). Between begin and end, the calling thread's products belong to this layer of
- * the engine's active plan. */
+/* products.c: between begin and end, the backend computes the matrix products of Darknet's gemm in the
+ * calling thread, for this layer of the engine's active plan. */
 void amp_host_products_begin(struct darknet_amp *amp, int layer);
 void amp_host_products_end(void);

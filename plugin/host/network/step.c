@@ -35,11 +35,9 @@ amp_status amp_host_training_plan(struct network *net, const amp_plan **out, amp
 
 /* ---- forward ---- */
 
-/* If the weights have changed since the last prediction, tells the engine to copy them again. This is needed
- * because plans predict with copies of the weights, and a program that uses the library may change the
- * weights between predictions. Compares only 16 numbers of each array: reading all weights would take a tenth
- * of a prediction's time. Does nothing for a network that trains, because there the engine knows when the
- * weights change. */
+/* If the weights have changed since the last prediction, tells the engine to copy them again: a program that
+ * uses the library may change them. Compares only 16 numbers of each array, because reading all would take a
+ * tenth of a prediction's time. In a network that trains, the engine knows when the weights change. */
 static void notice_weights(struct darknet_amp *amp, const amp_view *view)
 {
     enum { SAMPLES = 16 };
@@ -82,8 +80,8 @@ static amp_status forward(struct darknet_amp *amp, struct network *net, const am
     return amp_fork_end_forward(amp, net, error);
 }
 
-/* Finds labels that are inf or NaN, for example from a label file that contains "nan". Darknet's losses would
- * use them as indices. So all labels of the image are set to 0, and the step is skipped. */
+/* Looks for labels that are inf or NaN, which Darknet's losses would use as indices. Sets the image's labels
+ * to 0 and skips the step. */
 static void check_labels(struct darknet_amp *amp, const amp_view *view)
 {
     amp_anomaly bad = { .found = 1, .layer = -1, .pass = "forward", .tensor = "labels" };
@@ -147,9 +145,8 @@ void darknet_amp_backward(struct network *net)
     amp->computed += amp_clock_seconds() - began;
 }
 
-/* Advances the counters after a step. A skipped step does not advance the schedule, so its images are
- * subtracted from `seen`. If `seen` is smaller than the number of these images, nothing is subtracted,
- * because the caller never counted them. Adam's t counts only the steps that were not skipped. */
+/* Advances the counters after a step. A skipped step does not advance the schedule: its images are subtracted
+ * from `seen`, unless `seen` is smaller, because the caller never counted them. */
 static void count_step(struct network *net, int images, int skipped)
 {
     amp_counters counters = amp_fork_counters(net);

@@ -116,16 +116,14 @@ static const char *what_to_try(const struct darknet_amp *amp, const amp_anomaly 
                                      : "a lower learning_rate, more burn_in, correct labels";
 }
 
-/* Ends the program because the training has collapsed: the weights are inf, NaN or beyond 1e19, or
- * gradients still overflow although the loss scale cannot fall any more. The line names the layer and says
- * what to try. */
+/* Ends the program: the weights are inf, NaN or beyond 1e19, or gradients still overflow although the loss
+ * scale cannot fall any more. */
 _Noreturn static void collapse(struct darknet_amp *amp, const amp_step_report *report, size_t good_steps)
 {
     const amp_scaler *scaler = &amp->engine->scaler;
     const char *saved = amp->resume->last_file;
     char place[AMP_ANOMALY_TEXT], why[96], advice[ADVICE];
-    if (!amp_ranks_prints_for(amp)) amp_ranks_await_end(); /* rank 0 prints the line, because it knows the
-                                                              last saved file */
+    if (!amp_ranks_prints_for(amp)) amp_ranks_await_end(); /* rank 0 knows the last saved file */
     if (report->bad_master) snprintf(why, sizeof why, "weights are inf, NaN or beyond 1e19");
     else
         snprintf(why, sizeof why, "gradients stay inf or NaN %s %g",

@@ -6,9 +6,8 @@
 #include "../data/data_files.h"
 #include "../fork.h"
 
-/* Returns the size of the header in bytes: three ints for the version, then the number of images seen. That
- * number has 8 bytes since version 0.2, and 4 bytes in older files. 0: the file is too short to contain a
- * version. */
+/* The header's bytes: three ints for the version, then the number of images seen (8 bytes since version 0.2,
+ * 4 before). 0: the file is too short for a version. */
 static size_t header_bytes(FILE *stream)
 {
     int version[3];
@@ -72,8 +71,7 @@ amp_status amp_check_weights_size(const struct network *net, const char *file, i
     size_t size = fstat(fileno(stream), &status) == 0 ? (size_t)status.st_size : 0;
     size_t header = header_bytes(stream);
     fclose(stream);
-    if (start > 0) return AMP_OK; /* with start > 0 the file's first weights are not those of layer 0, so the
-                                     sizes cannot be compared */
+    if (start > 0) return AMP_OK; /* the file's first weights are not layer 0's */
     return compare(net, file, header, size, cutoff, held, error);
 }
 

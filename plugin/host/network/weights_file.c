@@ -20,9 +20,8 @@ static void set_name(char **slot, const char *file)
 
 /* ---- loading ---- */
 
-/* Completes a killed save of `file`, but only if `file` itself is missing. Otherwise a program that only
- * reads weights might touch files that a running training is saving. Other killed saves are completed when a
- * training begins (resume.c). */
+/* Completes a killed save of `file`, but only if `file` itself is missing: a program that only reads weights
+ * must not touch files that a running training saves. resume.c completes other killed saves. */
 static void recover_missing(const char *file)
 {
     amp_error error;
@@ -53,11 +52,9 @@ static int has_sidecar(const char *file)
     return has;
 }
 
-/* Returns whether a training can continue from the file that is being loaded. whole: the caller asks for all
- * layers, even if the file has fewer. A file that ends early and has no sidecar contains the first layers of
- * another network (darknet53.conv.74), so no training continues from it. A file that ends early but has a
- * sidecar was truncated. For a truncated file this function returns 1, so that the training compares it with
- * its sidecar and rejects it. */
+/* Whether a training can continue from the file that is being loaded. whole: the caller asks for all layers.
+ * A file that ends early has the first layers of another network (darknet53.conv.74). With a sidecar, it was
+ * truncated; then the result is 1, so that the training compares the two and rejects the file. */
 static int can_continue(const struct network *net, const char *file, int whole)
 {
     return whole && amp_fork_one_sided_layer(net) < 0 && (!is_partial(net) || has_sidecar(file));
@@ -110,17 +107,16 @@ static void close_loaded(struct network *net, FILE *stream)
 
 /* ---- saving ---- */
 
-/* Whether the loop saves a file again only because the last step was skipped. A skipped step does not advance
- * the batch number. If the loop has just saved files for this number, it asks to save them once more. */
+/* Whether the loop saves a file again only because the last step was skipped, which does not advance the
+ * batch number. */
 static int is_asked_again(const struct darknet_amp *amp, const struct network *net)
 {
     return amp->resume->loop.average_loss && amp->step_skipped && !amp_fork_is_over(net)
         && amp->resume->phase != AMP_STOPPING;
 }
 
-/* After a failed save, a training continues without the file; any other command ends here. A training whose
- * steps are all done ends here too, unless it runs in the loop of `detector train` or `classifier train`: the
- * loop may save more than once at its end, and amp_resume_loop_ended checks its last save. */
+/* After a failed save, a training continues; any other command ends here, and so does a training that is
+ * over, except in a loop, which may save more than once at its end (amp_resume_loop_ended). */
 static void print_failed_save(struct darknet_amp *amp, const struct network *net, const amp_error *error)
 {
     struct amp_resume *resume = amp->resume;
@@ -139,8 +135,7 @@ static void print_failed_save(struct darknet_amp *amp, const struct network *net
     resume->phase = AMP_UNSAVED;
 }
 
-/* Rejects useless weights, for example after an update with an absurd learning rate: the file that they would
- * replace is better. */
+/* Rejects useless weights: the file that they would replace is better. */
 static amp_status check_weights(struct darknet_amp *amp, const struct network *net, amp_error *error)
 {
     amp_anomaly bad;
@@ -210,10 +205,8 @@ static amp_status close_stream(FILE *stream, const char *name, amp_error *error)
     return why ? amp_cannot_write(name, why, error) : AMP_OK;
 }
 
-/* Commits a file that gets no sidecar because no training can resume from it. Then removes the sidecar of the
- * old file, if there is one. In this order, the old file never exists without its sidecar. If the program is
- * killed between the two steps, the next training rejects the new file with the old sidecar, because they do
- * not match. */
+/* Commits a file without a sidecar, then removes the old file's sidecar: in this order, the old file never
+ * exists without it. After a kill between the two, the next training rejects the pair. */
 static amp_status put_alone(amp_safe_file *weights, amp_error *error)
 {
     amp_status status = AMP_OK;

@@ -114,8 +114,7 @@ static const amp_config *read_options(const char *cfg_file)
     return reading;
 }
 
-/* Whether Darknet also reads this key of [net]. For example, both AlexeyAB's Darknet and AMP read
- * loss_scale. */
+/* Whether Darknet also reads this key of [net]: AlexeyAB's reads loss_scale. */
 static int is_darknets(const char *key)
 {
     const cfg_section_kind *net = &amp_cfg_fork.kinds[0];
@@ -134,8 +133,7 @@ int amp_cfg_line_is_ours(const cfg_item *line, amp_cfg_part *part, int enabled)
     return amp_config_is_key(line->text) && (enabled || !is_darknets(line->text));
 }
 
-/* Writes the .cfg, with AMP's own lines blank. subdivisions: replaces the number of subdivisions in the .cfg;
- * 0: does not replace it. */
+/* Writes the .cfg, with AMP's own lines blank. subdivisions: replaces the .cfg's number; 0: keeps it. */
 static void write_lines(const cfg_document *cfg, int enabled, int subdivisions, FILE *out)
 {
     amp_cfg_part part = AMP_PART_LAYER;

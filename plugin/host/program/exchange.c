@@ -114,9 +114,8 @@ void amp_ranks_note_file(const char *what, const char *name)
     amp_ranks_note("%s with checksum %016llx\n", what, (unsigned long long)sum);
 }
 
-/* Whether two multi-line texts differ. If so, sets *at to the offset at which the first different line
- * begins, and *a_length and *b_length to the lengths of this line in the two texts. The offset is the same in
- * both texts, because all earlier lines are equal. */
+/* Whether two multi-line texts differ. If so, sets *at to where the first different line begins in both
+ * texts, and *a_length and *b_length to the lengths of this line. */
 static int find_difference(const char *a, const char *b, int *a_length, int *b_length, int *at)
 {
     int line = 0, i = 0;

@@ -1,9 +1,7 @@
-/* Exchanges numbers between ranks that are separate programs. In a program without ranks, these functions do
- * not change the caller's values.
+/* Exchanges numbers between ranks that are separate programs. Without ranks, the caller's values stay.
  *
- * All functions are collective: all ranks call them in the same order. what: the purpose of the call, for
- * example "saving x.weights"; it is printed if the call times out. If communication fails, the program
- * ends. */
+ * All functions are collective: all ranks call them in the same order. what: the purpose of the call, printed
+ * if it times out. If communication fails, the program ends. */
 #pragma once
 
 #include <stddef.h>
@@ -12,8 +10,7 @@
 
 struct amp_comm;
 
-/* Every rank passes a block of `bytes` bytes. Returns all blocks, concatenated in rank order. The caller
- * frees the result. */
+/* Every rank passes `bytes` bytes. Returns them in rank order; the caller frees the result. */
 void *amp_exchange_gather(struct amp_comm *, const void *mine, size_t bytes);
 /* Broadcast: sets *value on every rank to rank 0's value. */
 void amp_exchange_broadcast(void *value, size_t bytes, const char *what);

@@ -15,9 +15,8 @@ static const char *removed; /* the file to remove when the program ends with an 
 void amp_host_remove_if_refused(const char *file) { removed = file; }
 void amp_host_keep_error_stream(void) { error_stream = dup(STDERR_FILENO); }
 
-/* Whether this rank prints its error. If several ranks of a machine have an error, only the first one prints
- * it. Before the ranks have joined, only rank 0 prints. Programs that a launcher starts side by side, but
- * that never join, print their own errors. */
+/* Whether this rank prints its error: of a machine's ranks, only the first that has one; before the ranks
+ * have joined, only rank 0. Programs that a launcher starts but that never join print their own errors. */
 static int prints_error(void)
 {
     amp_comm *comm = amp_ranks();
@@ -44,8 +43,7 @@ void darknet_amp_refuse(const char *format, ...)
     else if (prints) fprintf(stderr, "%s\n", error.message);
     if (removed) unlink(removed);
     if (amp_ranks()) amp_ranks()->abort(amp_ranks(), 1);
-    _exit(1); /* not exit: its handlers would destroy objects that other threads still use for training or
-                 loading */
+    _exit(1); /* not exit: its handlers would destroy objects that other threads still use */
 }
 
 void amp_host_communicator_lost(const char *line) { darknet_amp_refuse("%s", line); }
@@ -63,8 +61,7 @@ void amp_out_of_memory(void)
 void amp_host_print(const char *format, ...)
 {
     char line[4096];
-    const amp_comm *comm = amp_ranks(); /* read once: the main thread may leave the ranks while a loader
-                                           thread is here */
+    const amp_comm *comm = amp_ranks(); /* read once: the main thread may leave the ranks meanwhile */
     va_list args;
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);

@@ -6,17 +6,15 @@
 
 /* Unless status is AMP_OK, ends the program with the error's line on stderr and status 1. */
 void amp_host_check(amp_status status, const amp_error *error);
-/* Ends the program in the same way, with `line` on stderr. A communicator calls it, through amp_comm.lost,
- * when it cannot reach other ranks any more. */
+/* Ends the program in the same way, with `line`, if other ranks cannot be reached any more
+ * (amp_comm.lost). */
 void amp_host_communicator_lost(const char *line);
 
 /* Sets the file that is removed if the program ends with an error. The string must stay valid. */
 void amp_host_remove_if_refused(const char *file);
 
-/* Prints a line on stderr about an event on this rank only, for example an image that cannot be read. Works
- * on every rank. */
+/* Prints a line on stderr about an event on this rank. Works on every rank. */
 __attribute__((format(printf, 1, 2))) void amp_host_print(const char *format, ...);
 
-/* Duplicates stderr's descriptor. The functions above print on the duplicate, so that their lines appear even
- * if stderr is redirected later (ranks other than 0 redirect it to /dev/null). */
+/* Duplicates stderr for the functions above, before a rank other than 0 redirects it to /dev/null. */
 void amp_host_keep_error_stream(void);

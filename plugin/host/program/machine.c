@@ -1,4 +1,4 @@
-/* Gets the backend's capabilities, and the processor's name from the system: see machine.h. */
+/* See machine.h. */
 #include "machine.h"
 
 #include <omp.h>

@@ -1,5 +1,4 @@
-/* The machine's properties as the backend reports them, for commands that need them before they make a
- * network. */
+/* The machine's properties, for commands that need them before they make a network. */
 #pragma once
 
 #include "../../backend/backend.h"
@@ -7,8 +6,7 @@
 enum { AMP_MACHINE_DTYPES = 3 };
 
 typedef struct amp_machine {
-    char backend[300];                         /* for the user: the library and its instruction set, or the
-                                                  GPU */
+    char backend[300];                         /* the library and its instruction set, or the GPU */
     char description[400];                     /* `backend` and the number of threads */
     amp_support support[AMP_MACHINE_DTYPES];   /* indexed by amp_dtype */
     char note[AMP_MACHINE_DTYPES][256];        /* why a dtype is not supported natively; may be empty */
@@ -16,8 +14,7 @@ typedef struct amp_machine {
 
 extern const char *const amp_support_names[]; /* indexed by amp_support */
 
-/* Describes the device on which Darknet would train now, according to -i and -nogpu. AMP_UNSUPPORTED: AMP
- * cannot train on it. */
+/* For the device on which Darknet would train now (-i, -nogpu). AMP_UNSUPPORTED: AMP cannot train on it. */
 amp_status amp_machine_read(amp_machine *, amp_error *);
 /* Fills the struct from an existing backend. */
 void amp_machine_describe(const amp_backend *, amp_machine *);

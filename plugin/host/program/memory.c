@@ -33,9 +33,8 @@ static void narrow(amp_available_memory *memory, size_t limit, size_t used, cons
     if (left < memory->bytes) *memory = (amp_available_memory){ left, limit, what, resident };
 }
 
-/* The folders and files of control groups: version 2, then version 1. If a group has no limit, the limit file
- * contains "max" (not a number) in version 2, or a number larger than any machine's memory in version 1.
- * `cache` is the key for the page cache, which the kernel frees when memory is needed. */
+/* The files of control groups, version 2 and 1. No limit: "max" in version 2, a number above any machine's
+ * memory in version 1. cache: the key of the page cache, which the kernel frees on demand. */
 static const struct group_files { const char *mount, *limit, *used, *cache; } groups[] = {
     { "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file " },
     { "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file " } };
@@ -61,8 +60,7 @@ static void narrow_by_group(amp_available_memory *memory, const char *root, cons
         size_t limit = number_of_group(folder, files->limit, NULL);
         size_t cache = number_of_group(folder, "memory.stat", files->cache);
         used -= cache < used ? cache : used;
-        /* at most `used`, because the system may charge this program's pages of shared libraries to another
-         * group */
+        /* at most `used`: pages of shared libraries may be charged to another group */
         size_t resident = memory->resident < used ? memory->resident : used;
         if (limit) narrow(memory, limit, used, "RAM that the control group allows", resident);
     }

@@ -7,37 +7,33 @@ typedef struct amp_available_memory {
     size_t bytes;     /* bytes that this program may still allocate; 0: unknown. For an address space limit,
                          the stacks of loader threads are already subtracted */
     size_t all;       /* the total of RAM or GPU memory, or the limit, in bytes; 0: unknown */
-    const char *what; /* the kind of memory: "RAM", "GPU memory", or the name of a lower limit (control group,
-                         address space) */
-    size_t resident;  /* the part of the program's resident memory, in bytes, that counts against the limit;
-                         0: unknown, because the limit counts allocated memory instead (ulimit -v, a GPU) */
+    const char *what; /* "RAM", "GPU memory", or the name of a lower limit (control group, address space) */
+    size_t resident;  /* resident bytes of the program that count against the limit; 0: unknown, because the
+                         limit counts allocated memory instead (ulimit -v, a GPU) */
 } amp_available_memory;
 
 static inline double amp_mib(size_t bytes) { return (double)bytes / 0x1p20; }
 
-/* Free memory of the device on which networks are made now: of the GPU if one is used, otherwise of RAM. */
+/* Free memory of the device on which networks are made now. */
 amp_available_memory amp_host_available_memory(void);
 
 /* The free RAM for this program. The ranks on a machine get equal parts. */
 amp_available_memory amp_host_available_ram(void);
 
-/* Returns the smallest of three amounts: the machine's free memory (MemAvailable); the memory that the
- * program's control group and its parent groups leave, in version 1 or 2; and the remaining address space
- * (RLIMIT_AS). The first two are divided by `programs`, the number of ranks on this machine. root: "", or in
- * tests a folder with its own /proc and /sys. */
+/* The smallest of three amounts: the machine's free memory (MemAvailable); what the control groups leave, in
+ * version 1 or 2; and the remaining address space (RLIMIT_AS). The first two are divided by `programs`, the
+ * number of ranks on this machine. root: ""; in tests, a folder with its own /proc and /sys. */
 amp_available_memory amp_available_ram(const char *root, int programs);
 
 /* The peak of this program's resident memory so far, in MB of 2^20 bytes. */
 double amp_host_peak_resident_mb(void);
 
-/* Estimates the bytes that this program takes in a training in addition to the network's memory. The estimate
- * is 16 MiB, of which 12 MiB are mapped files (code and libraries). If more than 12 MiB of mapped files are
- * resident, for example with OpenCV's large libraries, 1.75 times the excess is added, because such libraries
- * also allocate data, and a training touches more of their pages. (Measured: 62 MiB of files before a
- * training; 75 MiB of files and 102 MiB in all during it.) */
+/* Estimates the bytes that this program takes in a training in addition to the network's memory: 16 MiB, of
+ * which 12 MiB are resident mapped files (code and libraries). If more files are resident (OpenCV), 1.75
+ * times the excess is added, because libraries also allocate data, and a training touches more of their
+ * pages. (Measured: 62 MiB of files before a training; 75 MiB of files and 102 MiB in all during it.) */
 size_t amp_host_program_bytes(void);
 
-/* AMP_LOADERS: the maximum number of loader threads that exist at the same time, including waiting ones.
- * AMP_LOADER_STACK: the stack size of each in bytes. (The C library's default is 8 MiB.) A thread that has
- * ended keeps its stack until it is joined at the end of its batch. */
+/* The maximum number of loader threads at one time, and the bytes of each one's stack (the C library's
+ * default is 8 MiB). A thread keeps its stack until it is joined at the end of its batch. */
 enum { AMP_LOADERS = 64 + 1, AMP_LOADER_STACK = 1 << 20 };

@@ -1,10 +1,9 @@
-/* What this program was asked to do. Darknet's hooks have no context argument, so they find it here.
+/* What this program was asked to do: the context of Darknet's hooks, which have no context argument.
  *
- * darknet_amp_start sets the part "the command line" before Darknet reads any argument. Afterwards this part
- * does not change, except for dtype, which is set by commands that make their own networks. The part "its
- * files" is set when the files are first read, "other programs" when this program joins or leaves other
- * programs. The last part may change at any time. A program that uses libdarknet has no command line, no
- * files and no other programs. */
+ * darknet_amp_start sets the part "the command line" before Darknet reads any argument; later only dtype may
+ * change. The part "its files" is set when the files are first read, "other programs" when this program joins
+ * or leaves other programs. The last part may change at any time. In a program that uses libdarknet, the
+ * first three parts are empty. */
 #pragma once
 
 #include <stdatomic.h>
@@ -15,8 +14,7 @@
 /* The options of -map. */
 typedef struct amp_map_options {
     long every;             /* iterations; 0: -map without a number */
-    long epochs;            /* for -map without a number: epochs from one measurement to the next
-                               (-mAP_epochs) */
+    long epochs;            /* -mAP_epochs, for -map without a number: epochs between two measurements */
     long patience;          /* stop after this many measurements without a better mAP; 0: no -patience */
     double iou, confidence; /* -iou_thresh, -thresh */
 } amp_map_options;
@@ -29,8 +27,7 @@ typedef struct amp_program {
     /* ---- the command line ---- */
     const char *dtype;        /* -amp: "off", "fp32", "fp16", "bf16"; NULL: the .cfg decides. Commands that
                                  make their own networks set it before they make one */
-    const char *refusal;      /* the reason why this command cannot run a network under AMP, worded as the
-                                 middle of a message; NULL: it can */
+    const char *refusal;      /* why this command cannot run under AMP, for a message; NULL: it can */
     int measures;             /* the command measures accuracy: valid and its variants, map or recall */
     int maps;                 /* the command is `detector map` */
     int clear;                /* -clear: ignore the sidecar of the weights */
@@ -43,15 +40,12 @@ typedef struct amp_program {
     int has_map;              /* -map */
     amp_map_options map;
     /* for hank-ai's Darknet, where words may be in any order: */
-    const char *cfg_word, *weights_word; /* the word that ends in .cfg; the one that ends in .weights or
-                                            .backup */
-    const char *weights[2];   /* the words that may be names of weights files; a training under AMP accepts
-                                 only one */
+    const char *cfg_word, *weights_word; /* the word that ends in .cfg; in .weights or .backup */
+    const char *weights[2];   /* possible names of weights files; a training under AMP accepts one */
 
     /* ---- its files ---- */
     cfg_document *cfg, *data; /* NULL: not read yet */
-    int trains;               /* this is a training under AMP, and its .cfg, .data file and lists were
-                                 checked */
+    int trains;               /* a training under AMP whose .cfg, .data file and lists were checked */
     struct amp_images_checked { /* facts about the training images; set by data/data_check.c */
         int of_classifier;
         size_t measured;      /* number of images in `sizes` */
@@ -72,11 +66,9 @@ typedef struct amp_program {
     struct amp_turns { int taken, in, out; double waited; } turns;
 
     /* ---- what changes later ---- */
-    /* The progress of -fit. AMP_FIT_LOOKS: the network being made only serves to choose the settings, so its
-     * memory is not checked. */
+    /* The progress of -fit. AMP_FIT_LOOKS: the network being made only serves to choose the settings. */
     enum { AMP_NO_FIT, AMP_FIT_ASKED, AMP_FIT_LOOKS, AMP_FIT_CHOSEN } fit;
-    struct { /* the settings that -fit chose, for all .cfg files read afterwards; 0: use the .cfg's own
-                value */
+    struct { /* what -fit chose, for all .cfg files read later; 0: the .cfg's own value */
         int subdivisions; /* a number that can be divided evenly among the ranks */
         int recompute;    /* 1: use checkpoint=auto if the .cfg has checkpoint=off */
         size_t memory;    /* the value for memory= */
@@ -84,8 +76,7 @@ typedef struct amp_program {
     atomic_int uses_amp;      /* a .cfg with AMP on was read; networks may be made in several threads */
     atomic_int watches_images; /* a network with AMP was made: the plugin reads all images */
     int has_warned;           /* warnings about a .cfg were printed; any later .cfg is a copy of it */
-    int has_planned;          /* a training's plan was made, so the backend's library has already allocated
-                                 its own memory */
+    int has_planned;          /* a training's plan was made: the backend's library has its own memory */
     struct amp_shared_job { int images, parts, first, last, rank, ranks; } job; /* sharing.c */
     struct amp_backups {      /* data/backups.c */
         char *folder, *base, *lock; /* lock: the name of the lock file; NULL: no file is locked */
@@ -102,19 +93,16 @@ typedef struct amp_thread_state {
     struct amp_config *reading; /* settings of the .cfg that this thread's parser reads; NULL: no settings */
     enum {
         AMP_RESIZES_NOTHING,
-        AMP_RESIZES_DARKNETS,   /* a layer that Darknet's own code runs, or the network's own arrays, which
-                                   Darknet resizes after the last layer */
+        AMP_RESIZES_DARKNETS,   /* a layer that Darknet's own code runs, or the network's own arrays */
         AMP_RESIZES_OURS        /* a layer that AMP computes */
     } resizing;                 /* what this thread is resizing, in a network under AMP */
-    const struct amp_node *layer; /* the layer that this thread runs in Darknet's code while AMP computes the
-                                     layer's matrix products; NULL: no layer */
+    const struct amp_node *layer; /* the layer of Darknet's code whose products AMP computes; NULL: none */
     struct amp_engine *engine;  /* the engine of `layer` */
     struct amp_watched *watched; /* the network whose layers a command watches; NULL: none */
-    int checks_prediction;      /* 1: network_predict does not check its result, because its caller does so
-                                   and can return an error. Also 1 if the weights are random: then the outputs
-                                   may be anything */
-    int measures;               /* 1: this thread reads images in order to measure accuracy. The plugin reads
-                                   these images too; if a file cannot be read, its image has data = NULL */
+    int checks_prediction;      /* 1: network_predict does not check its result: its caller does and can
+                                   return an error, or the weights are random */
+    int measures;               /* 1: this thread reads images to measure accuracy; the image of an unreadable
+                                   file has data = NULL */
     int only_black;             /* 1: until its job ends, this thread gets a black image for every file */
     char unreadable[200];       /* why the last image of this thread was rejected */
 } amp_thread_state;

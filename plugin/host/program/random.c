@@ -1,17 +1,16 @@
 /* Random numbers that do not depend on thread scheduling.
  *
- * Darknet's loader threads share the C library's generator: even with a fixed seed, each thread draws
+ * Darknet's loader threads share the C library's generator, so even with a fixed seed each thread draws
  * different numbers in each run. With -seed N every part of every loading job gets its own stream, which
- * depends only on (N, job, part). The main thread has no stream and keeps using rand(). Then no other thread
- * uses rand(), so the main thread's numbers are reproducible too. Without -seed all numbers come from the C
- * library, as in stock Darknet.
+ * depends only on (N, job, part). Only the main thread keeps using rand(), so its numbers are reproducible
+ * too. Without -seed all numbers come from the C library, as in stock Darknet.
  *
- * Once -seed is read, rand() uses a state buffer that we own and can save, so that a resumed training
- * continues with exactly the same numbers. This relies on two facts: glibc's rand() is its random(), and the
- * sequence after srand(N) is the same for any state buffer of 128 bytes.
+ * With -seed, rand() uses a state buffer of our own, which is saved for a resumed training. This relies on
+ * two facts: glibc's rand() is its random(), and the sequence after srand(N) is the same for any state buffer
+ * of 128 bytes.
  *
  * A stream is SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014): a
- * counter, and a mixer that makes consecutive values look unrelated. */
+ * counter and a mixer. */
 #define _DEFAULT_SOURCE /* initstate, setstate */
 #include "random.h"
 
@@ -64,8 +63,7 @@ int amp_random_restore(const unsigned char state[AMP_HOST_RANDOM_BYTES])
     int32_t head, scratch[AMP_HOST_RANDOM_BYTES / sizeof(int32_t)];
     memcpy(&head, state, sizeof head);
     if (!generator.ours || head < 0 || head % KINDS != KIND || head / KINDS >= RING) return 0;
-    /* setstate writes to the first word of the state that was in use until then. To keep it from overwriting
-     * the restored state's first word, switch to a scratch state first. */
+    /* switch to a scratch state first, because setstate writes to the first word of the state in use */
     if (!initstate(1, (char *)scratch, sizeof scratch)) return 0;
     memcpy(generator.words, state, AMP_HOST_RANDOM_BYTES);
     return setstate((char *)generator.words) != NULL;

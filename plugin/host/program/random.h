@@ -14,12 +14,10 @@ void amp_random_set_seed(unsigned seed);
 
 /* Returns the number of a new loading job. Called in the thread that starts the job. */
 unsigned long amp_random_next_job(void);
-/* Gives the calling thread the random stream of part `part` of loading job `job`. Does nothing without
- * -seed. */
+/* Starts the calling thread's random stream for part `part` of job `job`. Does nothing without -seed. */
 void amp_random_begin_job(unsigned long job, int part);
 
-/* The number of loading jobs begun so far. Jobs are numbered from 1, so this is also the number of the last
- * one. */
+/* The number of the last loading job begun; jobs are numbered from 1. */
 unsigned long amp_random_jobs_begun(void);
 /* The next loading job gets this number (>= 1). */
 void amp_random_set_next_job(unsigned long job);
@@ -30,9 +28,8 @@ void amp_random_skip(size_t count);
  * main thread must not draw meanwhile. Works only after -seed. */
 void amp_random_branch(size_t skipped);
 
-/* Save and restore the main thread's generator. After -seed, this is the C library's rand() with a state
- * buffer of our own. save returns 0 without -seed. restore returns 0 and changes nothing if the bytes are not
- * a valid state, or if the C library does not support it. */
+/* Save and restore the main thread's generator. Return 0 without -seed, or if the C library does not support
+ * it; restore also returns 0, and changes nothing, if the bytes are not a valid state. */
 enum { AMP_HOST_RANDOM_BYTES = 128 };
 int amp_random_save(unsigned char state[AMP_HOST_RANDOM_BYTES]);
 int amp_random_restore(const unsigned char state[AMP_HOST_RANDOM_BYTES]);

@@ -33,8 +33,7 @@ void amp_ranks_leave(void)
     amp_comm *left = amp_ranks();
     if (!left) return;
     amp_ranks_phase("the end");
-    amp_program_to_set()->ranks.comm = NULL; /* cleared before destroy: a loader may still run and print an
-                                                error */
+    amp_program_to_set()->ranks.comm = NULL; /* before destroy: a loader may still print an error */
     left->destroy(left);
 }
 

@@ -1,6 +1,5 @@
-/* Starts and ends ranks. At the start, finds out whether a launcher has started several copies of this
- * program, and which processors and GPU each copy has. At the end, if one program ends too early, ends all
- * others too. */
+/* Starts and ends ranks. At the start, finds the other copies of this program, and the processors and the GPU
+ * of each copy. If one program ends too early, ends all others. */
 #include <omp.h>
 #include <string.h>
 #include <unistd.h>
@@ -50,13 +49,11 @@ static void share_seed(void)
 }
 
 /* Warns if ranks have too few processors. A launcher that binds ranks to cores gives each rank one core by
- * default. OpenMP then starts only one thread, and this thread shares the core with the threads that load
- * images and the thread that communicates with other ranks. */
+ * default, which OpenMP's only thread then shares with the threads that load images and communicate. */
 static void check_processors(void)
 {
     amp_comm *comm = amp_ranks();
-    /* Numbers of processors or threads. allowed: processors that the rank may use; threads: OpenMP threads;
-     * fair: the rank's equal share of the machine's processors */
+    /* allowed: processors for this rank; threads: of OpenMP; fair: its share of the machine's processors */
     typedef struct processors { int allowed, threads, fair; } processors;
     processors mine = { .allowed = omp_get_num_procs(), .threads = omp_get_max_threads(),
                         .fair = (int)sysconf(_SC_NPROCESSORS_ONLN) / comm->local_size };
@@ -64,8 +61,7 @@ static void check_processors(void)
     for (int i = 0; i < comm->size && amp_ranks_leads(); i++) {
         const processors *p = &all[i];
         int cores = p->threads > p->fair ? p->threads : p->fair;
-        /* two processors may be hardware threads of a single core. So two are enough only if the machine has
-         * no more for each rank */
+        /* two processors may be a single core: enough only if the machine has no more per rank */
         if (p->allowed >= p->threads && (p->allowed > 2 || p->allowed >= p->fair)) continue;
         fprintf(stderr, "ranks: rank %d may use only %d processors, for %d OpenMP threads and the threads "
                         "that load images and sum gradients; if the launcher binds ranks to processors, use "
@@ -115,16 +111,14 @@ static int is_bench(const char *const *words)
     return !strcmp(words[0], "amp") && !strcmp(words[1], "bench");
 }
 
-/* Whether ranks can share a training with this command. Only the loops of these two commands have AMP's hooks
- * (training/loop.h). */
+/* Whether ranks can share this command: only these two loops have AMP's hooks (training/loop.h). */
 static int is_shared(const char *command)
 {
     return !strcmp(command, "detector") || !strcmp(command, "classifier");
 }
 
-/* Whether this program must join the other copies that a launcher has started. Commands that ranks share
- * (bench, a training under AMP) must join. A training without AMP must join too, so that amp_ranks_start can
- * reject it on all ranks. */
+/* Whether this program must join the other copies that a launcher has started: for bench and a training under
+ * AMP, and for a training without AMP, so that amp_ranks_start can reject it on all ranks. */
 static int is_one_of_several(const char *const *words, int count, int under_amp)
 {
     return amp_comm_is_launched() && count >= 2

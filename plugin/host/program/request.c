@@ -56,8 +56,7 @@ const char *amp_host_take_argument(int *count, char **argv, const char *name, co
     return value;
 }
 
-/* AMP's own options. They are removed from argv before Darknet reads it, some of them only for certain
- * commands. */
+/* AMP's own options. They are removed from argv before Darknet reads it, some only for certain commands. */
 const amp_fork_option amp_host_own_options[] = {
     { "-amp", 1, 1, 1 }, { "-seed", 1, 1, 1 }, { amp_fork_log_option, 1, 1, 1 }, { "-cache", 1, 1, 1 },
     { "-map", 0, 1, 0 }, { "-patience", 1, 1, 0 },
@@ -158,8 +157,8 @@ static void take_map(amp_program *program, int *argc, char **argv)
     amp_host_remove_arguments(argc, argv, i, 1);
 }
 
-/* Returns the value of an option that modifies -map; NULL: the option is not given, or this Darknet's
- * `detector` does not have it. Leaves the option in argv, because Darknet reads it too. */
+/* The value of an option that modifies -map; NULL: not given, or not an option of this Darknet's `detector`.
+ * Leaves it in argv, because Darknet reads it too. */
 static const char *map_option(int argc, char **argv, const char *name)
 {
     const amp_fork_option *option = amp_fork_options;
@@ -251,8 +250,7 @@ void amp_host_take_options(int *argc, char **argv, int under_amp)
 
 /* ---- the command, and whether it works with AMP ---- */
 
-/* Darknet's commands that cannot run under AMP. They show a layer's outputs, or train one network through
- * another, and for this they need buffers that AMP does not keep. */
+/* Darknet's commands that cannot run under AMP, because they need buffers that AMP does not keep. */
 #define LSD "`lsd` trains one network through another's fp32 deltas, which AMP does not keep"
 static const struct { const char *command[2], *why; } refused[] = {
     { { "visualize", NULL }, "`visualize` shows layers' fp32 outputs, which AMP does not keep" },

@@ -26,8 +26,7 @@ int amp_sharing_subdivisions(const cfg_document *cfg, int sync_batchnorm)
         darknet_amp_refuse("amp: %s: [net]: %d ranks cannot share batch=%d with subdivisions=%d evenly; the "
                            "next batch that works is %ld", cfg->file, ranks, batch, subdivisions,
                            (batch / step + 1) * step);
-    long alone = sync_batchnorm ? step / ranks : step; /* with this number of subdivisions, a single rank
-                                                          would compute the same result */
+    long alone = sync_batchnorm ? step / ranks : step; /* with these, a single rank computes the same */
     if (alone != subdivisions)
         fprintf(stderr, "amp: %d ranks share a step as if subdivisions were %ld, not %d: batch norm sees %ld "
                 "images at a time, not %d\n", ranks, alone, subdivisions, batch / alone, images);
@@ -36,9 +35,8 @@ int amp_sharing_subdivisions(const cfg_document *cfg, int sync_batchnorm)
 
 /* ---- images ---- */
 
-/* The current loading job. A job loads the images of one step, in parts. All jobs of a training have the same
- * values in this struct. The thread that starts jobs sets the values before it starts loaders. first, last:
- * the first and the last part that contain images of this rank. rank and ranks are copies, because the main
+/* The current loading job. All jobs of a training have the same values, set before the loaders start. first,
+ * last: the first and the last part with images of this rank. rank and ranks are copies, because the main
  * thread may leave the other ranks while loaders still run. */
 typedef struct amp_shared_job job;
 

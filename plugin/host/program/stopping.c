@@ -79,7 +79,6 @@ int amp_stopping_agree(void)
     int agreed = 0, mine = stopping.asked, *all = amp_exchange_gather(comm, &mine, sizeof mine);
     for (int i = 0; i < comm->size && !agreed; i++) agreed = all[i];
     free(all);
-    if (agreed) stopping.asked = agreed; /* if no rank had a signal, `asked` stays: a signal may have arrived
-                                              meanwhile, and the next call must see it */
+    if (agreed) stopping.asked = agreed; /* not reset to 0: a signal may have arrived meanwhile */
     return agreed;
 }

@@ -1,11 +1,9 @@
 /* Lets several trainings or benchmarks take turns on one machine. A turn lasts 0.1 to 1 second, so that other
- * load on the machine slows all of them equally. commands/run_in_turns.h starts the programs and decides
- * whose turn it is. It passes two open file descriptors to each program; an environment variable has their
- * numbers.
+ * load on the machine slows all of them equally. commands/run_in_turns.h starts the programs, decides whose
+ * turn it is, and passes two open file descriptors to each, whose numbers are in an environment variable.
  *
  * The program writes "ready" and waits. After each step it writes a line of its own and waits again. For each
- * line it gets one byte: 'g' (go on) or 's' (stop). Measurements must subtract the time that the program
- * waited (amp_turns_waited). */
+ * line it gets one byte: 'g' (go on) or 's' (stop). Measurements must subtract amp_turns_waited. */
 #pragma once
 
 #include "../../tensor/status.h"
@@ -17,14 +15,13 @@
 amp_status amp_turns_take(amp_error *);
 int amp_turns_taken(void);  /* whether the variable was set */
 
-/* Both functions send a line and wait for this program's turn. Call amp_turns_ready before the first step,
- * and amp_turns_yield after each step. The text has no newline and at most 4000 bytes. They return 1 if the
- * program must stop, or if the other side is gone. Without the variable they return 0 at once. */
+/* Send a line (at most 4000 bytes, no newline) and wait for this program's turn: amp_turns_ready before the
+ * first step, amp_turns_yield after each step. Return 1 if the program must stop or the other side is gone.
+ * Without the variable they return 0 at once. */
 int amp_turns_ready(void);
 __attribute__((format(printf, 1, 2))) int amp_turns_yield(const char *format, ...);
 
-/* Sends a line, for example a result, without waiting. The sent line begins with a blank, which tells the
- * other side to send no answer. */
+/* Sends a line without waiting. It begins with a blank, which tells the other side to send no answer. */
 __attribute__((format(printf, 1, 2))) void amp_turns_send(const char *format, ...);
 
 /* Seconds spent waiting so far. */

@@ -16,8 +16,7 @@ static amp_status cannot(const char *what, const char *name, amp_error *error)
     return amp_fail(error, AMP_IO_FAILED, "cannot %s %.500s: %s", what, name, strerror(errno));
 }
 
-/* Writes the whole line or nothing: if the disk is full, the part that was written is removed again. Returns
- * 0 if the line was not written. */
+/* Writes the whole line or, if the disk is full, nothing. Returns 0 if it was not written. */
 static int add_line(amp_log_file *f, const char *text)
 {
     int length = (int)strlen(text) + 1;
@@ -49,8 +48,8 @@ static amp_status mismatch(const amp_log_file *f, const char *what, const char *
                     "it, or use another name", f->name, what, header);
 }
 
-/* Reads the header and all rows. (*ends)[n] is the offset in bytes at which row n ends, where the first row
- * is number 1. (*ends)[0] is where the header ends. The caller owns the array. */
+/* Reads the header and all rows. (*ends)[n] is the offset at which row n (from 1) ends, (*ends)[0] that at
+ * which the header ends. The caller owns the array. */
 static amp_status read_rows(amp_log_file *f, FILE *in, const char *what, const char *header,
                             const amp_log_reader *reader, off_t **ends, size_t *rows, amp_error *error)
 {

@@ -1,8 +1,8 @@
-/* The hooks of the training loops of `detector train` and `classifier train`: see loop.h.
+/* The hooks of the training loops: see loop.h.
  *
- * A step's time has two parts. The first is waiting for the images (and, with random=1, resizing), until
- * Darknet prints "Loaded". The second is the step itself. Neither part contains what follows the step's line:
- * saving, -map, and waiting for a turn. */
+ * A step's time has two parts: waiting for the images (and, with random=1, resizing), until Darknet prints
+ * "Loaded"; and the step itself. Neither contains what follows the step's line: saving, -map, and waiting for
+ * a turn. */
 #include "loop.h"
 
 #include <math.h>
@@ -39,10 +39,8 @@ static struct {
     const char *folder, *base; /* folder and base name of the files that are saved */
     int looped;           /* the loop's first step has begun */
     long first_iteration;
-    double began, loaded; /* in seconds of CLOCK_MONOTONIC: when the current step began; when its images were
-                             loaded */
-    atomic_int waits;     /* the step has no images yet; threads of several networks may clear this flag at
-                             the same time */
+    double began, loaded; /* CLOCK_MONOTONIC seconds at which the step began; its images were loaded */
+    atomic_int waits;     /* the step has no images yet; several networks' threads may clear it */
     amp_waits waits_for_images;
     double load;          /* seconds that the step's images took to load */
     double peak_memory_mb;
@@ -67,8 +65,7 @@ void amp_training_exclude_seconds(double seconds)
 
 /* ---- the loop ---- */
 
-/* Prints a line if nothing will be trained. If the weights have already seen all steps of this .cfg, Darknet
- * itself makes no step and prints nothing. */
+/* Prints a line if the weights have seen all steps of this .cfg; Darknet itself would print nothing. */
 static void tell_nothing_left(const struct network *net)
 {
     amp_view view = amp_fork_view(net);
@@ -106,8 +103,7 @@ void amp_training_begin(struct network **nets, int count, float *average_loss, i
 
 int amp_training_runs(void) { return training.nets != NULL; }
 
-/* In a training loop under AMP, which uses each row only once, copies the rows to input, frees them and
- * returns 1. Otherwise returns 0, and Darknet copies the rows. */
+/* In a loop under AMP, copies the rows to input, frees them and returns 1; otherwise Darknet copies them. */
 int darknet_amp_fill(float *input, float **rows, int count, int floats)
 {
     if (atomic_exchange(&training.waits, 0)) training.loaded = amp_clock_seconds();
@@ -171,8 +167,7 @@ static void tell_waiting(const amp_log_row *row, double images)
             amp_image_cache_is_used() ? "" : AMP_CACHE_HELPS " in the .data file, ");
 }
 
-/* Writes the step's row. This happens before the step's backup is saved, so that a killed training never has
- * a backup without its row. */
+/* Writes the step's row, before its backup is saved: there must never be a backup without its row. */
 static void log_step(float loss, float average_loss)
 {
     if (!training.nets) return;
@@ -195,8 +190,7 @@ static void log_step(float loss, float average_loss)
 
 const char *darknet_amp_chart_ending(void) { return training.scale; }
 
-/* Replaces the loss by its mean over the ranks. Then computes the average loss again with Darknet's formula,
- * from this mean and the average before the step. */
+/* Replaces the loss by its mean over the ranks, and the average loss by Darknet's formula with this mean. */
 void darknet_amp_mean_loss(float *loss, float *average_loss)
 {
     if (!training.nets || !amp_fork_state(training.nets[0])) return;
@@ -259,8 +253,7 @@ static void name_snapshot(char name[PATH_BYTES])
              amp_fork_view(training.nets[0]).batch_number);
 }
 
-/* Whether this training was resumed from a backup whose step should also have a snapshot, but the snapshot is
- * missing or is from an earlier training. */
+/* Whether this training resumed from a backup whose step should have a snapshot that is missing or older. */
 static int lacks_snapshot(const char *backup, const char *snapshot)
 {
     const struct network *net = training.nets[0];
@@ -289,8 +282,7 @@ static void save_lost_snapshot(void)
     amp_fork_save_weights(net, name);
 }
 
-/* Saves a backup, or a snapshot if the existing backup is of a later step. Returns whether the file was
- * saved; name: its path. */
+/* Saves a backup, or a snapshot if the existing backup is of a later step. Returns whether it was saved. */
 static int save_backup(char name[PATH_BYTES])
 {
     struct network *net = training.nets[0];
@@ -322,7 +314,7 @@ int amp_training_takes_batch(amp_error *error)
     amp_view view = amp_fork_view(training.nets[0]);
     long step = view.batch_number;
     if (outcome == AMP_OK) {
-        /* The next batch is needed only if this last step is skipped. -1 means that this is not known yet. */
+        /* -1: the next batch is needed only if this last step is skipped */
         if (view.max_batches > 0 && step + 1 >= view.max_batches) amp_loading_decide(-1);
         return 0;
     }

@@ -12,9 +12,8 @@ struct network;
 int amp_training_runs(void);
 /* The loop begins. average_loss, loop_count: the loop's own variables, valid until amp_training_end. */
 void amp_training_begin(struct network **nets, int count, float *average_loss, int *loop_count);
-/* Called before each step. enough=1: the training must stop here. Returns 1 if the loop must go on; the loop
- * then makes the step, or ends by itself if all steps are done. If the training stops here, saves a backup
- * (unless this is the first step) and returns 0. */
+/* Called before each step. enough=1: the training must stop. Returns 1 if the loop must go on (it ends by
+ * itself if all steps are done). Otherwise saves a backup, except at the first step, and returns 0. */
 int amp_training_goes_on(struct network **nets, int enough, const char *backup_folder, const char *base);
 /* Called when the loop takes the step's images, before it requests the next step's images. Returns 1 if the
  * loaders met a fatal fault. *error then describes the fault and names the backup, if one was saved. */
@@ -27,6 +26,5 @@ int amp_training_end(struct network **nets);
 /* The size of the network's input in its .cfg, even while random=1 has resized it. */
 void amp_training_input(int *w, int *h);
 
-/* Call it after the loop has spent `seconds` on something other than training. The summary line then does not
- * count them as training time. */
+/* Excludes `seconds`, which the loop has spent on something else, from the summary line's time. */
 void amp_training_exclude_seconds(double seconds);

@@ -8,36 +8,32 @@
 #define AMP_LOG_COLUMNS "iteration,loss,avg_loss,learning_rate,scale,found_inf,grad_norm,images_per_second," \
                         "load_seconds,train_seconds,peak_memory_mb,time,wire,spike"
 
-/* Whether a step was a spike (../../amp/spikes.h). NO_RULE: it was not checked, without AMP or with
- * spike_factor=0. */
+/* Whether a step was a spike (../../amp/spikes.h). NO_RULE: not checked (no AMP, or spike_factor=0). */
 typedef enum amp_log_spike_word {
     AMP_LOG_NO_RULE = -1, AMP_LOG_NO_SPIKE, AMP_LOG_SPIKE, AMP_LOG_DROPPED
 } amp_log_spike_word;
 
 typedef struct amp_log_row {
-    long iteration;           /* number of steps taken, including this one: Darknet's batch number. A skipped
-                                 step repeats the number of the step before */
+    long iteration;           /* Darknet's batch number; a skipped step repeats that of the step before */
     float loss, avg_loss;     /* as Darknet prints them */
     float learning_rate;
     float scale;              /* the loss scale of this step; 1 without AMP */
     int found_inf;            /* whether the step was skipped because of an overflow */
     double grad_norm;         /* L2, unscaled, averaged over the batch, before clipping; NaN without AMP or
                                  after an overflow */
-    double images_per_second; /* the step's images on all ranks, divided by load_seconds + train_seconds.
-                                 Loading is included; saving files, -map and waiting for a turn are not. NaN
+    double images_per_second; /* the step's images on all ranks, divided by load_seconds + train_seconds; NaN
                                  if the clock has not advanced */
     /* load_seconds: from the step's start until the images are loaded (includes resizing with random=1).
      * train_seconds: the rest of the step */
     double load_seconds, train_seconds;
-    double peak_memory_mb;    /* peak RAM of the process so far. On a GPU: the GPU memory that all programs
-                                 use, read at the end of each step; the maximum so far */
+    double peak_memory_mb;    /* peak RAM of the process so far. On a GPU: the most memory that all programs
+                                 used at the end of a step */
     double time;              /* when the step ended, in seconds since 1970 */
-    int wire;                 /* the amp_dtype in which gradients are sent between ranks; -1: there is one
-                                 rank */
+    int wire;                 /* the amp_dtype of gradients between ranks; -1: one rank */
     int spike;                /* an amp_log_spike_word */
 } amp_log_row;
 
-/* Whether the step was skipped and changed no weights. Its iteration is that of the step before. */
+/* Whether the step was skipped and changed no weights. */
 static inline int amp_log_is_skipped(const amp_log_row *row)
 {
     return row->found_inf || row->spike == AMP_LOG_DROPPED;
@@ -47,9 +43,8 @@ static inline int amp_log_is_skipped(const amp_log_row *row)
 enum { AMP_LOG_TEXT = 256 };
 
 /* Writes the row as CSV, without newline, and returns text. Each number has the fewest digits from which its
- * exact value can be read back; NaN and inf are the words nan and inf. A field is empty if its value is
- * unknown (grad_norm, images_per_second), if there is only one rank (wire), or if the step was not checked
- * (spike). Otherwise spike is 0, 1 or skipped. */
+ * exact value can be read back, or is nan or inf. Empty fields: unknown grad_norm or images_per_second, wire
+ * of one rank, spike of an unchecked step (otherwise 0, 1 or skipped). */
 const char *amp_log_row_text(const amp_log_row *, char text[AMP_LOG_TEXT]);
 /* Reads what amp_log_row_text writes. AMP_BAD_CONFIG: text is not a row of the log. */
 amp_status amp_log_row_read(const char *text, amp_log_row *, amp_error *);
@@ -62,7 +57,7 @@ typedef struct amp_log_rows { amp_log_row *row; size_t count, room; } amp_log_ro
 amp_status amp_log_rows_read(const char *file, amp_log_rows *rows, amp_error *);
 
 /* Opens or creates the log of a training that continues after `iteration`, and drops rows of later steps.
- * steps, skipped: the numbers of taken and skipped steps that the backup counts; 0 without a backup. A log
- * that cannot be used ends the program. */
+ * steps, skipped: taken and skipped steps that the backup counts; 0 without a backup. A log that cannot be
+ * used ends the program. */
 void amp_log_resume(amp_log_file *, const char *name, long iteration, unsigned long steps,
                     unsigned long skipped);

@@ -1,13 +1,12 @@
 /* Measures whether a training's steps wait for their images.
  *
- * Loaders prefetch the next batch while a step computes. If loading is slower than the step, the loaders
- * never pause, so their speed is the number of images divided by the whole time of the counted steps. The
- * step's speed is the number of images divided by the part of this time that is not spent waiting. */
+ * Loaders prefetch the next batch while a step computes. If they are slower than the step, they never pause,
+ * so their speed is the images divided by the whole time of the counted steps. The step's speed is the images
+ * divided by the time without waiting. */
 #pragma once
 
-/* The first two steps are left out. The first one takes long because it makes the plan, and the second step's
- * batch is loaded during that time. The counted steps end before the eleventh step, where random=1 first
- * resizes the network. */
+/* Two steps are left out: the first makes the plan, and the second one's batch is loaded meanwhile. The
+ * counted steps end before the eleventh, where random=1 first resizes the network. */
 enum { AMP_WAITS_LEFT_OUT = 2, AMP_WAITS_COUNTED = 5 };
 
 typedef struct amp_waits {
@@ -23,8 +22,7 @@ int amp_waits_add(amp_waits *, double images, double wait_seconds, double comput
 double amp_waits_share(const amp_waits *);
 /* Images per second that the step could compute without waiting; NaN if no time was measured. */
 double amp_waits_step_rate(const amp_waits *);
-/* Images loaded per second. If steps do not wait for them (amp_waits_is_slow), this is a lower bound: the
- * loaders could load more. */
+/* Images loaded per second; a lower bound unless amp_waits_is_slow. */
 double amp_waits_load_rate(const amp_waits *);
 
 /* Whether loading is slower than computing: steps wait for more than a tenth of the time. */
