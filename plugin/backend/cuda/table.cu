@@ -102,7 +102,7 @@ void amp_cuda_table_release(amp_backend *backend, amp_cuda_table *t)
     t->room = 0;
 }
 
-/* Errors are ignored: nothing can be done about them at the end. */
+/* Errors are ignored. */
 void amp_cuda_tables_destroy(amp_cuda_backend *cuda)
 {
     amp_cuda_table *all[] = { &cuda->step, &cuda->statistics, &cuda->arrays, &cuda->weights };
