@@ -6,7 +6,7 @@
  *    they store;
  *  - give the same bits for any number of threads and, except for the exponential activations, on any
  *    instruction set (rows.h explains how);
- *  - keep no state, so their amp_backend may be NULL. They allocate and free scratch within the call;
+ *  - keep no state, so their amp_backend may be NULL;
  *  - fail with AMP_BACKEND_FAILED on tensors that break backend.h's rules. If there is no memory for scratch,
  *    the program ends (amp_allocated). */
 #pragma once
@@ -18,7 +18,7 @@ AMP_BACKEND_OPERATIONS(AMP_CPU_DECLARE)
 #undef AMP_CPU_DECLARE
 
 /* cast.c: converts arrays of numbers between fp32 and the 16-bit formats, at memory speed and on all threads.
- * The numbers keep their order. Every result equals tensor/half.h bit for bit, on every instruction set. */
+ * Every result equals tensor/half.h bit for bit, on every instruction set. */
 
 /* dst (+)= src. */
 void amp_cpu_cast_flat(amp_dtype src_dtype, const void *src, amp_dtype dst_dtype, void *dst, size_t count,

@@ -1,5 +1,4 @@
-/* The CPU backend's memory is ordinary memory, released by free(). So an upload is a plain copy, and no
- * function here has to wait. */
+/* The CPU backend's memory is ordinary memory, released by free(); no function here has to wait. */
 #include "kernels.h"
 
 #include <string.h>
@@ -32,8 +31,7 @@ amp_status amp_cpu_upload(amp_backend *backend, void *memory, const void *from, 
     return AMP_OK;
 }
 
-/* If `from` is the buffer from stage, it is `memory` itself, and there is nothing to copy. Other data is
- * copied at once. */
+/* The buffer from stage is `memory` itself: nothing to copy. */
 amp_status amp_cpu_upload_later(amp_backend *backend, void *memory, const void *from, size_t bytes,
                                 amp_error *error)
 {
