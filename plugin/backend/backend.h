@@ -117,8 +117,7 @@ typedef struct amp_batchnorm_ranks {
     void *context;
 } amp_batchnorm_ranks;
 
-/* A batch norm followed by an activation. Arrays have one number per channel; an operation uses only those it
- * needs. */
+/* A batch norm followed by an activation. Arrays have one number per channel. */
 typedef struct amp_batchnorm {
     amp_batchnorm_rule rule;
     amp_activation activation;
@@ -294,9 +293,8 @@ typedef struct amp_yolo_result {
     double box_cost;  /* the part of the cost from x, y, w and h */
     double labels;    /* number of pairs of a label and one of its own boxes (yolo_rules.h); the next six
                          fields are sums over these pairs */
-    double iou, object, category, above_50, above_75; /* object: the objectness; category: the output for the
-                                                         label's class; above_50: pairs with an IoU above
-                                                         .5 */
+    double iou, object, category, above_50, above_75; /* object: objectness; category: output for the label's
+                                                         class; above_50: pairs with an IoU above .5 */
     double giou;
     double any_object; /* sum of the objectness of all boxes */
 } amp_yolo_result;
@@ -327,8 +325,7 @@ struct amp_backend {
     amp_support (*supports)(const amp_backend *, amp_dtype, char note[256]);
     void (*destroy)(amp_backend *);
 
-    /* Memory for activations, deltas and scratch: 64-byte aligned, contents undefined. *out is NULL for 0
-     * bytes. */
+    /* Memory for activations, deltas and scratch: 64-byte aligned, undefined contents. 0 bytes: NULL. */
     amp_status (*allocate)(amp_backend *, size_t bytes, void **out, amp_error *);
     void (*release)(amp_backend *, void *memory);
 
@@ -492,9 +489,8 @@ struct amp_backend {
      *   master   += rate/batch·momentum
      *   momentum ×= args.momentum
      * Adam is Darknet's GPU path (adam_update_gpu), with its moments in m and v. AdamW is torch.optim.AdamW:
-     * the decay is not in the moments; instead, the step subtracts rate·decay·master from master. After each
-     * of these updates, if clip is not 0, master ← min(clip, max(-clip, master)), as in Darknet's GPU
-     * path. */
+     * the decay is not in the moments; instead, the step subtracts rate·decay·master from master. After the
+     * update, if clip is not 0, master ← min(clip, max(-clip, master)), as in Darknet's GPU path. */
     amp_status (*finish_step)(amp_backend *, const amp_step_end *, amp_step_outcome *, amp_error *);
     /* Copies all statistics: committed ← array, or array ← committed if `back` is set. */
     amp_status (*copy_statistics)(amp_backend *, const amp_statistics *, int count, int back, amp_error *);
@@ -520,9 +516,8 @@ struct amp_backend {
      * the pass's operations. Otherwise *repeated is set to 0, and operations are recorded, not run, until
      * pass_end. A recorded pass must not copy from or to CPU memory, and must not wait. */
     amp_status (*pass_begin)(amp_backend *, amp_recorded_pass **pass, int *repeated, amp_error *);
-    /* Ends recording: *pass becomes the recording, and is queued. whole = 0: the pass was aborted, and its
-     * recording is dropped. If pass_begin or pass_end fails, nothing was queued, and the caller frees
-     * *pass. */
+    /* Ends recording: *pass becomes the recording, and is queued. whole = 0: the recording is dropped. If
+     * pass_begin or pass_end fails, nothing was queued, and the caller frees *pass. */
     amp_status (*pass_end)(amp_backend *, amp_recorded_pass **pass, int whole, amp_error *);
     void (*pass_free)(amp_backend *, amp_recorded_pass *); /* NULL is fine */
 

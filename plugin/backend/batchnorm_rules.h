@@ -76,8 +76,7 @@ AMP_ANYWHERE void amp_batchnorm_keep(const amp_batchnorm *norm, size_t c, amp_mo
     norm->rolling_variance[c] = kept * norm->rolling_variance[c] + moved * unbiased;
 }
 
-/* Adds one channel's gradients to dbias and dscale. sum: Σd. product: Σd(x - mean). Both are over this rank's
- * images. */
+/* Adds one channel's gradients to dbias and dscale. sum: Σd, product: Σd(x - mean), of this rank. */
 AMP_ANYWHERE void amp_batchnorm_add_gradients(const amp_batchnorm *norm, size_t c, double sum, double product)
 {
     norm->dbias[c] += (float)sum;

@@ -111,8 +111,7 @@ AMP_ANYWHERE amp_yolo_axis amp_yolo_axis_of(float at, float size, float label_at
 
 #define AMP_YOLO_4_PI_SQUARED .405284735f /* 4/π², the factor of the squared angle in ciou's shape term */
 
-/* For ciou: the angle between the diagonals of the label and the box. It is 0 if both have the same aspect
- * ratio. */
+/* For ciou: the angle between the diagonals of the label and the box; 0 if their aspect ratios are equal. */
 AMP_ANYWHERE float amp_yolo_other_shape(amp_yolo_box box, amp_yolo_box label)
 {
     return atanf(label.w / label.h) - atanf(box.w / box.h);

@@ -74,8 +74,7 @@ typedef struct amp_conv_library {
     amp_status (*build)(void *self, amp_conv_candidate *, amp_error *);
     /* frees plan and config, and sets both to NULL */
     void (*release)(void *self, amp_conv_candidate *);
-    /* frees everything that `list` allocated, except configs and plans that the caller took over and set to
-     * NULL */
+    /* frees what `list` allocated, except configs and plans that the caller has set to NULL */
     void (*drop)(void *self, amp_conv_candidates *);
 } amp_conv_library;
 
@@ -96,13 +95,12 @@ amp_conv_plans *amp_conv_plans_create(const amp_conv_library *library, void *sel
 void amp_conv_plans_destroy(amp_conv_plans *plans);
 
 /* Sets *out to the problem's plan: the cached one, or a new one with the best candidate that can be built. If
- * no candidate can be built, returns the status of the last attempt, or AMP_UNSUPPORTED if there was no
- * attempt. */
+ * no candidate can be built, returns the status of the last attempt, or AMP_UNSUPPORTED without one. */
 amp_status amp_conv_plans_get(amp_conv_plans *plans, const amp_conv_problem *problem, amp_conv_plan **out,
                               amp_error *error);
 
 /* Call this when the current candidate has failed to run, with error *why. Makes the next one that can be
- * built current. If none is left, current.plan becomes NULL, and *error says why the last one failed. */
+ * built current. If none is left, current.plan becomes NULL, and the call fails with the last one's error. */
 amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const amp_error *why,
                                amp_error *error);
 

@@ -421,8 +421,7 @@ static amp_status check_version(amp_error *error)
 }
 
 /* Keeps CUDA's run-time compiler (NVRTC) loaded. Otherwise cuDNN would load and unload it for each list of
- * engines, which takes most of the time of listing and leaks 70 kB. If it has another name, listing stays
- * slow. */
+ * engines, which takes most of that time and leaks 70 kB. If it has another name, listing stays slow. */
 static void keep_compiler_loaded(void)
 {
     char name[32];

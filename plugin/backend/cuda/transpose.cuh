@@ -74,8 +74,7 @@ __device__ void amp_tile_fill(float *tile, unsigned tile_pitch, const S *src, un
     }
 }
 
-/* Writes the tile's columns, times factor, as lines `pitch` elements apart to dst; with `accumulate`, adds
- * them. */
+/* Writes the tile's columns, times factor, as lines `pitch` elements apart to dst (or adds them). */
 template <int N, class D>
 __device__ void amp_tile_drain(const float *tile, unsigned tile_pitch, D *dst, unsigned rows,
                                unsigned columns, size_t pitch, float factor, int accumulate)
@@ -101,8 +100,7 @@ __host__ __device__ __forceinline__ unsigned amp_tiling_count(const amp_tiling &
     return ((m.columns + m.tile_columns - 1) / m.tile_columns) * ((m.rows + m.tile_rows - 1) / m.tile_rows);
 }
 
-/* Transposes tile t of matrix `image`. All threads of the block must call it. tile: AMP_TILE floats of shared
- * memory. */
+/* Transposes tile t of matrix `image`. All the block's threads must call it. tile: AMP_TILE shared floats. */
 template <class S, class D>
 __device__ void amp_transpose_tile(float *tile, const S *src, D *dst, size_t image, unsigned t,
                                    const amp_tiling &m, float factor, int accumulate)
