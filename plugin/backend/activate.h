@@ -3,10 +3,9 @@
  *
  * The formulas are those of Darknet's activations.h; relu6, mish, swish and hard_mish are AlexeyAB's. Mish is
  * x·tanh(log(1 + exp(x))), which AlexeyAB's CPU and GPU code write differently. Swish is x·logistic(x).
- * Darknet computes some formulas in double, and some of its formulas overflow (tanh of 355 is inf/inf, elu of
- * 710 is 0·inf). The functions here compute in fp32 and stay finite. Wherever Darknet's result is finite,
- * they agree with it within a few fp32 ulp. Every activation of NaN is NaN. All backends share these
- * functions. For the activations of hot layers, the CPU has vector forms instead (cpu/rows_impl.h). */
+ * Darknet computes some formulas in double, and some overflow (tanh of 355 is inf/inf). The functions here
+ * compute in fp32, stay finite, and agree with Darknet's finite results within a few fp32 ulp. Every
+ * activation of NaN is NaN. For hot layers, the CPU has vector forms (cpu/rows_impl.h). */
 #pragma once
 
 #include <math.h>
@@ -17,9 +16,8 @@
 #define AMP_SELU_ALPHA (1.0507f * 1.6732f) /* scale·alpha */
 
 /* Whether the gradient must be computed from the input x. Mish, swish and hard_mish fall before they rise, so
- * two different x can have the same y. The other activations listed here approach a limit. In 16 bits, a y
- * near the limit is rounded to it, and the gradient computed from this y would be 0 (for the logistic in
- * bf16, if x is above 6.3). */
+ * two x can have the same y. The others approach a limit: in 16 bits, y is rounded to it, and a gradient
+ * computed from y would be 0 (for the logistic in bf16, if x is above 6.3). */
 AMP_ANYWHERE int amp_gradient_wants_input(amp_activation a)
 {
     return a == AMP_MISH || a == AMP_SWISH || a == AMP_HARD_MISH || a == AMP_LOGISTIC || a == AMP_LOGGY
@@ -80,8 +78,7 @@ AMP_ANYWHERE float amp_gradient_swish(float x)
     return e * r * (1 + low * r);
 }
 
-/* The logistic's gradient at x: logistic(x)·logistic(-x) = e/(1 + e)² with e = exp(-|x|). It equals
- * tanh'(x/2)/4. */
+/* The logistic's gradient at x: logistic(x)·logistic(-x) = tanh'(x/2)/4 = e/(1 + e)² with e = exp(-|x|). */
 AMP_ANYWHERE float amp_gradient_logistic(float x)
 {
     float e = expf(-fabsf(x)), r = 1 / (1 + e);

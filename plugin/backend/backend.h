@@ -4,12 +4,11 @@
  * Rules for every operation:
  *  - Activations x, y and deltas dx, dy are NHWC tensors of one dtype (fp32, fp16 or bf16); parameters,
  *    statistics and their gradients are fp32 arrays. Arithmetic inside is at least fp32; each result is
- *    rounded once when stored. (Exception: if the result has 16 bits, mish and swish may use exponentials and
- *    quotients that add an error of up to 1/50 ulp of fp16.)
- *  - "delta" means what it means in Darknet: minus the gradient of the loss. No operation depends on this
- *    sign.
- *  - accumulate = 0 overwrites the output, whose old bytes may be garbage or NaN; 1 adds to it.
- *    Operations always add to parameter gradients (dw, db, dscale, dbias).
+ *    rounded once when stored. (In 16-bit results, mish and swish may have an additional error of up to 1/50
+ *    ulp of fp16.)
+ *  - "delta" means what it means in Darknet: minus the gradient of the loss.
+ *  - accumulate = 0 overwrites the output, whose old bytes may be garbage or NaN; 1 adds to it. Operations
+ *    always add to parameter gradients (dw, db, dscale, dbias).
  *  - dx may be dy itself where an operation says "in place"; otherwise arguments do not overlap.
  *  - The caller owns tensors, and owns and destroys objects made by *_create.
  *  - An operation that fails returns an error status and writes one line to *error. */
@@ -32,8 +31,7 @@ typedef struct amp_backend amp_backend;
 typedef struct amp_conv amp_conv; /* one convolution at one shape, with its copies of the weights */
 typedef struct amp_recorded_pass amp_recorded_pass; /* see pass_begin */
 
-/* Darknet's activations by their .cfg names; those of its forks come last. Formulas are in activate.h.
- * Gradients are functions of the output y, or of the input if amp_gradient_wants_input (activate.h). */
+/* Darknet's activations by their .cfg names; those of its forks come last. Formulas: activate.h. */
 typedef enum amp_activation {
     AMP_LOGISTIC, AMP_RELU, AMP_RELIE, AMP_LINEAR, AMP_RAMP, AMP_TANH, AMP_PLSE, AMP_LEAKY, AMP_ELU,
     AMP_LOGGY, AMP_STAIR, AMP_HARDTAN, AMP_LHTAN, AMP_SELU, AMP_RELU6, AMP_MISH, AMP_SWISH,
@@ -42,10 +40,8 @@ typedef enum amp_activation {
 
 /* How well a machine runs a dtype. */
 typedef enum amp_support {
-    AMP_SUPPORT_NONE,    /* the machine cannot use the dtype (some GPUs); the note that `supports` writes says
-                            why, and what to set */
-    AMP_SUPPORT_STORAGE, /* tensors are stored in the dtype, but arithmetic is in fp32: this saves memory, but
-                            no time, as the note says */
+    AMP_SUPPORT_NONE,    /* the machine cannot use the dtype; the note of `supports` says why */
+    AMP_SUPPORT_STORAGE, /* tensors are stored in it, but computed in fp32: saves memory, but no time */
     AMP_SUPPORT_NATIVE
 } amp_support;
 
@@ -64,11 +60,9 @@ typedef struct amp_conv_desc {
     int stride_x;         /* horizontal stride; 0: same as stride */
     int dilation;         /* 0 means 1 */
     int leaky;            /* forward applies AMP_LEAKY; never with training or transposed */
-    int direct;           /* do not use Winograd's minimal filtering, even where the backend's rule would
-                             choose it */
-    int masters_stay;     /* 1: the caller promises that the array passed to conv_load_weights keeps its
-                             address until the convolution is destroyed, and does not change between a load
-                             and the passes after it. So the backend may read the masters in place */
+    int direct;           /* do not use Winograd's minimal filtering */
+    int masters_stay;     /* 1: the backend may read the masters in place: they keep their address until
+                             conv_destroy, and after a change they are loaded before the next pass */
 } amp_conv_desc;
 
 static inline int amp_conv_stride_x(const amp_conv_desc *d) { return d->stride_x ? d->stride_x : d->stride; }
@@ -78,11 +72,9 @@ static inline int amp_conv_span(const amp_conv_desc *d, int size)
     return amp_conv_dilation(d) * (size - 1) + 1;
 }
 
-/* Which operations a convolution needs. An ordinary convolution always needs conv_forward; it needs
- * conv_backward_data only with training and wants_dx. In a deconvolution (transposed convolution), these two
- * operations exchange roles. conv_backward_data computes the output of the deconvolution, so it is always
- * needed, and it never accumulates. conv_forward computes the delta of the input, so it is needed only with
- * training and wants_dx. Both kinds compute the gradient of the weights with conv_backward_weights. */
+/* Which operations a convolution needs. In a deconvolution (transposed convolution), conv_forward and
+ * conv_backward_data exchange roles: conv_backward_data computes the output, and never accumulates;
+ * conv_forward computes the delta of the input. */
 static inline int amp_conv_wants_forward(const amp_conv_desc *d)
 {
     return !d->transposed || (d->training && d->wants_dx);
@@ -112,7 +104,7 @@ typedef struct amp_batchnorm_rule {
     float epsilon;
     float backward_epsilon;   /* inv in batchnorm_backward is 1/sqrt(v + backward_epsilon) */
     int direct_outside_root;  /* 1: the first term of batchnorm_backward's dx is g/(sqrt(v) +
-                                 backward_epsilon) instead of inv·g; the other terms stay the same */
+                                 backward_epsilon) instead of inv·g */
     float rolling_factor;     /* rolling ← (1 - rolling_factor)·rolling + rolling_factor·batch */
 } amp_batchnorm_rule;
 
@@ -120,25 +112,22 @@ typedef struct amp_batchnorm_rule {
  * number of images. */
 typedef struct amp_batchnorm_ranks {
     int rank, count; /* this rank, counted from 0; number of ranks */
-    /* Replaces each value by its sum over all ranks. `values` is an array in the backend's memory. Operations
-     * that are called later see the sums. */
+    /* Replaces each value by its sum over all ranks. `values` is in the backend's memory. */
     amp_status (*sum)(void *context, float *values, size_t count, amp_error *);
     void *context;
 } amp_batchnorm_ranks;
 
-/* A batch norm followed by an activation. Arrays have one number per channel; an operation uses only those it
- * needs. */
+/* A batch norm followed by an activation. Arrays have one number per channel. */
 typedef struct amp_batchnorm {
     amp_batchnorm_rule rule;
     amp_activation activation;
     const float *scale, *bias;
     float *mean, *variance;                 /* of the batch: forward_train writes them, backward reads them */
-    float *rolling_mean, *rolling_variance; /* forward_train updates them, forward_infer normalizes with
-                                               them */
+    float *rolling_mean, *rolling_variance; /* forward_train updates them, forward_infer reads them */
     float *dscale, *dbias;
     const amp_batchnorm_ranks *ranks;       /* NULL: the batch is x alone */
-    const void *add; /* forward adds this data, with x's shape and dtype, to the rounded y. NULL: nothing is
-                        added. It must be NULL unless the backend has adds_to_batchnorm */
+    const void *add; /* data with x's shape and dtype that forward adds to the rounded y, or NULL. Only if the
+                        backend has adds_to_batchnorm */
 } amp_batchnorm;
 
 /* Which pixels of a shortcut's two inputs correspond, as in Darknet's shortcut_cpu: x[i·x_step, j·x_step]
@@ -166,29 +155,21 @@ typedef struct amp_conv_weights {
 
 /* How a convolution runs on this machine; for reports only. */
 typedef struct amp_conv_facts {
-    amp_dtype computes;     /* the dtype of its arithmetic: desc.dtype, or fp32 if desc.dtype is only a
-                               storage format */
-    int padded_in, padded_out; /* input and output channels per group in the copies of the weights, including
-                                  padding */
+    amp_dtype computes;     /* dtype of its arithmetic: fp32 if desc.dtype is only a storage format */
+    int padded_in, padded_out; /* channels per group in the copies of the weights, with padding */
     size_t weight_bytes;    /* bytes of all copies of the weights, once loaded */
     size_t fp32_weight_bytes; /* bytes of the copies if desc.dtype were fp32 */
-    size_t workspace_bytes; /* scratch bytes of the pass that needs most; all convolutions share this
-                               scratch */
-    char winograd[24];      /* which passes use Winograd's minimal filtering: "forward+weights", "all
-                               passes"; empty: none */
-    char kernel[64];        /* the library's name of the kernel that computes the layer's forward; may be
-                               empty */
+    size_t workspace_bytes; /* scratch bytes of the pass that needs most */
+    char winograd[24];      /* passes with Winograd's filtering, e.g. "forward+weights"; empty: none */
+    char kernel[64];        /* the library's name of the layer's forward kernel; may be empty */
 } amp_conv_facts;
 
-/* A factor of a matrix product: an fp32 array, row-major. Its rows are `ld` elements apart. transposed: the
- * factor is the transpose of this array. version 0: the contents may differ from call to call. With any other
- * version, the backend may copy the array and reuse the copy in later calls with the same `data` and version.
- * So the caller changes the version whenever the contents may have changed, or when the memory holds another
- * array. */
+/* A factor of a matrix product: a row-major fp32 array with rows `ld` elements apart. transposed: the factor
+ * is the array's transpose. version 0: the backend keeps no copy of the array. Otherwise it may reuse a copy
+ * for the same `data` and version, so the caller changes the version when the contents may have changed. */
 typedef struct amp_factor { const float *data; int ld, transposed; unsigned long version; } amp_factor;
 
-/* The product c = alpha·a·b + beta·c. The shapes are a (m, k), b (k, n) and c (m, n). c is fp32 and does not
- * overlap a or b. Its rows are `ldc` elements apart. */
+/* c = alpha·a·b + beta·c, with a (m, k), b (k, n) and c (m, n). c does not overlap a or b. */
 typedef struct amp_gemm_desc {
     int m, n, k;
     float alpha, beta;
@@ -201,17 +182,14 @@ typedef struct amp_gemm_desc {
 /* One trainable fp32 array and what its update uses. Sizes are element counts. */
 typedef struct amp_param {
     float *master;     /* fp32 master weights, Darknet's own array */
-    float *grad;       /* this step's gradient: a sum over images, multiplied by the loss scale. It has the
-                          sign of a delta, so the update adds it */
-    float *momentum;   /* SGD: Darknet's weight_updates. Between steps it is already multiplied by
-                          amp_update_args.momentum */
+    float *grad;       /* a sum over images, times the loss scale, with the sign of a delta */
+    float *momentum;   /* SGD: Darknet's weight_updates, already multiplied by the momentum */
     float *m, *v;      /* Adam moments, NULL under SGD */
     size_t count;
     float decay;       /* weight decay: the network's value for weights and, with Adam (not AdamW), for all
                           other arrays too; else 0. While the layer is held, it is 0 (see rate_scale) */
     float layer_rate;  /* the layer's learning_rate multiplier */
-    float rate_scale;  /* the multiplier of this update: layer_rate, or 0 while the layer is held (its updates
-                          are off) */
+    float rate_scale;  /* layer_rate, or 0 while the layer is held (its updates are off) */
     float clip;        /* weights are clamped to ±clip after each update (Darknet's clip=); 0 is off */
     int decays;        /* 1 for weights, 0 for biases and scales: see decay */
     int unsaved;       /* 1: not in the host's weights file */
@@ -234,9 +212,8 @@ typedef struct amp_statistics {
 typedef struct amp_update_args {
     float learning_rate, momentum;
     int batch;                 /* images in the whole step: batch × subdivisions */
-    double inverse_scale;      /* 1/(loss scale), computed in double and rounded to float. Stored as a double,
-                                  because clipping multiplies it by clip_norm/norm. If gradients are very
-                                  large, this product could become 0 in a float */
+    double inverse_scale;      /* 1/(loss scale), rounded to float. A double, because its product with
+                                  clip_norm/norm could become 0 in a float */
     double clip_norm;          /* if the norm of the gradient (averaged over the batch) is larger, the
                                   gradient is scaled down to this norm; 0 is off */
     double norm_limit;         /* a step with a larger norm is skipped; 0 is off */
@@ -254,15 +231,14 @@ typedef struct amp_step_end {
 } amp_step_end;
 
 typedef struct amp_step_outcome {
-    int taken;            /* 0: the step was skipped, because a gradient or a statistic is inf or NaN, or
-                             because of above_limit. Nothing was changed, not even gradients */
+    int taken;            /* 0: the step was skipped, and nothing changed: a gradient or a statistic is inf or
+                             NaN, or above_limit is 1 */
     int above_limit;      /* 1: all numbers are finite, but the norm is above norm_limit */
-    double gradient_norm; /* the L2 norm of grad·inverse_scale/batch, before clipping; valid if all numbers
-                             are finite */
+    double gradient_norm; /* L2 norm of grad·inverse_scale/batch before clipping, if all are finite */
 } amp_step_outcome;
 
-/* Yolo layers (detection heads). In each cell, the input of a yolo layer has n boxes. A box consists of five
- * numbers (x, y, w, h, objectness) and one number per class. */
+/* Yolo layers (detection heads). Each cell of the input has n boxes. A box is x, y, w, h, objectness and one
+ * number per class. */
 enum { AMP_YOLO_MAX_ANCHORS = 32 };
 
 /* Which fork's yolo layer to compute. yolo_rules.h has the formulas of both. */
@@ -274,8 +250,8 @@ typedef enum amp_yolo_kind {
     AMP_YOLO_MSE, AMP_YOLO_IOU, AMP_YOLO_GIOU, AMP_YOLO_DIOU, AMP_YOLO_CIOU
 } amp_yolo_kind;
 
-/* How labels of one class are used. learnt: the class that boxes with this label learn (map=). multiplier:
- * the deltas that this label causes are multiplied by it (counters_per_class). */
+/* For labels of one class. learnt: the class that boxes learn from them (map=). multiplier: of the deltas
+ * that they cause (counters_per_class). */
 typedef struct amp_yolo_class_rule { int learnt; float multiplier; } amp_yolo_class_rule;
 
 typedef struct amp_yolo_desc {
@@ -298,12 +274,11 @@ typedef struct amp_yolo_desc {
     float iou_thresh, max_delta;             /* iou_thresh = 1 and max_delta = FLT_MAX are off */
     float scale_x_y, label_smooth_eps;
     float iou_normalizer, obj_normalizer, delta_normalizer;
-    float cls_normalizer;                    /* 1 unless counters_per_class is set, because only that key uses
-                                                it */
+    float cls_normalizer;                    /* 1 without counters_per_class */
     int new_coords, objectness_smooth, focal_loss;
-    int before_logistic;                     /* only with new_coords. 1: the yolo layer computes the logistic
-                                                activation of the preceding convolution. So x is the input of
-                                                this activation, and dx is the delta of this input */
+    int before_logistic;                     /* only with new_coords. 1: this layer computes the preceding
+                                                convolution's logistic; x and dx are its input and that
+                                                input's delta */
     const amp_yolo_class_rule *class_table;  /* one entry per class, in memory from allocate; NULL: no map=,
                                                 and all multipliers are 1 */
 } amp_yolo_desc;
@@ -316,12 +291,10 @@ typedef struct amp_yolo_desc {
 typedef struct amp_yolo_result {
     double cost;      /* Σ delta², without the loss scale; NaN if any number of x is inf or NaN */
     double box_cost;  /* the part of the cost from x, y, w and h */
-    double labels;    /* number of pairs of a label and one of its own boxes (yolo_rules.h), counted in this
-                         layer; the next six fields are sums over these pairs */
-    double iou, object, category, above_50, above_75; /* iou: the IoU; object: the objectness; category: the
-                                                         box's output for the label's class; above_50,
-                                                         above_75: the number of pairs with an IoU above .5
-                                                         and above .75 */
+    double labels;    /* number of pairs of a label and one of its own boxes (yolo_rules.h); the next six
+                         fields are sums over these pairs */
+    double iou, object, category, above_50, above_75; /* object: objectness; category: output for the label's
+                                                         class; above_50: pairs with an IoU above .5 */
     double giou;
     double any_object; /* sum of the objectness of all boxes */
 } amp_yolo_result;
@@ -352,8 +325,7 @@ struct amp_backend {
     amp_support (*supports)(const amp_backend *, amp_dtype, char note[256]);
     void (*destroy)(amp_backend *);
 
-    /* Memory for activations, deltas and scratch: 64-byte aligned, contents undefined. *out is NULL for 0
-     * bytes. */
+    /* Memory for activations, deltas and scratch: 64-byte aligned, undefined contents. 0 bytes: NULL. */
     amp_status (*allocate)(amp_backend *, size_t bytes, void **out, amp_error *);
     void (*release)(amp_backend *, void *memory);
 
@@ -362,17 +334,14 @@ struct amp_backend {
     amp_status (*upload)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
     /* Like upload, but does not wait: `from` must not change until the next uploads_done has returned. */
     amp_status (*upload_later)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
-    /* Like upload_later, but a device can copy while it still computes earlier work. Work queued after this
-     * call waits for the copy. The copy itself waits only for work that was queued before the previous call
-     * of upload_ahead. So work queued between the previous call and this one must not use this call's
-     * `memory`: the caller alternates between two buffers. */
+    /* Like upload_later, but a device can copy while it computes earlier work (a prefetch). Later work waits
+     * for the copy. The copy waits only for work queued before the previous call of upload_ahead: the caller
+     * alternates between two buffers. */
     amp_status (*upload_ahead)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
-    /* Gives the program a buffer *source. The program writes data there, and then upload_later copies it to
-     * `memory`. *source is page-locked memory of the backend, reserved until the next uploads_done, or
-     * `memory` itself if the program can write there. */
+    /* Sets *source to a buffer for data that upload_later will copy to `memory`: page-locked memory, reserved
+     * until the next uploads_done, or `memory` itself if the CPU can write there. */
     amp_status (*stage)(amp_backend *, void *memory, size_t bytes, void **source, amp_error *);
-    /* Waits until the sources (`from`) of all uploads so far have been read. Does not wait for work queued
-     * after these uploads. The engine calls it at the end of each forward. */
+    /* Waits until the sources (`from`) of all uploads so far have been read, but not for later work. */
     amp_status (*uploads_done)(amp_backend *, amp_error *);
     /* Copies bytes from `memory`, a block from allocate, into CPU memory, after all earlier operations. */
     amp_status (*download)(amp_backend *, void *to, const void *memory, size_t bytes, amp_error *);
@@ -384,7 +353,6 @@ struct amp_backend {
      * its errors are then reported here, or by a later operation. */
     amp_status (*synchronize)(amp_backend *, amp_error *);
     amp_status (*zero)(amp_backend *, void *memory, size_t bytes, amp_error *);
-    /* Multiplies an fp32 array by a factor (for example a loss layer's delta by the loss scale). */
     amp_status (*scale)(amp_backend *, float *array, size_t count, float factor, amp_error *);
 
     /* dst (+)= src. The two may differ in dtype and layout, but their logical shapes are equal. */
@@ -395,11 +363,10 @@ struct amp_backend {
     void (*conv_destroy)(amp_backend *, amp_conv *);
     /* Makes copies of the weights in the library's best layout and dtype, for `count` convolutions at once.
      * Call it before the first forward and after every change of the masters. After an error, *failed is the
-     * index of the convolution that caused it, or -1. */
+     * convolution's index, or -1. */
     amp_status (*conv_load_weights)(amp_backend *, const amp_conv_weights *, int count, int *failed,
                                     amp_error *);
-    void (*conv_drop_weights)(amp_backend *, amp_conv *); /* frees the copies; the next load makes them
-                                                             again */
+    void (*conv_drop_weights)(amp_backend *, amp_conv *); /* frees the copies */
     /* bias may be NULL. */
     amp_status (*conv_forward)(amp_backend *, amp_conv *, const void *x, const float *bias, void *y,
                                amp_error *);
@@ -419,11 +386,9 @@ struct amp_backend {
      *             what is added to the rolling variance are 0.
      *   backward: with d = dy·act'(y) and g = scale·d: dbias += Σd; dscale += Σ d·xhat;
      *             dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may be dy (in place).
-     * backward's y must be forward's result for x with this scale, bias, mean and variance: a backend may
-     * recompute y instead of reading it. If amp_gradient_wants_input, act' is computed at scale·xhat + bias,
-     * which is recomputed, and y.data is not read. With `ranks`, in forward_train and in backward's dx, N and
-     * the sums include the images of all ranks. dbias and dscale are sums over this rank's images only, like
-     * all gradients. */
+     * backward's y must be forward's result: a backend may recompute it from x. If amp_gradient_wants_input,
+     * act' is computed at scale·xhat + bias, and y.data is not read. With `ranks`, N and the sums of
+     * forward_train and of dx include the images of all ranks; dbias and dscale include only this rank's. */
     amp_status (*batchnorm_forward_train)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
         const amp_batchnorm *, amp_error *);
     amp_status (*batchnorm_forward_infer)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
@@ -495,12 +460,11 @@ struct amp_backend {
      *   w, h:        (2 - wh)·(log(label's size / anchor's) - x)
      *   objectness:  1 - p with a label; 0 with an IoU above ignore_thresh; else 0 - p
      *   classes:     (1 or 0) - p with a label; else 0
-     * These are pjreddie's deltas. yolo_rules.h has AlexeyAB's, and the special cases: several labels for one
-     * box, an IoU above truth_thresh, labels out of range. dx (+)= loss_scale·delta, rounded once; a result
-     * outside of the dtype's range becomes inf. x and dx have n·(5 + classes) channels; dx may be NULL.
-     * image_costs: each image's part of the cost, or NULL. labels has the shape (batch, truths); NULL: no
-     * labels. labels, *result and image_costs are in memory from allocate. *result and image_costs are valid
-     * after synchronize or download. */
+     * These are pjreddie's deltas. yolo_rules.h has AlexeyAB's, and the special cases. dx (+)=
+     * loss_scale·delta, rounded once; a result outside of the dtype's range becomes inf. x and dx have n·(5 +
+     * classes) channels; dx may be NULL. image_costs: each image's part of the cost, or NULL. labels has the
+     * shape (batch, truths); NULL: no labels. labels, *result and image_costs are in memory from allocate.
+     * *result and image_costs are valid after synchronize or download. */
     amp_status (*yolo_loss)(amp_backend *, const amp_tensor *x, const float *labels, const amp_yolo_desc *,
                             float loss_scale, const amp_tensor *dx, int accumulate, amp_yolo_result *result,
                             double *image_costs, amp_error *);
@@ -508,10 +472,9 @@ struct amp_backend {
      * because Darknet's functions read this layout. */
     amp_status (*yolo_activate)(amp_backend *, const amp_tensor *y, const amp_yolo_desc *, amp_error *);
 
-    /* Makes one pass over all gradients. *found_inf is 1 if any gradient is inf or NaN, else 0; gradients are
-     * checked even if inverse_scale is 1. *sum_squares = Σ (grad·inverse_scale)², in double. With finite
-     * gradients, *sum_squares cannot overflow, because the squares of a float and of inverse_scale are below
-     * 2^256. Changes no array. Reads only grad and count of the amp_params. */
+    /* *found_inf is 1 if any gradient is inf or NaN, else 0. *sum_squares = Σ (grad·inverse_scale)², in
+     * double; with finite gradients it cannot overflow. Changes no array. Reads only grad and count of the
+     * amp_params. */
     amp_status (*check_gradients)(amp_backend *, const amp_param *, int count, float inverse_scale,
                                   int *found_inf, double *sum_squares, amp_error *);
 
@@ -526,18 +489,16 @@ struct amp_backend {
      *   master   += rate/batch·momentum
      *   momentum ×= args.momentum
      * Adam is Darknet's GPU path (adam_update_gpu), with its moments in m and v. AdamW is torch.optim.AdamW:
-     * like Adam, but decay is not added to the gradient, so it is not in the moments. Instead, the same step
-     * subtracts rate·decay·master from master, with the array's own rate and decay. After any of these three
-     * updates, if clip is not 0, master ← min(clip, max(-clip, master)), as in Darknet's GPU path. */
+     * the decay is not in the moments; instead, the step subtracts rate·decay·master from master. After the
+     * update, if clip is not 0, master ← min(clip, max(-clip, master)), as in Darknet's GPU path. */
     amp_status (*finish_step)(amp_backend *, const amp_step_end *, amp_step_outcome *, amp_error *);
     /* Copies all statistics: committed ← array, or array ← committed if `back` is set. */
     amp_status (*copy_statistics)(amp_backend *, const amp_statistics *, int count, int back, amp_error *);
 
     /* A matrix product of fp32 arrays, for layers that the host runs itself. Both factors are rounded to the
-     * dtype, to nearest even; products are summed in fp32, and c stays fp32. With beta 0, c is overwritten.
-     * For factors with a version, the backend keeps copies, one per array and dtype; gemm_drop_copies frees
-     * them. gemm_computes returns the dtype in which factors are kept and multiplied: the given dtype, or
-     * fp32 if the given dtype is only a storage format. */
+     * dtype, to nearest even; products are summed in fp32. With beta 0, c is overwritten. For factors with a
+     * version, the backend keeps copies, one per array and dtype; gemm_drop_copies frees them. gemm_computes
+     * returns the dtype in which factors are multiplied: fp32 if the given dtype is only a storage format. */
     amp_status (*gemm)(amp_backend *, const amp_gemm_desc *, amp_error *);
     void (*gemm_drop_copies)(amp_backend *);
     amp_dtype (*gemm_computes)(const amp_backend *, amp_dtype);
@@ -555,9 +516,8 @@ struct amp_backend {
      * the pass's operations. Otherwise *repeated is set to 0, and operations are recorded, not run, until
      * pass_end. A recorded pass must not copy from or to CPU memory, and must not wait. */
     amp_status (*pass_begin)(amp_backend *, amp_recorded_pass **pass, int *repeated, amp_error *);
-    /* Ends recording: *pass becomes the recording, and is queued. whole = 0: the pass was aborted, and its
-     * recording is dropped. If pass_begin or pass_end fails, nothing was queued, and the caller frees
-     * *pass. */
+    /* Ends recording: *pass becomes the recording, and is queued. whole = 0: the recording is dropped. If
+     * pass_begin or pass_end fails, nothing was queued, and the caller frees *pass. */
     amp_status (*pass_end)(amp_backend *, amp_recorded_pass **pass, int whole, amp_error *);
     void (*pass_free)(amp_backend *, amp_recorded_pass *); /* NULL is fine */
 

@@ -29,9 +29,8 @@ AMP_ANYWHERE amp_moments amp_moments_of(double sum, double squares, double origi
 /* ---- images of several ranks (amp_batchnorm.ranks) ----
  *
  * If the mean is far larger than the spread, a variance computed from sums of x and x² is lost by
- * cancellation. So each rank writes its mean (as two fp32 numbers that add up to the mean) and its
- * Σ(x - mean)² to its own place in an array that is otherwise zero. The sum of these arrays over the ranks
- * contains the numbers of all ranks. */
+ * cancellation. So each rank writes its mean (as two fp32 numbers that add up to the mean) and its Σ(x -
+ * mean)² to its own place in a zeroed array, and these arrays are summed over the ranks. */
 
 /* The array that is summed over the ranks has the shape (ranks, AMP_MOMENTS_SHARED, channels). */
 enum { AMP_MOMENTS_SHARED = 3 };
@@ -66,8 +65,7 @@ AMP_ANYWHERE amp_moments amp_moments_join(const float *all, int ranks, size_t ch
 
 /* ---- one channel ---- */
 
-/* Sets norm->mean to the mean, and norm->variance to Σ(x - mean)²/(N-1) if the rule is unbiased, else to
- * Σ(x - mean)²/N. Updates the rolling statistics too. `count` is N. */
+/* Sets the channel's mean and variance, and updates its rolling statistics. `count` is N. */
 AMP_ANYWHERE void amp_batchnorm_keep(const amp_batchnorm *norm, size_t c, amp_moments m, double count)
 {
     float mean = (float)m.mean, unbiased = count > 1 ? (float)(m.squares / (count - 1)) : 0;
@@ -78,8 +76,7 @@ AMP_ANYWHERE void amp_batchnorm_keep(const amp_batchnorm *norm, size_t c, amp_mo
     norm->rolling_variance[c] = kept * norm->rolling_variance[c] + moved * unbiased;
 }
 
-/* Adds one channel's gradients to dbias and dscale. sum: Σd. product: Σd(x - mean). Both are over this rank's
- * images. */
+/* Adds one channel's gradients to dbias and dscale. sum: Σd, product: Σd(x - mean), of this rank. */
 AMP_ANYWHERE void amp_batchnorm_add_gradients(const amp_batchnorm *norm, size_t c, double sum, double product)
 {
     norm->dbias[c] += (float)sum;

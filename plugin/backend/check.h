@@ -8,8 +8,7 @@
 
 #include "backend.h"
 
-/* Fails with `status` and a message which says that these two tensors do not fit together in this operation,
- * with their shapes and dtypes. */
+/* Fails with `status`: the two tensors do not fit together in this operation. */
 static inline amp_status amp_refuse_pair(amp_status status, const char *operation, const amp_tensor *a,
                                          const amp_tensor *b, amp_error *error)
 {
@@ -19,8 +18,7 @@ static inline amp_status amp_refuse_pair(amp_status status, const char *operatio
                     amp_dtype_name(b->dtype));
 }
 
-/* Checks that two tensors of one operation are NHWC, and have the same dtype and the same number of images.
- * If same_shape is set, also checks that their shapes are equal. */
+/* Checks that two tensors are NHWC, with one dtype and number of images and, if same_shape, one shape. */
 static inline amp_status amp_check_pair(const char *operation, const amp_tensor *a, const amp_tensor *b,
                                         int same_shape, amp_error *error)
 {

@@ -1,6 +1,5 @@
-/* A cache for matrix products. It keeps rounded copies of factors, so that several products can use the same
- * copy (amp_factor.version). All backends share this code. The cache has only one entry per array of weights,
- * so a linked list is fast enough. The copies are in memory from the backend's allocate. */
+/* Keeps rounded copies of factors for several matrix products (amp_factor.version). There is one entry per
+ * array of weights, so a linked list is fast enough. The copies are in memory from the backend's allocate. */
 #pragma once
 
 #include "backend.h"
@@ -15,9 +14,8 @@ typedef struct amp_factor_copy {
     void *copy;
 } amp_factor_copy;
 
-/* Sets *out to the entry that has the same `from`, `count`, `dtype` and `bytes`. If there is none, creates it
- * with version 0. If the entry and the factor have different versions, the caller fills the copy and sets the
- * entry's version. */
+/* Sets *out to the entry for these arguments, or creates it with version 0. If its version is not the
+ * factor's, the caller fills the copy and sets the entry's version. */
 static inline amp_status amp_factor_copy_find(amp_factor_copy **list, amp_backend *backend,
                                               const float *from, size_t count, amp_dtype dtype, size_t bytes,
                                               amp_factor_copy **out, amp_error *error)

@@ -1,6 +1,5 @@
 /* Lists the operations of backend.h by name, so that a backend can declare its functions and fill its table
- * without repeating their signatures. Each operation is a function amp_<backend>_<operation>: amp_cpu_cast,
- * amp_cuda_cast. */
+ * without repeating their signatures. Each operation is a function amp_<backend>_<operation>. */
 #pragma once
 
 #ifdef __cplusplus
@@ -13,7 +12,7 @@
 
 #include "backend.h"
 
-/* Operations that use no library of neural networks or linear algebra, such as oneDNN, cuDNN or cuBLAS. */
+/* Operations that use no library such as oneDNN, cuDNN or cuBLAS. */
 #define AMP_BACKEND_KERNELS(OP)                                                                            \
     OP(scale) OP(cast) OP(add_bias) OP(bias_gradient)                                                      \
     OP(batchnorm_forward_train) OP(batchnorm_forward_infer) OP(batchnorm_backward)                         \

@@ -7,11 +7,10 @@
  * them are the logistic of the input. A label begins with five floats: the center (x, y), width and height of
  * its box, relative to the image, and the class.
  *
- * A box is one of a label's own boxes if two conditions hold. First, the box is in the cell that contains the
- * label's center. Second, its anchor either is more similar to the label than any other anchor, or has a
- * similarity to the label above iou_thresh. Darknet writes outside its arrays if a label's center is outside
- * the image, or if its class is out of range. Here, a label with its center outside the image has no own box.
- * A class out of range is ignored with pjreddie's rules; with AlexeyAB's rules, the whole label is ignored.
+ * A label's own boxes are in the cell that contains the label's center, and their anchor is the one most
+ * similar to the label, or has a similarity above iou_thresh. Darknet writes outside its arrays if a label's
+ * center is outside the image, or if its class is out of range. Here, a label with its center outside has no
+ * own box. With pjreddie's rules, a class out of range is ignored; with AlexeyAB's, the whole label.
  *
  * Two labels may have the same own box. With pjreddie's rules, the second label overwrites the deltas of x,
  * y, w and h; with AlexeyAB's rules, it adds to them. It overwrites the delta of the objectness, but with
@@ -31,8 +30,7 @@ enum { AMP_YOLO_BOX = 5 }; /* how many numbers of a box precede its classes: x, 
 typedef struct amp_yolo_box { float x, y, w, h; } amp_yolo_box;
 typedef struct amp_yolo_place { int i, j, k, w, h; } amp_yolo_place;
 
-/* A label's own boxes. They are all in one cell. cell: its index row·w + column; -1: the label has no cell,
- * or is ignored. boxes: bit k is set if box k of the cell is an own box. */
+/* A label's own boxes. cell: their cell, row·w + column, or -1. boxes: bit k is set for box k. */
 typedef struct amp_yolo_own { int cell; unsigned boxes; } amp_yolo_own;
 
 /* The labels of one image: `count` of them, `size` floats each. */
@@ -42,9 +40,9 @@ typedef struct amp_yolo_labels {
     int count, size;
 } amp_yolo_labels;
 
-/* A box's delta while labels are applied one after the other. The field `since` says what last set the deltas
- * of all classes: the index of a label; or FROM_IOU for label `overlapping`, whose IoU with the box is above
- * truth_thresh; or NO_LABEL if no label has set them yet, so that they are 0. */
+/* A box's delta while labels are applied one after the other. since: the index of the label that last set the
+ * deltas of all classes; FROM_IOU: label `overlapping`, whose IoU is above truth_thresh; NO_LABEL: none, they
+ * are 0. */
 typedef struct amp_yolo_target {
     float delta[AMP_YOLO_BOX];
     float iou;   /* the box's largest IoU with a label; `overlapping` is that label's index */
@@ -61,10 +59,9 @@ AMP_ANYWHERE float amp_yolo_squash(const amp_yolo_desc *d, float x, int entry)
     return entry < 2 ? d->scale_x_y * p - .5f * (d->scale_x_y - 1) : p;
 }
 
-/* The derivative of the logistic at x. It is needed because deltas are computed for squashed numbers. If the
- * preceding convolution squashes x (before_logistic), Darknet multiplies the delta by this derivative, but
- * not by scale_x_y, to get the delta of x. If Darknet's yolo layer itself squashes x, Darknet uses the delta
- * of the squashed number unchanged as the delta of x. */
+/* The derivative of the logistic at x. If the preceding convolution squashes x (before_logistic), Darknet
+ * multiplies the squashed number's delta by it, but not by scale_x_y. If the yolo layer squashes x, Darknet
+ * uses the squashed number's delta unchanged. */
 AMP_ANYWHERE float amp_yolo_slope(float x)
 {
     return amp_activate(x, AMP_LOGISTIC) * amp_activate(-x, AMP_LOGISTIC);
@@ -85,8 +82,7 @@ AMP_ANYWHERE float amp_yolo_shared(amp_yolo_box a, amp_yolo_box b)
     return w < 0 || h < 0 ? 0 : w * h;
 }
 
-/* The IoU. It is 0 if the boxes do not overlap. It is also 0 where the quotient would be NaN: for empty
- * boxes, and for a box with width 0 and height inf. */
+/* The IoU; 0 without overlap, and where the quotient would be NaN (empty boxes, width 0 with height inf). */
 AMP_ANYWHERE float amp_yolo_iou(amp_yolo_box a, amp_yolo_box b)
 {
     float shared = amp_yolo_shared(a, b);
@@ -115,8 +111,7 @@ AMP_ANYWHERE amp_yolo_axis amp_yolo_axis_of(float at, float size, float label_at
 
 #define AMP_YOLO_4_PI_SQUARED .405284735f /* 4/π², the factor of the squared angle in ciou's shape term */
 
-/* For ciou: the angle between the diagonals of the label and the box. It is 0 if both have the same aspect
- * ratio. */
+/* For ciou: the angle between the diagonals of the label and the box; 0 if their aspect ratios are equal. */
 AMP_ANYWHERE float amp_yolo_other_shape(amp_yolo_box box, amp_yolo_box label)
 {
     return atanf(label.w / label.h) - atanf(box.w / box.h);
@@ -173,8 +168,7 @@ AMP_ANYWHERE void amp_yolo_pull(amp_yolo_kind kind, const amp_yolo_axis *axis, c
     *size = (apart ? 0 : *size) + to_size;
 }
 
-/* AlexeyAB's gradient of the similarity with respect to the box's x, y, w and h. A w or h of 0 is replaced by
- * 1. */
+/* AlexeyAB's gradient of the similarity with respect to the box's x, y, w and h. */
 AMP_ANYWHERE void amp_yolo_gradient(amp_yolo_kind kind, amp_yolo_box box, amp_yolo_box label, float *gradient)
 {
     if (box.w == 0) box.w = 1;
@@ -231,8 +225,8 @@ AMP_ANYWHERE int amp_yolo_owns(amp_yolo_labels l, int i, amp_yolo_place p)
     return l.own[i].cell == p.j * p.w + p.i && (l.own[i].boxes >> p.k & 1);
 }
 
-/* Returns the row or column of the cell that contains the position `at`, which is measured in cells; -1 if it
- * is outside the grid. A position between -1 and 0 is truncated to cell 0. */
+/* The row or column of the cell at the position `at`, in cells; -1: outside the grid. A position between -1
+ * and 0 is truncated to cell 0. */
 AMP_ANYWHERE int amp_yolo_cell(float at, int cells) { return at > -1 && at < (float)cells ? (int)at : -1; }
 
 AMP_ANYWHERE amp_yolo_box amp_yolo_anchor(const amp_yolo_desc *d, int anchor)
@@ -287,12 +281,10 @@ AMP_ANYWHERE amp_yolo_box amp_yolo_predicted(const amp_yolo_desc *d, amp_yolo_pl
     return box;
 }
 
-/* A box's largest IoU with a label, the first label that has it, and whether the box is any label's own
- * box. */
+/* A box's largest IoU with a label, the first label that has it, and whether any label owns the box. */
 typedef struct amp_yolo_search { float best; int label, has_own; } amp_yolo_search;
 
-/* Compares the box with every `step`-th label, beginning at index `first`. So several threads can
- * divide the labels. */
+/* Compares the box with every `step`-th label from index `first`, so that threads can divide the labels. */
 AMP_ANYWHERE amp_yolo_search amp_yolo_look_at_labels(const amp_yolo_desc *d, amp_yolo_labels l,
                                                      amp_yolo_place place, amp_yolo_box predicted, int first,
                                                      int step)
@@ -307,10 +299,8 @@ AMP_ANYWHERE amp_yolo_search amp_yolo_look_at_labels(const amp_yolo_desc *d, amp
     return s;
 }
 
-/* Returns 1 if the caller must check whether one of the box's squashed class numbers is above AMP_YOLO_SURE.
- * The reason: a box whose largest IoU is above ignore_thresh need not learn "no object here". With AlexeyAB's
- * rules, this holds only if the box also has a class number above
- * AMP_YOLO_SURE. */
+/* Whether the caller must check for a squashed class number above AMP_YOLO_SURE: with AlexeyAB's rules, a box
+ * with an IoU above ignore_thresh learns "no object here" unless it has one. */
 AMP_ANYWHERE int amp_yolo_asks_classes(const amp_yolo_desc *d, float best)
 {
     return d->rules == AMP_YOLO_ALEXEYAB && best > d->ignore_thresh;
@@ -320,9 +310,8 @@ AMP_ANYWHERE int amp_yolo_asks_classes(const amp_yolo_desc *d, float best)
 
 /* ---- the delta ---- */
 
-/* Sets a box's delta as it is before any label is applied. best: the box's largest IoU with a label;
- * `overlapping` is that label's index. sure: the result of the check that amp_yolo_asks_classes requires; 1
- * if it requires no check. */
+/* Sets a box's delta before any label is applied. best: its largest IoU, with label `overlapping`. sure: the
+ * result of the check that amp_yolo_asks_classes requires; 1 without a check. */
 AMP_ANYWHERE void amp_yolo_begin(amp_yolo_target *t, const amp_yolo_desc *d, const float *squashed,
                                  float best, int overlapping, int sure)
 {
@@ -336,8 +325,7 @@ AMP_ANYWHERE void amp_yolo_begin(amp_yolo_target *t, const amp_yolo_desc *d, con
     t->overlapping = overlapping;
 }
 
-/* Computes the deltas of x, y, w and h for one label b. The caller adds them to the box's earlier deltas, or
- * replaces the earlier deltas. */
+/* Computes the deltas of x, y, w and h for one label b. */
 AMP_ANYWHERE void amp_yolo_box_delta(const amp_yolo_desc *d, amp_yolo_place p, const float *squashed,
                                      amp_yolo_box predicted, amp_yolo_box b, float weight, float *delta)
 {
@@ -378,8 +366,7 @@ AMP_ANYWHERE float amp_yolo_class_delta(const amp_yolo_target *t, const amp_yolo
     return (target - p) * (wanted ? amp_yolo_multiplier(d, first) * d->cls_normalizer : 1);
 }
 
-/* The deciding class: its delta decides whether a label sets the deltas of all classes. -1: the label has no
- * class, and the deciding delta counts as 0. */
+/* The class whose delta decides whether a label sets all classes' deltas; -1: the label has no class. */
 AMP_ANYWHERE int amp_yolo_deciding_class(const amp_yolo_desc *d, const float *label)
 {
     return d->rules == AMP_YOLO_PJREDDIE ? 0 : amp_yolo_class(d, label);
@@ -425,8 +412,7 @@ AMP_ANYWHERE void amp_yolo_count(amp_yolo_result *sums, const amp_yolo_desc *d, 
                                  const float *label, float object, float p)
 {
     amp_yolo_box box = amp_yolo_label_box(label);
-    predicted.w = fminf(predicted.w, 1e9f); /* exp may overflow to inf, and the GIoU of a box of infinite size
-                                               is NaN */
+    predicted.w = fminf(predicted.w, 1e9f); /* exp may overflow, and an infinite box has GIoU NaN */
     predicted.h = fminf(predicted.h, 1e9f);
     float iou = d->rules == AMP_YOLO_PJREDDIE ? amp_yolo_iou(predicted, box)
                                               : amp_yolo_likeness(AMP_YOLO_IOU, predicted, box);

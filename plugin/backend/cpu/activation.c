@@ -1,5 +1,4 @@
-/* Activations that are not fused into another operation. They are elementwise and divided evenly among
- * threads. */
+/* Activations that are not fused into another operation. */
 #include "kernels.h"
 #include "blocks.h"
 #include "../check.h"

@@ -1,9 +1,7 @@
-/* Batch norm with a fused activation. This file also has add_bias, and bias_gradient, which uses the same
- * code for sums.
+/* Batch norm with a fused activation, add_bias and bias_gradient.
  *
- * Forward and backward each make two passes over memory: the first sums, the second writes. backend.h has the
- * formulas. Sums are kept in fp32 over short chunks and in double over the whole tensor (rows_norm.h), so
- * that the variance stays accurate even if the mean is far larger than the spread.
+ * Forward and backward each make two passes over memory: the first sums (rows_norm.h), the second writes.
+ * backend.h has the formulas.
  *
  * The second pass goes through the blocks from last to first, because the first pass has left the end of the
  * tensor in the cache. */
@@ -26,7 +24,7 @@ static scratch scratch_make(const amp_tensor *x)
 {
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
     size_t p = plan.period;
-    /* aligned to cache lines, because loads that cross a cache line take a quarter longer */
+    /* loads that cross a cache line take a quarter longer */
     float *lanes = amp_allocated(aligned_alloc(64, (6 * p * sizeof *lanes + 63) / 64 * 64));
     return (scratch){ plan, { p, lanes, lanes + p, lanes + 2 * p, lanes + 3 * p, lanes + 4 * p,
                               lanes + 5 * p }, { NULL } };
@@ -64,7 +62,7 @@ amp_status amp_cpu_bias_gradient(amp_backend *backend, const amp_tensor *dy, flo
     return AMP_OK;
 }
 
-/* Sets each lane's mean, gain and bias, so that y = act((x - mean)·gain + bias). */
+/* Sets each lane's mean, gain and bias. */
 static void forward_lanes(const scratch *s, const amp_batchnorm *norm, const float *mean,
                           const float *variance)
 {
@@ -97,8 +95,7 @@ static double count_of(const scratch *s, const amp_batchnorm *norm)
     return (double)s->plan.rows * (norm->ranks ? norm->ranks->count : 1);
 }
 
-/* Sums u and u², where u = x - (the first pixel's value of the channel). Then replaces these sums by the
- * moments. */
+/* Computes the moments, from Σu and Σu² with u = x - (the first pixel's value of the channel). */
 static void find_moments(scratch *s, const amp_tensor *x)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
@@ -171,8 +168,7 @@ amp_status amp_cpu_batchnorm_forward_infer(amp_backend *backend, const amp_tenso
     return AMP_OK;
 }
 
-/* Adds this rank's sums to dbias and dscale. Then replaces the sums, which have one number per channel, by
- * the sums over the images of all ranks. */
+/* Adds this rank's sums to dbias and dscale. Then replaces them by the sums over the images of all ranks. */
 static amp_status sum_deltas(const scratch *s, const amp_batchnorm *norm, amp_error *error)
 {
     const amp_batchnorm_ranks *ranks = norm->ranks;

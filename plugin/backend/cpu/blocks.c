@@ -5,17 +5,15 @@
 
 enum {
     FULL_PERIOD = 128,  /* the fewest lanes that make a loop efficient: eight vectors of 16 */
-    LONG_PERIOD = 1024, /* at most this many lanes: with more, five arrays of a period would not fit in the L1
-                           cache */
+    LONG_PERIOD = 1024, /* at most this many lanes: five arrays of them fit in the L1 cache */
     PERIODS = 64,       /* periods in the smallest block, as many as in an fp32 chunk of rows_norm.h */
-    BLOCKS = 64         /* at most this many blocks: enough to balance threads, few enough to add up
-                           quickly */
+    BLOCKS = 64         /* at most this many blocks: balance threads, and add up quickly */
 };
 
 static size_t divide_up(size_t a, size_t b) { return (a + b - 1) / b; }
 
-/* Pixels in a period: enough for at least FULL_PERIOD lanes. The lanes also fill whole vectors of 16, unless
- * the period would then have more than LONG_PERIOD lanes. */
+/* Pixels in a period: at least FULL_PERIOD lanes, and whole vectors of 16 unless these were more than
+ * LONG_PERIOD lanes. */
 static size_t period_pixels(size_t channels)
 {
     size_t aligned = 1;

@@ -1,24 +1,21 @@
 /* Cuts an NHWC tensor into blocks, which are divided among threads, and each block into periods for the loops
  * of rows.h. rows.h defines a period and its lanes.
  *
- * Periods and blocks depend only on the shape, not on the machine or the number of threads, and the blocks'
- * sums are added in block order. So the same tensor always gives the same result. */
+ * Periods and blocks depend only on the shape, and sums are added in block order, so that the result does not
+ * depend on the machine or the number of threads. */
 #pragma once
 
 #include "rows.h"
 
 typedef struct amp_cpu_plan {
     size_t rows, channels;     /* n·h·w pixels of C channels */
-    size_t period;             /* lanes per period: a multiple of C, and also of 16 unless the period would be
-                                  too long */
-    size_t block_rows, blocks; /* pixels per block (whole periods; the last block has the rest); number of
-                                  blocks */
+    size_t period;             /* lanes per period: a multiple of C, and of 16 if short enough */
+    size_t block_rows, blocks; /* pixels per block (whole periods, except for the last); blocks */
 } amp_cpu_plan;
 
 amp_cpu_plan amp_cpu_plan_make(size_t rows, size_t channels);
 
-/* The offset of block b's first element (amp_cpu_block_first), and the number of elements in block b
- * (amp_cpu_block_count). */
+/* The offset of block b's first element, and the number of its elements. */
 static inline size_t amp_cpu_block_first(const amp_cpu_plan *p, size_t b)
 {
     return b * p->block_rows * p->channels;
@@ -33,10 +30,9 @@ static inline size_t amp_cpu_block_count(const amp_cpu_plan *p, size_t b)
 /* per_lane[l] ← per_channel[l % channels] for all lanes of a period. */
 void amp_cpu_replicate(const amp_cpu_plan *, const float *per_channel, float *per_lane);
 
-/* amp_cpu_sums_make allocates sums and scratch for all blocks: sums [blocks][2][period], which are 0, and
- * scratch [blocks][3][period]. In a block, `second` directly follows `first`. amp_cpu_sums_make returns the
- * addresses for block 0, and amp_cpu_sums_of those for another block. amp_cpu_sums_free takes the addresses
- * for block 0 and frees all blocks. */
+/* amp_cpu_sums_make allocates sums [blocks][2][period], which are 0, and scratch [blocks][3][period], and
+ * returns the addresses for block 0; amp_cpu_sums_of returns those for another block. amp_cpu_sums_free takes
+ * the addresses for block 0 and frees all blocks. */
 amp_cpu_sums amp_cpu_sums_make(const amp_cpu_plan *);
 void amp_cpu_sums_free(amp_cpu_sums *);
 amp_cpu_sums amp_cpu_sums_of(const amp_cpu_plan *, const amp_cpu_sums *, size_t block);
@@ -48,11 +44,11 @@ void amp_cpu_sums_fold(const amp_cpu_plan *, const amp_cpu_sums *);
  * the caller frees. */
 amp_cpu_sums amp_cpu_sum_pixels(const amp_cpu_plan *, const amp_tensor *x, size_t start);
 
-/* Whether this many elements are enough to be worth waking other threads. */
+/* Whether this many elements are worth waking other threads. */
 static inline int amp_cpu_worth_threads(size_t elements) { return elements >= 32768; }
 
-/* Elementwise loops are divided into stretches of AMP_CPU_STRETCH elements. amp_cpu_stretches: the number of
- * stretches. amp_cpu_stretch_count: the number of elements in the stretch that begins at element `first`. */
+/* Elementwise loops are divided into stretches. amp_cpu_stretches: their number. amp_cpu_stretch_count: the
+ * number of elements in the stretch that begins at element `first`. */
 enum { AMP_CPU_STRETCH = 16384 };
 static inline size_t amp_cpu_stretches(size_t count)
 {

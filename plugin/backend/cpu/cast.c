@@ -1,10 +1,8 @@
-/* Casts between dtypes and layouts. They are needed for input images, and for deltas to or from an fp32
- * layer.
+/* Casts between dtypes and layouts.
  *
- * All numbers pass through small fp32 buffers in the L1 cache. A piece of the source is widened into a
- * buffer, and transposed there if the layouts differ. Then the destination is added if requested, and the
- * result is rounded once when it is stored. So there is one conversion loop per dtype (rows.h) instead of one
- * per pair of dtypes and layouts. This costs no time, because casts are limited by memory. */
+ * A piece of the source is widened into an fp32 buffer in the L1 cache, and transposed there if the layouts
+ * differ; the result is rounded once when it is stored. So there is one conversion loop per dtype (rows.h),
+ * not per pair of dtypes and layouts. It costs no time: memory limits casts. */
 #include "kernels.h"
 
 #include <string.h>
@@ -13,8 +11,7 @@
 #include "blocks.h"
 
 enum {
-    PIECE = 2048, /* floats per buffer: two buffers fit in the L1 cache, with room for the data that passes
-                     through */
+    PIECE = 2048, /* floats per buffer: two buffers fit in the L1 cache, with room for data */
     TILE_CHANNELS = 64
 };
 
@@ -57,9 +54,8 @@ void amp_cpu_round_flat(amp_dtype dtype, const float *src, float *dst, size_t co
     }
 }
 
-/* Casts and transposes one tile of one image. src is a (rows × columns) part of a matrix with row stride
- * src_length. dst is its transpose, with row stride dst_length. A row of src is a channel for NCHW → NHWC,
- * and a pixel for NHWC → NCHW. */
+/* Casts and transposes one tile of one image. src: rows × columns, with row stride src_length; dst: its
+ * transpose, with row stride dst_length. A row of src is a channel for NCHW → NHWC, else a pixel. */
 static void transpose_tile(const amp_cpu_rows *loops, amp_dtype from, const char *src, size_t src_length,
                            amp_dtype to, char *dst, size_t dst_length, size_t rows, size_t columns,
                            int accumulate)
@@ -78,9 +74,8 @@ static void transpose_tile(const amp_cpu_rows *loops, amp_dtype from, const char
         loops->narrow(to, out + c * rows, dst + c * dst_length * to_size, rows, accumulate);
 }
 
-/* Casts between NCHW and NHWC, image by image, in tiles of at most TILE_CHANNELS channels. With this size,
- * the rows of a full tile are whole cache lines in both tensors. If a tensor has fewer channels, a tile has
- * all channels of its pixels. In NHWC, this tile is contiguous. */
+/* Casts between NCHW and NHWC, image by image, in tiles of at most TILE_CHANNELS channels. The rows of a full
+ * tile are then whole cache lines in both tensors. With fewer channels, a tile is contiguous in NHWC. */
 static void cast_transposed(const amp_tensor *src, const amp_tensor *dst, int accumulate)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
@@ -111,7 +106,7 @@ amp_status amp_cpu_cast(amp_backend *backend, const amp_tensor *src, const amp_t
     amp_shape a = src->shape;
     AMP_TRY(amp_check_cast(src, dst, error));
     if (!amp_shape_count(a)) return AMP_OK;
-    /* With one channel, or one pixel, both layouts have the same order. */
+    /* one channel or one pixel: the same order */
     if (src->layout == dst->layout || a.c == 1 || (size_t)a.h * a.w == 1)
         amp_cpu_cast_flat(src->dtype, src->data, dst->dtype, dst->data, amp_shape_count(a), accumulate);
     else cast_transposed(src, dst, accumulate);

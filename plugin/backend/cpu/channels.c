@@ -9,8 +9,7 @@
 
 #include <string.h>
 
-/* The number of pixels that a thread takes at a time: as many as fit into AMP_CPU_STRETCH elements, but at
- * least one. */
+/* Pixels that a thread takes at a time: as many as fit into AMP_CPU_STRETCH elements, but at least one. */
 static size_t pixels_per_stretch(size_t channels)
 {
     size_t pixels = AMP_CPU_STRETCH / (channels ? channels : 1);
@@ -40,13 +39,11 @@ amp_status amp_cpu_channels(amp_backend *backend, const amp_tensor *src, int src
     return AMP_OK;
 }
 
-/* Maps pixels of this tensor, whose width is w, to pixels of another tensor: in each image, pixel (i·step,
- * j·step) of this tensor corresponds to pixel (i·other_step, j·other_step) of the other tensor, for
- * i < common_h and j < common_w. */
+/* Maps pixels of this tensor, whose width is w, to another tensor (amp_shortcut_grid): in each image,
+ * (i·step, j·step) corresponds to (i·other_step, j·other_step), for i < common_h and j < common_w. */
 typedef struct size_map { int w, step, common_h, common_w, other_h, other_w, other_step; } size_map;
 
-/* Returns the other tensor's line that corresponds to `line`, or -1 if no line does. Lines are numbered
- * across all images. */
+/* The other tensor's line that corresponds to `line`, or -1. Lines are numbered across all images. */
 static ptrdiff_t map_line(const size_map *m, size_t line, size_t h)
 {
     size_t i = line % h, step = (size_t)m->step;
@@ -54,8 +51,7 @@ static ptrdiff_t map_line(const size_map *m, size_t line, size_t h)
     return (ptrdiff_t)(line / h * (size_t)m->other_h + i / step * (size_t)m->other_step);
 }
 
-/* Returns the other tensor's pixel that corresponds to pixel j of this line, or -1 if no pixel does.
- * other_line: the result of map_line for this line. */
+/* The other tensor's pixel that corresponds to pixel j of a line, or -1. other_line: from map_line. */
 static ptrdiff_t map_pixel(const size_map *m, ptrdiff_t other_line, int j)
 {
     if (other_line < 0 || j % m->step || j / m->step >= m->common_w) return -1;

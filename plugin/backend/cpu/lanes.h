@@ -1,6 +1,6 @@
 /* A vector of fp32 lanes, in three versions: one float (baseline; the compiler vectorises the loops), 8
- * floats (AVX2) or 16 floats (AVX-512). Only rows_impl.h includes this file; the AMP_ROWS_LANES_* that is
- * defined selects the version.
+ * floats (AVX2) or 16 floats (AVX-512). AMP_ROWS_LANES_* selects the version. Only rows_impl.h includes this
+ * file.
  *
  *   VL                     lanes in a vector
  *   vf, vi, vm             a vector of floats, of 32-bit integers, of truth values
@@ -33,8 +33,7 @@ typedef float vf;
 typedef int32_t vi;
 typedef int vm;
 
-/* Selects by mask, not by branch: the sign of an activation cannot be predicted, and a misprediction costs 20
- * cycles. */
+/* Selects by mask: an activation's sign cannot be predicted, and a misprediction costs 20 cycles. */
 AMP_INLINE uint32_t vbits(int m, uint32_t a, uint32_t b)
 {
     uint32_t ones = 0u - (uint32_t)m;
@@ -83,8 +82,7 @@ AMP_INLINE amp_half_bits vnarrow_fp16(float v)
 {
     uint32_t bits = amp_float_bits(v), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
     uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - (112u << 23)) >> 13;
-    /* Between 0.5 and 1, floats are 2^-24 apart, and so are fp16's subnormals. So this sum is rounded to a
-     * subnormal of fp16. */
+    /* between 0.5 and 1, floats are 2^-24 apart, like fp16's subnormals: this rounds to one */
     uint32_t small = amp_float_bits(amp_bits_float(magnitude) + 0.5f) - (126u << 23);
     uint32_t special = 0x7c00u | vbits(magnitude > 0x7f800000u, 0x200u | ((magnitude >> 13) & 0x3ffu), 0);
     uint32_t finite = vbits(magnitude < 113u << 23, small, normal);
@@ -173,8 +171,7 @@ AMP_INLINE void vstore(void *p, size_t i, int n, vf v, amp_dtype dtype)
 
 AMP_INLINE void vkeep(void *p, size_t i, int n, vm m, const void *q, size_t j, amp_dtype dtype)
 {
-    if (dtype == AMP_FP32 || n < VL) { /* a partial vector is converted to floats and back, which is exact
-                                          except for signalling NaN */
+    if (dtype == AMP_FP32 || n < VL) { /* a partial vector: exact except for signalling NaN */
         vstore(p, i, n, _mm256_and_ps(m, vload(q, j, n, dtype)), dtype);
         return;
     }
@@ -292,8 +289,8 @@ AMP_INLINE vi viselect(vm m, vi a, vi b) { return _mm512_mask_blend_epi32(m, b, 
 
 #endif
 
-/* For loops over fp32: prefetches the data that is 32 cache lines ahead, because the hardware's prefetcher
- * stops at page boundaries. Does nothing if VL = 1, because a prefetch would prevent vectorisation. */
+/* Prefetches fp32 data 32 cache lines ahead, because the hardware's prefetcher stops at page boundaries. Does
+ * nothing if VL = 1, where it would prevent vectorisation. */
 AMP_INLINE void vahead(const float *p, size_t i)
 {
     enum { AHEAD = 512 };
@@ -307,15 +304,14 @@ AMP_INLINE vf vload_ahead(const float *p, size_t i, int n)
 }
 
 /* Runs `step`, which processes lanes i..i+n-1, for all lanes below count: first for whole vectors, then once
- * for the rest. For whole vectors `n` is a constant, so that step compiles to plain loads and stores. */
+ * for the rest. For whole vectors `n` is a constant. */
 #define AMP_LANES(count, step) do { \
         size_t i = 0; \
         for (; i + VL <= (count); i += VL) { const int n = VL; step; } \
         if (VL > 1 && i < (count)) { const int n = (int)((count) - i); step; } \
     } while (0)
 
-/* Runs `call`, in which `dt` is dtype as a compile-time constant. So the compiler makes one loop per
- * dtype. */
+/* Runs `call`, in which `dt` is dtype as a compile-time constant: one loop per dtype. */
 #define AMP_BY_DTYPE(dtype, call) do { \
         switch (dtype) { \
         case AMP_FP16: { const amp_dtype dt = AMP_FP16; call; break; } \
@@ -325,7 +321,7 @@ AMP_INLINE vf vload_ahead(const float *p, size_t i, int n)
     } while (0)
 
 /* Runs `call`, in which `act` is the activation, as a compile-time constant for the activations of hot
- * layers. The other activations share one loop, which branches on the activation. */
+ * layers. The other activations share one loop. */
 #define AMP_BY_ACTIVATION(activation, call) do { \
         switch (activation) { \
         case AMP_LINEAR: { const amp_activation act = AMP_LINEAR; call; break; } \

@@ -1,5 +1,5 @@
 /* Elementwise products of two tensors; the second may have only one number per channel or per pixel. Also the
- * sums of these products, which gradients need. */
+ * sums of these products. */
 #include "kernels.h"
 #include "blocks.h"
 #include "../check.h"

@@ -1,6 +1,5 @@
-/* Operations that change a tensor's height and width: max pooling, global average pooling and
- * nearest-neighbour upsampling. Threads divide the rows of the output, so that no two threads write the same
- * element. rows_pool.h has the loops over one row. */
+/* Max pooling, global average pooling and nearest-neighbour upsampling. Threads divide the rows of the
+ * output. rows_pool.h has the loops over one row. */
 #include "kernels.h"
 #include "../check.h"
 #include "blocks.h"

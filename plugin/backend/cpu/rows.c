@@ -1,4 +1,4 @@
-/* Finds the instruction sets of this processor, and chooses the one for the inner loops: see rows.h. */
+/* Chooses the instruction set of the inner loops: see rows.h. */
 #include "rows.h"
 
 #include <stdatomic.h>
@@ -9,9 +9,8 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* Whether this CPU has F16C. Asks CPUID, because some compilers' __builtin_cpu_supports does not know F16C
- * (clang before 17). F16C uses the registers of AVX. Whether the operating system saves these registers is
- * not checked here, because the caller's check for AVX2 includes that. */
+/* Asks CPUID, because __builtin_cpu_supports of clang before 17 does not know F16C. The caller's check for
+ * AVX2 includes that the operating system saves the registers. */
 static int has_f16c(void)
 {
     unsigned a, b, c, d;
@@ -20,8 +19,7 @@ static int has_f16c(void)
 
 static amp_cpu_width processor(void)
 {
-    __builtin_cpu_init(); /* __builtin_cpu_supports also checks that the operating system saves the
-                             registers */
+    __builtin_cpu_init(); /* __builtin_cpu_supports then checks the operating system too */
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c()) return AMP_CPU_BASE;
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
         !__builtin_cpu_supports("avx512cd") || !__builtin_cpu_supports("avx512dq") ||
@@ -32,8 +30,7 @@ static amp_cpu_width processor(void)
 static amp_cpu_width processor(void) { return AMP_CPU_BASE; }
 #endif
 
-/* Cached, because every kernel call needs the answer, and CPUID takes tens of microseconds in a virtual
- * machine. */
+/* Cached: every kernel call asks, and CPUID takes tens of microseconds in a virtual machine. */
 amp_cpu_width amp_cpu_widest(void)
 {
     static atomic_int known; /* 1 + the answer; 0: not found out yet */

@@ -2,16 +2,14 @@
  * rows_impl.h.
  *
  * So one binary uses AVX-512 where it exists, and still starts on a machine that has only SSE2. rows_base.c,
- * rows_avx2.c and rows_avx512.c compile the same source with different compiler flags, and
- * amp_cpu_rows_best() chooses a table that this processor supports. Only these three files may contain
- * instructions beyond the baseline, so no other file includes rows_impl.h.
+ * rows_avx2.c and rows_avx512.c compile the same source with different compiler flags. Only these three files
+ * may contain instructions beyond the baseline, so no other file includes rows_impl.h.
  *
  * Terms:
  *  - A span is `count` consecutive elements of an NHWC tensor that start at channel 0 of some pixel.
  *  - A period is a whole number of consecutive pixels. Each element of a period is a lane; lane l belongs to
- *    channel l % C. Per-channel fp32 arrays are replicated to one entry per lane, so that loops are long and
- *    fill whole vectors even for C = 1 or C = 3 (blocks.h). `period` is the number of lanes; l is the lane of
- *    an element.
+ *    channel l % C. Per-channel fp32 arrays are replicated to one entry per lane, so that loops fill whole
+ *    vectors even for C = 1 or C = 3 (blocks.h). `period` is the number of lanes.
  *  - dtype is the storage type of x, y, dx and dy.
  *
  * Results have the same bits on every instruction set: elementwise arithmetic uses no fused multiply-add
@@ -33,9 +31,8 @@ typedef struct amp_cpu_pool {
 } amp_cpu_pool;
 
 /* Whether batch norm's backward recomputes the activation's input instead of reading y: always if the
- * gradient needs this input, and in fp32 also for leaky and relu. The gradients of these two need only the
- * sign of y, and reading y takes longer than recomputing the sign. (In halves, a small y may have been
- * rounded to 0, and then its recomputed sign would differ.) */
+ * gradient needs this input, and in fp32 also for leaky and relu, because reading y takes longer than
+ * recomputing its sign. (In 16 bits, a small y may have been rounded to 0, which has another sign.) */
 static inline int amp_cpu_repeats_forward(amp_activation a, amp_dtype dtype)
 {
     return amp_gradient_wants_input(a) || (dtype == AMP_FP32 && (a == AMP_LEAKY || a == AMP_RELU));
@@ -55,35 +52,32 @@ typedef struct amp_cpu_sums {
 
 /* The numbers that the update of one parameter uses. */
 typedef struct amp_cpu_rule {
-    float unscale, unscale_rest;    /* the gradient is multiplied by both, one after the other (unscale.h) */
+    float unscale, unscale_rest;    /* see unscale.h */
     float decay;                 /* decay·batch, as in Darknet; AdamW: 0 */
     float rate, clip;
     float momentum;              /* SGD */
     float beta1, beta2, eps;        /* Adam */
-    float shrink;                /* AdamW: rate·decay, the fraction by which a weight decays; else 0 */
+    float shrink;                /* AdamW: rate·decay; else 0 */
     float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t */
 } amp_cpu_rule;
 
 /* Pixels of output in a tile of a Winograd convolution: 4 x 4, except for the last tiles. */
 typedef struct amp_cpu_tile_size { int rows, columns; } amp_cpu_tile_size;
 
-/* The matrix V, M or D of a Winograd convolution (winograd.h), or the part of it that begins with a given
- * tile. plane: the stride between the 36 planes. line: the stride between groups of 16 channels. Both are in
- * floats. */
+/* The matrix V, M or D of a Winograd convolution (winograd.h), or its part from a given tile on. plane: the
+ * stride between the 36 planes; line: between groups of 16 channels, in floats. */
 typedef struct amp_cpu_matrix { float *data; size_t plane, line; } amp_cpu_matrix;
 
 /* The epilogue of a Winograd convolution: y = leaky(sum + bias), or y += sum if accumulate is set. slope:
  * leaky's slope for negative numbers; 1: no activation. */
 typedef struct amp_cpu_tile_end {
-    const float *bias; /* bias[0] belongs to the first channel that is written; ignored if accumulate is
-                          set */
+    const float *bias; /* of the channels that are written; ignored if accumulate is set */
     float slope;
     int accumulate;
 } amp_cpu_tile_end;
 
-/* The 3x3 filters of a convolution, as stored in the masters (OIHW). turned: set for backward by data, where
- * the filters are rotated by 180 degrees, a "filter" is a channel of x, and a "channel" is a channel of
- * dy. */
+/* The 3x3 filters of a convolution, as stored in the masters (OIHW). turned (for backward by data): the
+ * filters are rotated by 180 degrees, and a "filter" is a channel of x, a "channel" one of dy. */
 typedef struct amp_cpu_filters {
     const float *masters;
     size_t filter_stride, channel_stride; /* in floats */
@@ -103,27 +97,26 @@ typedef struct amp_cpu_rows {
     /* For weights_copy.c, which stores two bf16 in the 32 bits of a float. Rounds even[i] to bf16 in the low
      * 16 bits of dst[i], and odd[i] to bf16 in the high 16 bits. */
     void (*pair_bf16)(const float *even, const float *odd, float *dst, size_t count);
-    /* Interleaves 16 halves of low with 16 halves of high, `count` times: dst[0] = low[0], dst[1] = high[0],
-     * ... src_stride is in floats, and dst_stride in halves. dst and dst_stride are multiples of 64 bytes. */
+    /* Interleaves 16 halves of low with 16 of high, `count` times: low[0], high[0], low[1], ... src_stride is
+     * in floats, and dst_stride in halves. dst and dst_stride are multiples of 64 bytes. */
     void (*zip)(const float *low, const float *high, size_t src_stride, amp_half_bits *dst, size_t dst_stride,
                 size_t count);
     /* Copies 16 floats `count` times. Strides are in floats; dst and dst_stride are multiples of 64 bytes. */
     void (*lines)(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t count);
-    /* Call it after zip and lines. It makes what they have written visible to other threads. */
+    /* Call it after zip and lines: makes what they have written visible to other threads. */
     void (*end_copies)(void);
 
     /* to->first[l] += Σ x over the span's elements in lane l. */
     void (*sum)(amp_dtype, const void *x, size_t count, size_t period, const amp_cpu_sums *to);
-    /* With u = x - origin[l]: to->first[l] += Σ u, to->second[l] += Σ u². The result is accurate for any
-     * origin: each chunk is summed relative to its own first pixels, and the sums are then converted, in
-     * double, to sums relative to the origin. */
+    /* With u = x - origin[l]: to->first[l] += Σ u, to->second[l] += Σ u². Accurate for any origin
+     * (rows_norm.h). */
     void (*moments)(amp_dtype, const void *x, size_t count, size_t period, const float *origin,
                     const amp_cpu_sums *to);
     /* y = act((x - mean[l])·gain[l] + bias[l]). */
     void (*normalize)(amp_dtype, amp_activation, const void *x, void *y, size_t count, const amp_cpu_norm *);
     /* With d = dy·act': to->first[l] += Σ d, to->second[l] += Σ d·(x - mean[l]). If amp_cpu_repeats_forward,
-     * act' is computed from (x - mean[l])·gain[l] + bias[l], and y is not read. Otherwise act' is computed
-     * from y, and gain and bias are not read. */
+     * act' is computed from (x - mean[l])·gain[l] + bias[l], and y is not read; otherwise gain and bias are
+     * not read. */
     void (*delta_sums)(amp_dtype, amp_activation, const void *x, const void *y, const void *dy, size_t count,
                        const amp_cpu_norm *, const amp_cpu_sums *to);
     /* dx = a[l]·d + b[l]·(x - mean[l]) + c[l], with d as in delta_sums; dx may be dy. */
@@ -162,8 +155,7 @@ typedef struct amp_cpu_rows {
     /* Update a stretch of one parameter (the formulas are at backend.h's finish_step), and set grad to 0. */
     void (*sgd)(float *master, float *grad, float *momentum, size_t count, const amp_cpu_rule *);
     void (*adam)(float *master, float *grad, float *m, float *v, size_t count, const amp_cpu_rule *);
-    /* Returns Σ grad², in double. Sets *found_inf to 1 if any element is inf or NaN, else does not change
-     * it. */
+    /* Returns Σ grad². Sets *found_inf to 1 if any element is inf or NaN, else does not change it. */
     double (*squares)(const float *grad, size_t count, int *found_inf);
 
     /* Winograd convolutions: winograd.h explains the matrices V, U, M, D and their layouts. Numbers of
@@ -171,9 +163,8 @@ typedef struct amp_cpu_rows {
      * and line are strides as in amp_cpu_matrix. In the baseline, these functions are NULL and winograd_panel
      * is 0.
      *
-     * winograd_transform transforms one tile, for the `channels` channels of one group (of `groups`): it
-     * computes V from 36 pixels (side 6), or D from 16 pixels (side 4). It returns 1 if the pixels contain an
-     * inf or a NaN, or numbers so large that later results may overflow. */
+     * winograd_transform computes a tile's V from 36 pixels (side 6), or D from 16 pixels (side 4), for the
+     * channels of one group. Returns 1 if a pixel is inf, NaN or so large that results may overflow. */
     int (*winograd_transform)(amp_dtype, int side, const void *const *pixels, amp_cpu_tile_size,
                               size_t channels, size_t groups, amp_cpu_matrix to);
     /* Whether all numbers of `count` pixels are finite. */
@@ -181,14 +172,12 @@ typedef struct amp_cpu_rows {
     /* Computes the 16 pixels of one tile from M, for `channels` channels. */
     void (*winograd_output)(amp_dtype, amp_cpu_matrix from, size_t channels, void *const *pixels,
                             amp_cpu_tile_size, const amp_cpu_tile_end *);
-    /* Computes the same pixels as winograd_output, but by the direct sum. The input is the tile's 36 pixels
-     * with `in` channels. The output is `channels` channels of y; the first of them is computed by filter
-     * `first`. */
+    /* Computes the same pixels as winograd_output, but by the direct sum, from the tile's 36 pixels with `in`
+     * channels and `channels` filters from `first` on. */
     void (*winograd_direct)(amp_dtype, const void *const *pixels, size_t in, const amp_cpu_filters *,
                             size_t first, size_t channels, void *const *to, const amp_cpu_tile_end *);
     /* Computes U of the panel that begins at filter `first`, for the channels [channel, channel + channels).
-     * first, width, channel and channels are multiples of 16. Like winograd_transform, returns 1 if the
-     * filters contain an inf, a NaN, or numbers that are too large. */
+     * Returns 1 if a weight is inf, NaN or too large. */
     int (*winograd_filters)(const amp_cpu_filters *, size_t first, size_t width, size_t channel,
                             size_t channels, float *to, size_t plane);
     /* winograd_products and winograd_sums work on one plane, and add to the old output if `add` is set.
@@ -200,8 +189,7 @@ typedef struct amp_cpu_rows {
     void (*winograd_sums)(const float *v, const float *d, size_t d_line, size_t tiles, size_t width,
                           float *out, int add);
     /* dw += the gradient of a panel of filters for 16 channels. It is computed from the sum of `parts` arrays
-     * [plane][16][width]. The arrays are `part` floats apart, and the planes of an array are `plane` floats
-     * apart. In dw, filters are filter_stride floats apart. */
+     * [plane][16][width], which are `part` floats apart; their planes are `plane` floats apart. */
     void (*winograd_gradient)(const float *from, size_t plane, size_t parts, size_t part, size_t width,
                               float *dw, size_t filter_stride);
     /* dw += one tile's contribution to the gradient of one filter, computed by the direct sum from 36 pixels
@@ -215,17 +203,15 @@ typedef struct amp_cpu_rows {
  * VL). */
 typedef enum amp_cpu_width { AMP_CPU_BASE, AMP_CPU_AVX2, AMP_CPU_AVX512 } amp_cpu_width;
 
-/* The widest instruction set that all three of these allow: the processor, the operating system (which must
- * save the registers), and oneDNN's environment variable DNNL_MAX_CPU_ISA. */
+/* The widest instruction set that the processor, the operating system (which must save the registers), and
+ * oneDNN's environment variable DNNL_MAX_CPU_ISA allow. */
 amp_cpu_width amp_cpu_widest(void);
 
 /* Returns the widest table that amp_cpu_widest allows. The environment variable AMP_CPU_ISA = sse2 | avx2 |
- * avx512 can select a narrower table, so that a test can run one program with each table. No other code reads
- * this variable. */
+ * avx512 can select a narrower table, for tests. */
 const amp_cpu_rows *amp_cpu_rows_best(void);
 
-/* Each function returns the table of one instruction set, even if this processor does not support it; NULL if
- * this build lacks the table. */
+/* The table of one instruction set, even if this processor lacks it; NULL if the build lacks it. */
 const amp_cpu_rows *amp_cpu_rows_base(void);
 const amp_cpu_rows *amp_cpu_rows_avx2(void);
 const amp_cpu_rows *amp_cpu_rows_avx512(void);

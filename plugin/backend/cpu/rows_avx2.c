@@ -1,5 +1,5 @@
-/* The inner loops for AVX2 with FMA and F16C (the build compiles *_avx2.c with -mavx2 -mfma -mf16c). If the
- * file is compiled without these flags, as on another architecture, the table is NULL. See rows.h. */
+/* The inner loops for AVX2 with FMA and F16C (the build compiles *_avx2.c with -mavx2 -mfma -mf16c). Without
+ * these flags, the table is NULL. See rows.h. */
 #include "rows.h"
 
 #if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)

@@ -1,5 +1,5 @@
-/* The inner loops for AVX-512 (the build compiles *_avx512.c with -march=x86-64-v4). If the file is compiled
- * without this flag, as on another architecture, the table is NULL. See rows.h. */
+/* The inner loops for AVX-512 (the build compiles *_avx512.c with -march=x86-64-v4). Without this flag, the
+ * table is NULL. See rows.h. */
 #include "rows.h"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)

@@ -81,8 +81,8 @@ static void pair_bf16(const float *even, const float *odd, float *dst, size_t co
     });
 }
 
-/* zip and lines use streaming stores, because the copies are read only much later. An ordinary store would
- * first fetch the old bytes from memory, which costs as much as writing the new ones. */
+/* zip and lines use streaming stores: the copies are read only much later, and an ordinary store would first
+ * fetch the old bytes from memory. */
 static void zip(const float *low, const float *high, size_t src_stride, amp_half_bits *dst, size_t dst_stride,
                 size_t count)
 {

@@ -3,7 +3,7 @@
  * loops; lanes.h has the vector operations.
  *
  * Contraction of a·b+c into one fused operation is off, so that every instruction set rounds in the same way.
- * This costs no time, because these loops are limited by memory, not by arithmetic. */
+ * It costs no time: memory limits these loops. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
@@ -64,8 +64,7 @@ AMP_INLINE vf vswish_gradient(vf x)
     return e * r * (vset(1) + low * r);
 }
 
-/* vactivate: amp_activate of a vector. vgradient: amp_gradient of a vector. `act` is a compile-time constant
- * for the activations of hot layers (AMP_BY_ACTIVATION). */
+/* amp_activate and amp_gradient of a vector. `act`: see AMP_BY_ACTIVATION. */
 AMP_INLINE vf vactivate(vf x, amp_activation act)
 {
     float lane[VL];

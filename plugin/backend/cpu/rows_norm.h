@@ -1,15 +1,13 @@
-/* Batch norm's passes over memory, part of rows_impl.h: the sums, and the two elementwise passes that use
- * them.
+/* Batch norm's passes over memory, part of rows_impl.h.
  *
  * Each lane of the period has an fp32 accumulator, which is added to a double after each chunk of CHUNK
- * periods. So the fp32 error is that of a short sum, for any batch size. Four periods (in delta_sums, two)
- * are added pairwise first, so that the accumulator is read and written less often. */
+ * periods, so that the error does not grow with the batch. Four periods (in delta_sums, two) are added
+ * pairwise first, so that the accumulator is read and written less often. */
 
-enum { CHUNK = 64 }; /* periods that are summed in fp32 before their sum is added to a double */
+enum { CHUNK = 64 }; /* periods */
 
-/* A part of a span: `groups` groups of `lanes` elements, from element `first` on. A group is a period. If
- * less than a period is left at the end of the span, this rest is one group with fewer lanes. lanes = 0 ends
- * the loop. */
+/* A part of a span: `groups` groups of `lanes` elements, from element `first` on. A group is a period, or
+ * what is left of one at the end of the span. lanes = 0 ends the loop. */
 typedef struct chunk { size_t first, groups, lanes; } chunk;
 
 AMP_INLINE chunk chunk_at(size_t first, size_t count, size_t period)
@@ -43,10 +41,9 @@ static void sum(amp_dtype dtype, const void *x, size_t count, size_t period, con
     }
 }
 
-/* Sums x - origin and its square. Each chunk takes its first group as pivot and sums u = x - pivot. u is
- * small if the spread is small, so Σu² stays accurate where Σx² would lose all digits. The sums are then
- * converted, in double, to sums relative to the origin, which all chunks share. With n groups and
- * s = pivot - origin:
+/* Sums x - origin and its square. Each chunk takes its first group as pivot and sums u = x - pivot. Σu² stays
+ * accurate where Σx² would lose all digits. The sums are then converted, in double, to the origin, which all
+ * chunks share. With n groups and s = pivot - origin:
  *   Σ(x-origin) = Σu + n·s, Σ(x-origin)² = Σu² + 2s·Σu + n·s² */
 static void moments(amp_dtype dtype, const void *x, size_t count, size_t period, const float *origin,
                     const amp_cpu_sums *to)

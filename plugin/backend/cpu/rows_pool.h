@@ -5,8 +5,7 @@ AMP_INLINE int at_least(int a, int b) { return a > b ? a : b; }
 AMP_INLINE int at_most(int a, int b) { return a < b ? a : b; }
 
 /* Computes an output pixel from the part of its window that is inside the image: rows n0..n1-1 and columns
- * m0..m1-1 of the window. corner: the index in x of this part's first element. A value replaces the maximum
- * only if it is greater. So the first of equal maxima wins, and NaN is never chosen. */
+ * m0..m1-1, whose first element is x[corner]. The first of equal maxima wins, and NaN is never chosen. */
 AMP_INLINE void maxpool_pixel(const void *x, size_t corner, size_t c, size_t x_row, int size, int n0, int n1,
                               int m0, int m1, void *y, uint8_t *choice, amp_dtype dtype)
 {
@@ -49,9 +48,8 @@ static void maxpool(amp_dtype dtype, const amp_cpu_pool *p, const void *x, int i
 }
 
 /* For windows that overlap. The delta of an input pixel is the sum of dy over the windows that chose this
- * pixel. It is computed in fp32 and in row order, and stored once. So no atomics are needed, and pixels that
- * no window chose get 0 in the same pass. The windows in rows i0..i1-1 cover input row r, and the windows in
- * columns j0..j1-1 cover input column s. j0 and j1 only increase with s. */
+ * pixel, in fp32 and in row order. The windows in rows i0..i1-1 cover input row r, and the windows in columns
+ * j0..j1-1 cover input column s. j0 and j1 only increase with s. */
 AMP_INLINE void maxpool_delta_overlapping(const amp_cpu_pool *p, const void *dy, const uint8_t *choice, int r,
                                           void *dx_row, int accumulate, amp_dtype dtype)
 {
@@ -80,8 +78,7 @@ AMP_INLINE void maxpool_delta_overlapping(const amp_cpu_pool *p, const void *dy,
 }
 
 /* For windows that do not overlap. Each input pixel is in at most one window, so dy is copied, not summed.
- * Each vector of choice is read once for all columns of its window in this row. Pixels between windows are
- * set to 0 first, unless accumulate is set. */
+ * Each vector of choice is read once for all columns of its window in this row. */
 AMP_INLINE void maxpool_delta_apart(const amp_cpu_pool *p, const void *dy, const uint8_t *choice, int r,
                                     void *dx_row, int accumulate, amp_dtype dtype)
 {

@@ -30,11 +30,10 @@ static void sgd(float *master, float *grad, float *momentum, size_t count, const
     });
 }
 
-/* Adam and AdamW. Adam adds decay to the gradient d, and its shrink is 0. AdamW adds no decay to d; its
- * shrink is rate·decay, and w ← w - shrink·w + rate·unbiased/spread_of. ("Decoupled Weight Decay
- * Regularization", Loshchilov and Hutter, 2019, algorithm 2, in the form of torch.optim.AdamW, where the rate
- * multiplies the decay too.) The terms -shrink·w and rate·unbiased/spread_of are first added to each other
- * and then to w, because in fp32, (1 - shrink)·w would keep few digits of a small shrink. */
+/* Adam (shrink = 0), and AdamW (decay = 0): w ← w - shrink·w + rate·unbiased/spread_of with shrink =
+ * rate·decay ("Decoupled Weight Decay Regularization", Loshchilov and Hutter, 2019, algorithm 2, in the form
+ * of torch.optim.AdamW, where the rate multiplies the decay too). -shrink·w is first added to the other term,
+ * because in fp32, (1 - shrink)·w would keep few digits of a small shrink. */
 static void adam(float *master, float *grad, float *m, float *v, size_t count, const amp_cpu_rule *rule)
 {
     const amp_cpu_rule r = *rule;
@@ -53,9 +52,8 @@ static void adam(float *master, float *grad, float *m, float *v, size_t count, c
     });
 }
 
-/* Sums the squares. Finds inf and NaN by their exponent bits, not by arithmetic. The square of a float is
- * exact in double. The square of element i is added to accumulator i % SUMS, and the accumulators are added
- * in order at the end. So the result is the same on every machine. */
+/* Finds inf and NaN by their exponent bits, not by arithmetic. The square of a float is exact in double. That
+ * of element i is added to accumulator i % SUMS, so that the result is the same on every machine. */
 static double squares(const float *grad, size_t count, int *found_inf)
 {
     enum { SUMS = 32 };

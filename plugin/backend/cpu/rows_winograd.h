@@ -2,8 +2,7 @@
  * computation and the names of matrices, layouts and points. In the transforms, each lane of a vector is a
  * channel.
  *
- * Fused multiply-adds are written explicitly, and each element is computed in the same order of operations.
- * So both instruction sets give the same bits. */
+ * Fused multiply-adds are written explicitly, so that both instruction sets give the same bits. */
 #if VL == 1
 
 #define AMP_ROWS_WINOGRAD
@@ -116,9 +115,8 @@ static const float narrow_a[TILE - 1][SIDE][TILE] = {
     { { 1 }, { 1, PA, PA2 }, { 1, -PA, PA2 }, { 1, PB, PB2 }, [SIDE - 1] = { 0, 0, 1 } },
 };
 
-/* For a row of a tile with n pixels of output (n = 1 to 4): pixels_of returns how many pixels are read per
- * row. plane_of is for narrow tiles, whose rows use only n + 2 of the six planes: it returns the index (0 to
- * 5) of the p-th plane that this row uses (p from 0). */
+/* For a row of a tile with n pixels of output (1 to 4). pixels_of: how many pixels are read. plane_of: the
+ * index (0 to 5) of plane p of the n + 2 planes that a narrow tile uses. */
 AMP_INLINE int pixels_of(int side, int n) { return side == TILE ? n : n == TILE ? SIDE : n + 1; }
 AMP_INLINE int plane_of(int p, int n) { return p <= n ? p : SIDE - 1; }
 
@@ -177,8 +175,7 @@ AMP_INLINE void read_ahead(const void *pixel, size_t c, size_t further, amp_dtyp
     if (c * size % 64 == 0) __builtin_prefetch((const char *)pixel + (further + c) * size);
 }
 
-/* Transforms side x side pixels to 6 x 6 numbers, by multiplying them by a matrix from both sides. Returns 1
- * if the pixels are large (vlarge). */
+/* Transforms side x side pixels to 6 x 6 numbers. Returns 1 if the pixels are large (vlarge). */
 AMP_INLINE int transform_tile(const void *const *pixels, const int side, amp_dtype dtype, size_t channels,
                               size_t groups, amp_cpu_matrix to)
 {
@@ -205,7 +202,7 @@ AMP_INLINE int transform_tile(const void *const *pixels, const int side, amp_dty
     return vlarge(squares);
 }
 
-/* Like transform_tile, for a narrow tile. Does not write the planes that this tile does not use. */
+/* Like transform_tile, for a narrow tile; writes only the planes that it uses. */
 AMP_INLINE int transform_narrow(const void *const *pixels, amp_cpu_tile_size size, const int side,
                                 amp_dtype dtype, size_t channels, amp_cpu_matrix to)
 {
@@ -315,7 +312,7 @@ static float widened(const void *p, size_t i, amp_dtype dtype)
     return dtype == AMP_FP16 ? amp_fp16_to_float(half) : amp_bf16_to_float(half);
 }
 
-/* Searches for an inf or NaN. It is called only for large tiles, which are rare. */
+/* Not vectorised, because large tiles are rare. */
 static int winograd_is_finite(amp_dtype dtype, const void *const *pixels, size_t count, size_t channels)
 {
     for (size_t p = 0; p < count; p++)
@@ -484,8 +481,7 @@ AMP_INLINE void multiply_tiles(const float *v, size_t v_line, size_t blocks, con
 static void winograd_products(const float *v, size_t v_line, size_t blocks, const float *u, size_t width,
                               float *m, size_t m_line, size_t tiles, int add)
 {
-    /* Cuts the tiles into groups of nearly equal size, because a small last group could not hide the latency
-     * of its additions. */
+    /* Groups of nearly equal size: a small last group could not hide the latency of its additions. */
     size_t groups = (tiles + MOST_TILES - 1) / MOST_TILES, left = tiles;
     for (; groups; --groups) {
         size_t n = left / groups;

@@ -1,9 +1,9 @@
 /* The end of a step: checks that every gradient is finite, and updates every parameter. The check and the
  * update each make one pass over each array.
  *
- * All arrays are cut into stretches. Stretches are numbered across all parameters and divided among threads,
- * so that one large layer keeps all threads busy. Squares are summed per stretch, and these sums are added in
- * stretch order. So the total does not depend on the number of threads. */
+ * Stretches of all parameters are divided among threads, so that one large layer keeps all threads busy.
+ * Squares are summed per stretch, and these sums in stretch order, so that the total does not depend on the
+ * number of threads. */
 #include "kernels.h"
 #include "../unscale.h"
 #include "blocks.h"
@@ -11,11 +11,11 @@
 #include <math.h>
 #include <string.h>
 
-/* A position in the numbered stretches. seek moves the cursor to the parameter that contains stretch number
- * `at`, which must not decrease from call to call. */
+/* A position in the stretches of all parameters. seek moves it to the parameter that contains stretch `at`,
+ * which must not decrease from call to call. */
 typedef struct cursor {
     const amp_param *param;
-    size_t passed; /* the number of stretches of all earlier parameters */
+    size_t passed; /* stretches of all earlier parameters */
 } cursor;
 
 static void seek(cursor *c, size_t at)
@@ -76,9 +76,8 @@ static int any_bad(const amp_statistics *statistics, int count)
 
 /* ---- the update ---- */
 
-/* Two numbers may depend on the batch. The rate: with SGD it is divided by the batch; with Adam it is not, as
- * in Darknet. The decay: SGD and Adam add it to the gradient, which is a sum over images, so it is multiplied
- * by the number of images. AdamW does not add it to the gradient, so it is not multiplied. */
+/* As in Darknet, the rate is divided by the batch for SGD, but not for Adam. SGD and Adam add the decay to
+ * the gradient, which is a sum over images, so it is multiplied by the batch; AdamW does not. */
 static amp_cpu_rule rule_of(const amp_param *p, const amp_update_args *a, const amp_unscale *unscale)
 {
     float rate = a->learning_rate * p->rate_scale;
@@ -91,7 +90,6 @@ static amp_cpu_rule rule_of(const amp_param *p, const amp_update_args *a, const 
                            .correction2 = 1.f - powf(a->beta2, (float)a->t), .eps = a->eps };
 }
 
-/* Updates the stretch of one parameter that begins at element `first`. */
 static void update_stretch(const amp_cpu_rows *rows, const amp_param *p, size_t first,
                            const amp_update_args *a, const amp_unscale *unscale)
 {

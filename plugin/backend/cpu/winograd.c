@@ -1,6 +1,5 @@
-/* Runs Winograd convolutions: decides in which order tiles and filters are transformed and multiplied, and
- * divides the work among threads. winograd.h explains the arithmetic and the layouts. rows_winograd.h has the
- * inner loops. */
+/* Runs Winograd convolutions: orders the transforms and products, and divides them among threads. winograd.h
+ * explains the arithmetic and the layouts. rows_winograd.h has the inner loops. */
 #include "winograd.h"
 
 #include <math.h>
@@ -42,8 +41,7 @@ static float *plane_at(const matrix *m, size_t plane, size_t channel, size_t til
     return m->data + plane * m->plane + channel / LINE * m->line + tile * LINE;
 }
 
-/* own_floats: the floats of scratch per thread. shared_floats: the floats of scratch that all threads
- * share. */
+/* Floats of scratch: own_floats for each thread, shared_floats for all threads together. */
 static size_t own_floats(const amp_winograd *w)
 {
     size_t panel = w->rows->winograd_panel, sums = PLANES * (LINE * panel + APART);
@@ -83,7 +81,7 @@ static kinds count_kinds(const amp_winograd *w)
                       images * (high - low) * right, images * low * right } };
 }
 
-/* Where a tile is: its image, the row and column of its first output pixel, and its size. */
+/* A tile's image, the row and column of its first output pixel, and its size. */
 typedef struct place { size_t image; int top, left; amp_cpu_tile_size size; } place;
 
 static place place_of(const amp_winograd *w, size_t tile)
@@ -136,11 +134,10 @@ typedef struct job {
     const amp_winograd *w;
     const amp_winograd_task *task;
     amp_cpu_filters filters;
-    const float *zeros;  /* w->in + w->out zeros; they replace pixels outside the image, and a missing bias */
+    const float *zeros;  /* w->in + w->out zeros for pixels outside the image and a missing bias */
 } job;
 
-/* Computes V of the tiles [first, end), and whether each tile is large. Stores V in *v and the flags in
- * `large`, both from position `at` on. */
+/* Computes V of the tiles [first, end), and whether each tile is large, into *v and `large` from `at` on. */
 static void input_tiles(const job *j, size_t first, size_t end, const matrix *v, size_t at,
                         unsigned char *large)
 {
@@ -157,9 +154,8 @@ static void input_tiles(const job *j, size_t first, size_t end, const matrix *v,
     }
 }
 
-/* Computes `some` channels of y, starting at channel `from`, from the block's M. A tile is computed by the
- * direct sum if large[tile] or large_filters is set. nowhere: a dummy pixel, to which pixels outside the
- * image are written. */
+/* Computes `some` channels of y, starting at channel `from`, from the block's M. Uses the direct sum if
+ * large[tile] or large_filters is set. nowhere: a dummy pixel for writes outside the image. */
 static void output_tiles(const job *j, const matrix *m, size_t first, size_t count, size_t from, size_t some,
                          const unsigned char *large, int large_filters, float *nowhere)
 {
@@ -181,7 +177,7 @@ static void output_tiles(const job *j, const matrix *m, size_t first, size_t cou
     }
 }
 
-/* Writes U of the channels [i, i + some_in) of the filters [o, o + some_out) to u. Returns 1 if a filter is
+/* Writes U of the channels [i, i + some_in) of the filters [o, o + some_out) to u. Returns 1 if one is
  * large. */
 static int transform_filters(const job *j, size_t i, size_t some_in, size_t o, size_t some_out, float *u,
                              size_t plane)
@@ -194,8 +190,8 @@ static int transform_filters(const job *j, size_t i, size_t some_in, size_t o, s
     return large;
 }
 
-/* M (+)= V·U for the tiles [first, end), `some_out` filters and the channels [i, i + some_in). *m begins with
- * the first of these filters. If i is 0, M is overwritten. */
+/* M (+)= V·U for the tiles [first, end), the `some_out` filters at *m, and the channels [i, i + some_in).
+ * Overwrites M if i is 0. */
 static void multiply(const amp_winograd *w, const matrix *v, size_t i, size_t some_in, const float *u,
                      size_t u_plane, size_t some_out, const matrix *m, size_t first, size_t end)
 {
@@ -272,8 +268,7 @@ void amp_winograd_convolve(const amp_winograd *w, const amp_winograd_task *task,
     size_t own_size = own_floats(w), size = amp_dtype_size(w->dtype);
     memset(zeros, 0, (w->in + w->out) * sizeof *zeros);
     for (int t = 0; t < omp_get_max_threads(); t++)
-        /* zeroes the dummy pixel to which outputs outside the image are written (`nowhere` in output_tiles):
-         * if accumulate is set, this pixel is also read */
+        /* the dummy pixel (`nowhere` in output_tiles), which is also read if accumulate is set */
         memset(own + (size_t)t * own_size, 0, w->out * sizeof *own);
     for (size_t g = 0; g < w->groups; g++) {
         amp_winograd_task part = *task;
@@ -300,7 +295,7 @@ typedef struct gradient_job {
     float *dw;
 } gradient_job;
 
-/* Computes V and D of a tile. Returns 1 if the tile's numbers are so large that V or D may overflow. */
+/* Computes V and D of a tile. Returns 1 if they may overflow. */
 static int transform_pair(const amp_winograd *w, const void *const *x, const void *const *dy,
                           amp_cpu_tile_size size, matrix v, matrix d)
 {
@@ -308,8 +303,7 @@ static int transform_pair(const amp_winograd *w, const void *const *x, const voi
     return large | w->rows->winograd_transform(w->dtype, TILE, dy, size, w->out, w->groups, d);
 }
 
-/* Computes V and D of the tiles [first, end), and stores them from position `at` on. For a large tile, stores
- * the V and D of zeros. */
+/* Stores V and D of the tiles [first, end) from position `at` on; for a large tile, those of zeros. */
 static void factor_tiles(const gradient_job *j, size_t first, size_t end, const matrix *v, const matrix *d,
                          size_t at)
 {
@@ -346,8 +340,8 @@ static void add_large_tiles(const gradient_job *j)
         }
 }
 
-/* A panel of filters and a block of 16 channels. Rectangles are numbered so that all rectangles of four
- * panels come before those of the next four panels. So the four panels stay in the cache. */
+/* A panel of filters and a block of 16 channels. Rectangles are numbered by groups of four panels, which stay
+ * in the cache. */
 typedef struct rectangle { size_t channel, filter, width; } rectangle;
 
 static size_t rectangles(const amp_winograd *w)
@@ -396,8 +390,7 @@ static void sum_part(const gradient_job *j, size_t part, float *sums, size_t pla
     }
 }
 
-/* Threads divide the parts of the tiles. Each part needs its own sums, so this is best for many tiles with
- * few channels. */
+/* Threads divide the parts of the tiles, with sums for each: best for many tiles with few channels. */
 static void gradient_by_parts(const gradient_job *j, float *shared, float *own, size_t own_size)
 {
     const amp_winograd *w = j->w;
@@ -412,7 +405,7 @@ static void gradient_by_parts(const gradient_job *j, float *shared, float *own, 
     }
 }
 
-/* Threads divide the rectangles of filters and channels. This is best for few tiles with many channels. */
+/* Threads divide the rectangles of filters and channels: best for few tiles with many channels. */
 static void gradient_by_rectangles(const gradient_job *j, float *shared, float *own, size_t own_size)
 {
     const amp_winograd *w = j->w;

@@ -1,9 +1,8 @@
 /* Yolo's loss, one row of cells at a time. The row is widened to fp32, its delta is computed in fp32, and the
  * delta is rounded when it is stored in dx.
  *
- * Few boxes have a label. For a box without a label, only the deltas of its first five numbers are computed,
- * because the deltas of its classes are 0. Each row has its own sums, which are added in order, so that the
- * number of threads does not change the result. */
+ * Most boxes have no label, and no deltas for the classes. Each row has its own sums, which are added in
+ * order, so that the number of threads does not change the result. */
 #include <math.h>
 #include <string.h>
 
@@ -13,8 +12,7 @@
 #include "blocks.h"
 #include "kernels.h"
 
-/* The arguments of one call, and two tables that are computed first: the boxes that are assigned to each
- * label, and the number of labels of each image. */
+/* The arguments of one call, and two tables: each label's own boxes, and each image's number of labels. */
 typedef struct head {
     const amp_cpu_rows *rows;
     const amp_yolo_desc *d;
@@ -58,8 +56,7 @@ static int is_sure(const amp_yolo_desc *d, const float *x)
     return 0;
 }
 
-/* Computes the delta of box `box` of an image, and adds the box's contribution to the sums. x: the box's
- * numbers. delta: zeros on entry. */
+/* Computes the delta of box `box`, and adds to the sums. x: the box's numbers. delta: zeros on entry. */
 static void one_box(const amp_yolo_desc *d, amp_yolo_labels l, int w, int h, int box, const float *x,
                     float *delta, amp_yolo_result *sums)
 {
@@ -100,8 +97,7 @@ static void one_box(const amp_yolo_desc *d, amp_yolo_labels l, int w, int h, int
 
 /* ---- one row ---- */
 
-/* Computes the loss and delta of row r; rows are numbered across all images. scratch: twice as many floats as
- * a row has. */
+/* Computes row r, counted through all images. scratch: twice as many floats as a row has. */
 static void one_row(const head *g, size_t r, float *scratch, amp_yolo_result *sums)
 {
     amp_shape s = g->x->shape;

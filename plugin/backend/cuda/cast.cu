@@ -43,8 +43,7 @@ __global__ void add_bias(T *y, const float *bias, size_t rows, size_t channels)
 
 /* ---- launchers ---- */
 
-/* operand: the source or the destination of a cast. scaling: dst = factor·src, or with `accumulate` dst +=
- * factor·src. */
+/* operand: a cast's source or destination. scaling: dst (+)= factor·src. */
 typedef struct operand { void *data; amp_dtype dtype; } operand;
 typedef struct scaling { float factor; int accumulate; } scaling;
 

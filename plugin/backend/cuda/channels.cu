@@ -36,8 +36,7 @@ __global__ void move_scaled(const T *src, size_t src_step, T *dst, size_t dst_st
     }
 }
 
-/* Rows of `columns` elements. They start src_step elements apart in src and dst_step elements apart in
- * dst. */
+/* Rows of `columns` elements, which start src_step elements apart in src and dst_step in dst. */
 typedef struct channel_rows {
     const char *src;
     char *dst;
@@ -55,8 +54,7 @@ static amp_status run_move_words(amp_backend *backend, const channel_rows *m, si
     return AMP_OK;
 }
 
-/* Copies the bits unchanged, even those of NaN. Uses the widest words whose size divides all addresses and
- * lengths. */
+/* Copies bits, even those of NaN, in the widest words that divide all addresses and lengths. */
 static amp_status run_copy(amp_backend *backend, const channel_rows *m, size_t element, amp_error *error)
 {
     if (m->rows == 1) return amp_cuda_copy(backend, m->src, m->dst, m->columns * element, error);
@@ -112,13 +110,12 @@ __global__ void shortcut(const T *x, const T *from, size_t from_step, T *y, size
     }
 }
 
-/* How the pixels of this tensor correspond to the pixels of another tensor with a different size. Along each
- * axis, pixel i·step of this tensor corresponds to pixel i·other_step of the other one. An image has
- * common_h × common_w pairs of corresponding pixels. */
+/* How the pixels of this tensor and of another one correspond (amp_shortcut_grid): along each axis, pixel
+ * i·step to the other's pixel i·other_step; common_h × common_w pairs in each image. */
 typedef struct size_map { unsigned h, w, step, common_h, common_w, other_h, other_w, other_step; } size_map;
 
-/* Sets *other to the line of the other tensor that corresponds to `line` of this tensor. Lines are numbered
- * through all images. Returns 0 if `line` has no corresponding line. */
+/* Sets *other to the other tensor's line that corresponds to `line`, or returns 0. Lines are numbered through
+ * all images. */
 __device__ __forceinline__ int map_line(const size_map &m, size_t line, size_t *other)
 {
     size_t image = line / m.h;
@@ -127,8 +124,7 @@ __device__ __forceinline__ int map_line(const size_map &m, size_t line, size_t *
     return i == at * m.step && at < m.common_h;
 }
 
-/* Sets *other to the pixel of the other tensor that corresponds to pixel p of a line of this tensor. line:
- * the line of the other tensor, from map_line. Returns 0 if pixel p has no corresponding pixel. */
+/* Like map_line, for pixel p of a line. line: the other tensor's line, from map_line. */
 __device__ __forceinline__ int map_pixel(const size_map &m, size_t line, unsigned p, size_t *other)
 {
     unsigned at = p / m.step;
@@ -136,9 +132,8 @@ __device__ __forceinline__ int map_pixel(const size_map &m, size_t line, unsigne
     return p == at * m.step && at < m.common_w;
 }
 
-/* Arguments of the kernels for tensors of different sizes. columns: channels of this tensor; other_columns:
- * channels of the other one; both: the smaller of the two numbers. All three are multiples of the group
- * size. */
+/* columns, other_columns: channels of this tensor and of the other one; both: the smaller number. All three
+ * are multiples of the group size. */
 typedef struct two_sizes { size_map m; size_t lines, columns, other_columns, both; } two_sizes;
 
 /* y = act(alpha·x + beta·from) where pixels correspond, y = act(x) elsewhere. */
@@ -270,8 +265,7 @@ __global__ void drop(const T *x, T *y, const uint8_t *keep, size_t count, float 
         amp_read(kept, keep + i, n);
         amp_get(v, x + i, n);
         #pragma unroll
-        for (int j = 0; j < N; j++) v[j] = kept[j] ? scale * v[j] : 0; /* not a product with 0, so that a
-                                                                          dropped NaN becomes 0 */
+        for (int j = 0; j < N; j++) v[j] = kept[j] ? scale * v[j] : 0; /* no product: dropped NaN is 0 */
         amp_put_or_add(y + i, v, n, accumulate);
     }
 }

@@ -1,11 +1,10 @@
-/* Helpers for kernels that compute one result for each channel of an NHWC tensor. They divide the tensor
- * among blocks, and sum over its pixels in an order that depends only on the shape.
+/* For kernels that compute one result for each channel of an NHWC tensor: divides the tensor among blocks,
+ * and sums over its pixels in an order that depends only on the shape.
  *
- * The tensor is a matrix with one row for each pixel. A row consists of packs. A pack is what one thread
- * loads at once: 16 bytes if the channels fill whole packs and memory is aligned, otherwise one element. The
- * threads of a block are arranged `lanes` packs wide and AMP_COLUMN_THREADS/lanes rows high. The block works
- * on block_rows rows, from top to bottom. If there are few channels, blocks are narrow and high, so that
- * neighbouring threads always read neighbouring memory.
+ * The tensor is a matrix with one row for each pixel. A row consists of packs: what one thread loads at once,
+ * 16 bytes if the channels fill whole packs and memory is aligned, otherwise one element. A block is `lanes`
+ * packs wide and AMP_COLUMN_THREADS/lanes rows high, and works on block_rows rows, from top to bottom. With
+ * few channels, blocks are narrow and high, so that neighbouring threads read neighbouring memory.
  *
  * A thread sums at most AMP_COLUMN_RUN rows in fp32 and then adds the result to a double. So the rounding
  * error does not grow with the number of rows. */
@@ -16,11 +15,9 @@
 enum {
     AMP_COLUMN_THREADS = 256,
     AMP_COLUMN_LANES = 32,    /* maximum width of a block in packs: 32 packs are 512 bytes */
-    AMP_COLUMN_BLOCKS = 2048, /* approximate number of blocks: several waves on the largest GPU, but still few
-                                 partial sums */
-    AMP_COLUMN_ROWS = 8,      /* minimum number of rows per thread: fewer would not be worth a thread */
-    AMP_COLUMN_RUN = 64       /* number of rows summed in fp32 before the sum is added to a double (doubles
-                                 are slow on consumer GPUs) */
+    AMP_COLUMN_BLOCKS = 2048, /* approximate number of blocks: several waves, but few partial sums */
+    AMP_COLUMN_ROWS = 8,      /* minimum number of rows per thread */
+    AMP_COLUMN_RUN = 64       /* rows summed in fp32 before a double: doubles are slow on consumer GPUs */
 };
 
 /* A pack of one element, with the same functions as amp_pack, which has 16 bytes. */
@@ -44,13 +41,11 @@ static inline int amp_cuda_packs(const amp_tensor *t, bool wide)
 }
 
 typedef struct amp_columns {
-    size_t rows;                /* pixels of one image. If the sums run over all images, the tensor is treated
-                                   as a single image: `images` is 1, and `rows` counts the pixels of all
-                                   images */
+    size_t rows;                /* pixels of one image; for sums over all images, `images` is 1 and `rows`
+                                   counts all pixels */
     size_t block_rows;
-    unsigned images, chunks;    /* chunks: the number of parts of an image; each part has block_rows rows */
-    int packs, lanes, height;   /* packs: packs in a row; lanes: packs across a block; height: rows that a
-                                   block covers at once */
+    unsigned images, chunks;    /* chunks: parts of an image, of block_rows rows each */
+    int packs, lanes, height;   /* packs: packs in a row; lanes × height: a block in packs × rows */
     int groups;                 /* blocks side by side that cover a row */
 } amp_columns;
 
@@ -78,8 +73,7 @@ static inline amp_columns amp_columns_whole(size_t rows, unsigned images, int pa
 
 static inline unsigned amp_columns_blocks(const amp_columns *c) { return c->images * c->chunks * c->groups; }
 
-/* The elements that one thread works on: pack number `pack` of each of the rows first, first + step,
- * first + 2·step, ... up to but not including row `end`. */
+/* What one thread works on: pack number `pack` of the rows first, first + step, ... below `end`. */
 typedef struct amp_column {
     size_t first, end;
     int step, pack;
@@ -97,13 +91,12 @@ static __device__ __forceinline__ amp_column amp_column_of(const amp_columns &c,
     at.first = at.chunk * c.block_rows;
     at.end = at.first + c.block_rows < c.rows ? at.first + c.block_rows : c.rows;
     at.first += threadIdx.x / c.lanes;
-    if (at.pack >= c.packs) at.first = at.end; /* outside the tensor: the thread gets no rows, but must
-                                                  reach the block's barriers */
+    if (at.pack >= c.packs) at.first = at.end; /* no rows, but the thread must reach the barriers */
     return at;
 }
 
-/* S sums for each thread of a block. They are in shared memory because registers limit these kernels: with
- * fewer registers per thread, more threads run at once and have loads in flight. */
+/* S sums for each thread of a block, in shared memory: with fewer registers per thread, more threads run at
+ * once and have loads in flight. */
 template <int S> struct amp_column_sums {
     double of[S][AMP_COLUMN_THREADS];
     __device__ __forceinline__ void clear()
@@ -111,8 +104,7 @@ template <int S> struct amp_column_sums {
         #pragma unroll
         for (int i = 0; i < S; i++) of[i][threadIdx.x] = 0;
     }
-    /* `volatile` makes the compiler update one sum after the other. Otherwise it would load all sums into
-     * registers at once. */
+    /* Without `volatile`, the compiler would load all sums into registers at once. */
     __device__ __forceinline__ void add(int i, double v)
     {
         volatile double *sum = &of[i][threadIdx.x];
@@ -120,8 +112,7 @@ template <int S> struct amp_column_sums {
     }
     __device__ __forceinline__ double get(int i) const { return of[i][threadIdx.x]; }
 
-    /* Adds up the sums of those threads of the block that have the same pack. Returns true in the threads
-     * that hold a total afterwards. */
+    /* Adds up the sums of threads with the same pack. Returns true in the threads that hold a total. */
     __device__ __forceinline__ bool fold(const amp_columns &c)
     {
         int t = (int)threadIdx.x;

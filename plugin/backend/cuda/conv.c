@@ -3,10 +3,9 @@
  * Both libraries read a copy of the weights, in the dtype of the data and in the order that NHWC data needs
  * (KRSC: k, rows, columns, c/groups). They write the gradient of the weights in the same order.
  *
- * In backward by weights, cuDNN writes the gradient in the dtype of the data; in fp16 the gradient is scaled
- * down so that it does not overflow. A kernel of cast.cu then undoes the scaling and adds the gradient to dw,
- * the sum over subdivisions. dw is in fp32, because 16 bits would be too few for the sum. cuBLAS writes the
- * gradient in fp32. If KRSC and Darknet's OIHW are the same order in memory, cuBLAS adds directly to dw. */
+ * cuDNN writes that gradient in the dtype of the data, in fp16 scaled down so that it does not overflow. A
+ * kernel of cast.cu undoes the scaling and adds the gradient to dw, the fp32 sum over subdivisions. cuBLAS
+ * writes the gradient in fp32, or adds it to dw if KRSC and Darknet's OIHW are the same order in memory. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -32,20 +31,19 @@ struct amp_conv {
 
 /* ---- timing engines ---- */
 
-/* Engines are timed on memory that is allocated for this purpose. The network's own memory cannot be used:
- * when convolutions are created, it is not allocated yet, or still has its size from before a resize.
+/* Engines are timed on memory of their own: when convolutions are created, the network's memory is not
+ * allocated yet, or still has its size from before a resize.
  *
- * A small convolution runs for 5 to 20 µs, and the CPU takes as long to queue it. So a spinning kernel first
- * keeps the GPU busy while the CPU queues the run, with an event before and after it. The time between the
- * two events then contains no wait for the CPU. The shortest of several runs was disturbed least. */
+ * A small convolution runs for 5 to 20 µs, and the CPU takes as long to queue it. So a spinning kernel keeps
+ * the GPU busy while the CPU queues the run between two events. The shortest of several runs counts, because
+ * it was disturbed least. */
 
-/* RUNS: timed runs of each engine. SPIN and WARM: for how many cycles kernels spin (the GPU's clock is 1 to 2
- * GHz). SPIN is used before each timed run and takes 50 to 100 µs. WARM is used once, to raise the clocks
- * from idle, and takes 50 to 100 ms. */
+/* RUNS: timed runs of each engine. SPIN: cycles of the GPU's clock to spin before each of them (50 to 100
+ * µs). WARM: cycles to spin once, to raise the clocks from idle (50 to 100 ms). */
 enum { RUNS = 5, SPIN = 100000, WARM = 100000000 };
 
-/* The value of every byte of the memory on which engines are timed. It makes a small number in every dtype.
- * (On zeros, engines would need less power and run faster.) */
+/* Every byte of the memory on which engines are timed: a small number in every dtype. On zeros, engines would
+ * need less power and run faster. */
 enum { FILL = 0x2b };
 
 typedef struct trial {
@@ -61,8 +59,7 @@ static amp_status launch(trial *t, const amp_conv_plan *plan, amp_error *error)
     return status;
 }
 
-/* An amp_conv_timer whose `user` is a trial. Does not time the first run, which loads code and grows the
- * workspace. */
+/* An amp_conv_timer. The first run, which loads code and grows the workspace, is not timed. */
 static amp_status measure(void *user, const amp_conv_plan *plan, float *ms, amp_error *error)
 {
     trial *t = user;
@@ -107,9 +104,9 @@ static void end_trial(trial *t, amp_backend *backend)
 
 static int is_untimed(const amp_conv_plan *plan) { return plan && !plan->tuned && plan->fit > 1; }
 
-/* Measures the run time of at most settings.tune engines of each plan, and makes the fastest one the plan's
- * current engine. Skips plans that are NULL, that were timed before, or that have only one usable engine. If
- * there is not enough memory for the timing, plans stay as they are. */
+/* Times at most settings.tune engines of each plan, and makes the fastest one current. Skips plans that are
+ * NULL, were timed before, or have only one usable engine. Without enough memory for the timing, plans stay
+ * as they are. */
 static amp_status tune(amp_backend *backend, amp_conv_plan *const *plans, int count,
                        const tensor_bytes *bytes, amp_error *error)
 {
@@ -227,8 +224,7 @@ void amp_cuda_conv_destroy(amp_backend *backend, amp_conv *conv)
 
 /* ---- weights ---- */
 
-/* Sets *out to the arguments of the kernel that copies one convolution's weights. Allocates the copy if it
- * does not exist yet. */
+/* Sets *out to the kernel's arguments for one convolution. Allocates the copy if there is none. */
 static amp_status prepare_copy(amp_backend *backend, const amp_conv_weights *one, amp_cuda_weights *out,
                         amp_error *error)
 {
@@ -288,8 +284,7 @@ static amp_status run(amp_backend *backend, amp_conv *conv, int pass, const void
     amp_error why;
     while (status == AMP_OK && amp_cudnn_launch(cuda->cudnn, plan, &buffers, &why) != AMP_OK)
         status = amp_conv_plans_next(cuda->plans, plan, &why, error);
-    /* If an earlier kernel has failed, every engine fails. In that case this reports the earlier kernel's
-     * error, not cuDNN's. */
+    /* If an earlier kernel has failed, every engine fails: reports that kernel's error, not cuDNN's. */
     if (status != AMP_OK) AMP_CUDA_TRY(cudaStreamSynchronize(cuda->stream));
     amp_cuda_clear_error();
     return status;
@@ -332,8 +327,7 @@ amp_status amp_cuda_conv_backward_weights(amp_backend *backend, amp_conv *conv, 
     const amp_conv_desc *d = &conv->desc;
     /* Whether (k, c, rows, columns) and (k, rows, columns, c) are the same order in memory. */
     const int same_order = d->x.c / d->groups == 1 || (d->size_h == 1 && d->size_w == 1);
-    const amp_dtype dtype = conv->connected ? AMP_FP32 : d->dtype; /* dtype of the gradient that the library
-                                                                      writes */
+    const amp_dtype dtype = conv->connected ? AMP_FP32 : d->dtype; /* of the library's gradient */
     const int direct = conv->connected && same_order; /* 1: cuBLAS adds to dw itself */
     void *krsc = dw;
     AMP_TRY(check(conv, BACKWARD_WEIGHTS, error));
@@ -354,8 +348,7 @@ amp_status amp_cuda_conv_backward_weights(amp_backend *backend, amp_conv *conv, 
 
 /* ---- facts ---- */
 
-/* In this backend the copies of the weights have no padding, because cuDNN pads channels in its workspace. So
- * padded_in and padded_out are just the numbers of channels per group. */
+/* The copies of the weights have no padding: cuDNN pads channels in its workspace. */
 void amp_cuda_conv_facts(const amp_backend *backend, const amp_conv *conv, amp_conv_facts *out)
 {
     const amp_conv_desc *d = &conv->desc;

@@ -11,7 +11,7 @@ struct amp_conv_plans {
     amp_conv_plan **list;
     int count;
     size_t room;
-    int compiled; /* how many engines were compiled at run time for timing; limit: AMP_CONV_COMPILED */
+    int compiled; /* engines compiled for timing; limit: AMP_CONV_COMPILED */
 };
 
 /* ---- problems ---- */
@@ -101,8 +101,7 @@ static void release_current(amp_conv_plans *plans, amp_conv_plan *plan)
     if (plan->current.config || plan->current.plan) plans->library->release(plans->self, &plan->current);
 }
 
-/* Makes c, which has been built, the current candidate of `plan`. c->config and c->plan move to
- * plan->current, and become NULL in c. */
+/* Moves c, which has been built, with its config and plan to plan->current. */
 static void set_current(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate *c)
 {
     release_current(plans, plan);
@@ -124,8 +123,7 @@ static amp_status list_sorted(amp_conv_plans *plans, amp_conv_plan *plan, amp_co
     return AMP_OK;
 }
 
-/* Builds c. Marks it as failed if it cannot be built, or if the built plan needs more workspace than
- * allowed. */
+/* Builds c. Marks it as failed if it cannot be built, or then needs more workspace than allowed. */
 static amp_status build(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate *c, amp_error *why)
 {
     amp_status status = plans->library->build(plans->self, c, why);
@@ -222,9 +220,8 @@ amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const
 
 /* ---- tuning ---- */
 
-/* Whether list[i] is worth timing: it is one of the first best_of candidates in the library's order.
- * Candidates that have failed are never timed, and do not count towards best_of. The same holds for
- * candidates with reduced-precision reductions, unless the best candidate, list[0], has them too. */
+/* Whether list[i] is one of the first best_of candidates in the library's order. Candidates that have failed
+ * do not count, nor do those with reduced-precision reductions, unless the best one, list[0], has them. */
 static int worth_timing(const amp_conv_plan *plan, const amp_conv_candidate *list, int i, int best_of)
 {
     unsigned unwanted = list[0].notes & AMP_CONV_REDUCED_REDUCTION ? 0 : AMP_CONV_REDUCED_REDUCTION;
@@ -235,8 +232,8 @@ static int worth_timing(const amp_conv_plan *plan, const amp_conv_candidate *lis
     return before < best_of;
 }
 
-/* Whether a timing that ended with this status counts as a failure of the engine. A lack of memory does not
- * count: the workspace may fit later, when the memory that engines are timed on has been freed. */
+/* Whether a timing with this status is a failure of the engine. A lack of memory is not: the workspace may
+ * fit when the memory for timing has been freed. */
 static int is_its_fault(amp_status timed) { return timed != AMP_OK && timed != AMP_NO_MEMORY; }
 
 /* Times the current candidate, which is already built. */
@@ -247,8 +244,7 @@ static void time_current(amp_conv_plan *plan, amp_conv_timer timer, void *user, 
     if (is_its_fault(status)) mark_failed(plan, &plan->current);
 }
 
-/* Builds c for timing. Does not build it if c is compiled at run time and AMP_CONV_COMPILED engines have
- * already been compiled for timing. Returns whether c has been built. */
+/* Builds c, unless that would compile more than AMP_CONV_COMPILED engines. Returns whether c is built. */
 static int built_for_timing(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate *c, amp_error *why)
 {
     int compiles = (c->notes & AMP_CONV_RUNTIME_COMPILED) != 0;

@@ -1,11 +1,10 @@
 /* Chooses which of a library's engines computes a convolution.
  *
- * For each problem (one pass of a convolution) the library lists candidate engines in the order of their
- * expected speed, fastest first. conv_plan.c filters and sorts the candidates, and builds one after the other
- * until one works. If the caller has a timer, conv_plan.c times several candidates and takes the fastest. It
- * caches the choice, so that a shape that occurs again (random=1) costs only a lookup. A candidate that fails
- * to build or to run is never tried again for that problem. The library is a table of functions,
- * amp_conv_library: cudnn_graph.c implements it, and the tests have a fake one.
+ * For each problem (one pass of a convolution) the library lists candidate engines, those expected to be
+ * fastest first. conv_plan.c filters and sorts them, and takes the first one that can be built or, if the
+ * caller has a timer, the fastest. It caches the choice, because shapes occur again (random=1). A candidate
+ * that fails to build or to run is never tried again for that problem. cudnn_graph.c implements the library
+ * (amp_conv_library); the tests have a fake one.
  *
  * Only one thread at a time may use an amp_conv_plans and its plans. */
 #pragma once
@@ -20,8 +19,8 @@ typedef enum amp_conv_pass { AMP_CONV_FORWARD, AMP_CONV_BACKWARD_DATA,
 
 /* One pass of a convolution that amp_check_conv has accepted, with input x (n,h,w,c), weights w (k, size_h,
  * size_w, c/groups) and output y (n, out_h, out_w, k). All have one dtype and are densely packed; sums are in
- * fp32. The forward pass writes y. Backward data writes dx, or adds to it. Backward filter writes dw, which
- * may be scaled down (amp_cudnn_downscale). The whole struct is the cache's key. */
+ * fp32. Backward filter writes dw, which may be scaled down (amp_cudnn_downscale). The whole struct is the
+ * cache's key. */
 typedef struct amp_conv_problem {
     amp_conv_desc conv; /* shapes and dtype; fields that do not change the problem are 0: training, wants_dx,
                            transposed, leaky, direct, masters_stay */
@@ -40,8 +39,7 @@ enum amp_conv_notes {
     AMP_CONV_DOWN_CONVERTS = 2,      /* rounds its inputs to fewer bits */
     AMP_CONV_REDUCED_REDUCTION = 4,  /* sums in fewer bits than fp32 */
     AMP_CONV_NONDETERMINISTIC = 8,
-    AMP_CONV_RUNTIME_COMPILED = 16   /* compiled at run time when it is built, which takes a third of a
-                                        second */
+    AMP_CONV_RUNTIME_COMPILED = 16   /* building it compiles it, in a third of a second */
 };
 
 typedef struct amp_conv_candidate {
@@ -64,9 +62,8 @@ typedef struct amp_conv_candidates {
  *
  * An engine is unfit if it rounds its inputs, if it needs more than workspace_cap bytes, if it is not
  * deterministic but the problem requires that, or if it uses Tensor Cores for fp32 (they would compute in
- * TF32). Fit engines are sorted by these rules, in this order: engines with Tensor Cores first (not for
- * convolutions with groups); engines with reduced-precision reductions last; otherwise the library's
- * order. */
+ * TF32). Fit engines are sorted: engines with Tensor Cores first (not with groups), then those with
+ * reduced-precision reductions last, then the library's order. */
 int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_problem *problem,
                              size_t workspace_cap);
 
@@ -77,21 +74,18 @@ typedef struct amp_conv_library {
     amp_status (*build)(void *self, amp_conv_candidate *, amp_error *);
     /* frees plan and config, and sets both to NULL */
     void (*release)(void *self, amp_conv_candidate *);
-    /* frees everything that `list` allocated, except configs and plans that the caller took over and set to
-     * NULL */
+    /* frees what `list` allocated, except configs and plans that the caller has set to NULL */
     void (*drop)(void *self, amp_conv_candidates *);
 } amp_conv_library;
 
-/* The plan for a problem. The amp_conv_plans owns it and keeps it at the same address. Callers only read
- * it. */
+/* The plan for a problem; the amp_conv_plans owns and never moves it, and callers only read it. */
 typedef struct amp_conv_plan {
     amp_conv_problem problem;
     amp_conv_candidate current; /* the engine that runs; its plan is NULL if no engine is left */
     int fit;                    /* how many of the library's candidates are fit */
     int tuned;                  /* 1: engines were timed, and current was the fastest */
     float ms;                   /* current's time, if tuned */
-    uint64_t failed[AMP_CONV_CANDIDATES / 64]; /* one bit for each candidate's rank; 1: the candidate has
-                                                  failed */
+    uint64_t failed[AMP_CONV_CANDIDATES / 64]; /* bit `rank` is set: the candidate has failed */
 } amp_conv_plan;
 
 typedef struct amp_conv_plans amp_conv_plans;
@@ -101,19 +95,16 @@ amp_conv_plans *amp_conv_plans_create(const amp_conv_library *library, void *sel
 void amp_conv_plans_destroy(amp_conv_plans *plans);
 
 /* Sets *out to the problem's plan: the cached one, or a new one with the best candidate that can be built. If
- * no candidate can be built, returns the status of the last attempt, or AMP_UNSUPPORTED if there was no
- * attempt. */
+ * no candidate can be built, returns the status of the last attempt, or AMP_UNSUPPORTED without one. */
 amp_status amp_conv_plans_get(amp_conv_plans *plans, const amp_conv_problem *problem, amp_conv_plan **out,
                               amp_error *error);
 
-/* Call this when the plan's current candidate has failed to run; *why is the error. Makes the next candidate
- * that can be built the current one. If no candidate is left, current.plan becomes NULL, the call fails, and
- * *error says why the last candidate failed. */
+/* Call this when the current candidate has failed to run, with error *why. Makes the next one that can be
+ * built current. If none is left, current.plan becomes NULL, and the call fails with the last one's error. */
 amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const amp_error *why,
                                amp_error *error);
 
-/* Measures plan->current: runs it as often as necessary and sets *ms to the time of one run. Returns an error
- * if the candidate does not run. */
+/* Sets *ms to the time of one run of plan->current. Returns an error if it does not run. */
 typedef amp_status (*amp_conv_timer)(void *user, const amp_conv_plan *plan, float *ms, amp_error *error);
 
 /* The maximum number of engines, over all plans, that may be compiled at run time for timing. Without a
@@ -121,9 +112,9 @@ typedef amp_status (*amp_conv_timer)(void *user, const amp_conv_plan *plan, floa
 enum { AMP_CONV_COMPILED = 32 };
 
 /* Times the first best_of candidates in the library's order, and makes the fastest one current. Does nothing
- * if the plan is already tuned. Two kinds of engines are not timed:
+ * if the plan is tuned. Two kinds of engines are not timed:
  *  - engines with reduced-precision reductions, unless the best candidate in sorted order has them too;
- *  - engines that are compiled at run time, once AMP_CONV_COMPILED engines, in all plans together, have been
- *    compiled for timing. The current engine is timed nevertheless, because it is compiled already. */
+ *  - engines that are compiled at run time, once AMP_CONV_COMPILED engines have been compiled for timing; the
+ *    current engine is timed nevertheless. */
 amp_status amp_conv_plans_tune(amp_conv_plans *plans, amp_conv_plan *plan, int best_of, amp_conv_timer timer,
                                void *user, amp_error *error);

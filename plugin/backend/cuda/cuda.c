@@ -40,8 +40,7 @@ static amp_status read_settings(amp_cuda_settings *settings, amp_error *error)
     AMP_TRY(read_number("AMP_CUDA_TUNE", 100, TUNE, &settings->tune, error));
     AMP_TRY(read_number("AMP_CUDA_DETERMINISTIC", 1, 0, &settings->deterministic, error));
     AMP_TRY(read_number("AMP_CUDA_RANGES", 1, 0, &settings->ranges, error));
-    /* Autotuning chooses convolution engines by their measured speed. So another run may choose other
-     * engines, which round differently. */
+    /* Another run may measure other speeds and choose engines that round differently. */
     if (settings->deterministic) settings->tune = 0;
     return AMP_OK;
 }
@@ -74,8 +73,7 @@ static void describe(amp_cuda_backend *cuda, const struct cudaDeviceProp *gpu, i
              driver_text, cudnn, cublas);
 }
 
-/* Opens the current device, which `-i` or Darknet's cuda_set_device has chosen. Sets *memory to the size of
- * the device's memory in bytes. */
+/* Opens the current device, chosen by `-i` or Darknet's cuda_set_device. *memory: its memory in bytes. */
 static amp_status open_device(amp_cuda_backend *cuda, size_t *memory, amp_error *error)
 {
     struct cudaDeviceProp gpu;
@@ -89,8 +87,7 @@ static amp_status open_device(amp_cuda_backend *cuda, size_t *memory, amp_error 
     cuda->multiprocessors = gpu.multiProcessorCount;
     *memory = gpu.totalGlobalMem;
     describe(cuda, &gpu, runtime, driver);
-    /* This creates a blocking stream. It and the default stream wait for each other. That is
-     * needed because Darknet's own GPU layers run on the default stream. */
+    /* Darknet's GPU layers run on the default stream; it and a blocking stream wait for each other. */
     AMP_CUDA_TRY(cudaStreamCreate(&cuda->stream));
     AMP_CUDA_TRY(cudaEventCreateWithFlags(&cuda->uploaded, cudaEventDisableTiming));
     return AMP_OK;
@@ -115,8 +112,7 @@ amp_support amp_cuda_supports(const amp_backend *backend, amp_dtype dtype, char 
 
 /* ---- life ---- */
 
-/* Also destroys a backend that was created only partly. Ignores errors, because nothing can be done about
- * them here. */
+/* Also destroys a backend that was created only partly. Ignores errors. */
 void amp_cuda_destroy(amp_backend *backend)
 {
     if (!backend) return;
@@ -146,8 +142,7 @@ static amp_status open_libraries(amp_cuda_backend *cuda, amp_error *error)
     if (cuda->settings.ranges) {
         cuda->base.range_push = range_push;
         cuda->base.range_pop = range_pop;
-    } else { /* with ranges, no passes are recorded, because a profiler would show a recorded pass as a single
-                operation */
+    } else { /* with ranges, a profiler would show a recorded pass as one operation */
         cuda->base.pass_begin = amp_cuda_pass_begin;
         cuda->base.pass_end = amp_cuda_pass_end;
         cuda->base.pass_free = amp_cuda_pass_free;

@@ -1,9 +1,8 @@
 /* Convolutions through cuDNN's graph API: the operation graph of each pass, the engines that cuDNN's
  * heuristics list for it, the plans of engines, and running a plan. conv_plan.c chooses the engine.
  *
- * cuDNN's objects are descriptors: they are created, given attributes and finalized, and cannot be changed
- * after that. Setting them up takes many calls, each of which can fail. A `chain` records the first failure
- * and skips all later calls, so that one check at its end is enough. */
+ * cuDNN's objects are descriptors, set up by many calls, each of which can fail. A `chain` records the first
+ * failure and skips all later calls, so that one check at its end is enough. */
 #include "cudnn_graph.h"
 
 #include <dlfcn.h>
@@ -63,8 +62,7 @@ static amp_status status_of(cudnnStatus_t status)
     return status == CUDNN_STATUS_NOT_SUPPORTED ? AMP_UNSUPPORTED : AMP_BACKEND_FAILED;
 }
 
-/* Returns AMP_OK, or the status of the first failure in the chain. The error message names the call that
- * failed. It begins with `about` (the name of an engine), unless that is "". */
+/* Returns AMP_OK, or the status of the chain's first failure. about: begins the message; may be "". */
 static amp_status outcome(const chain *chain, const char *about, amp_error *error)
 {
     if (ok(chain)) return AMP_OK;
@@ -172,8 +170,7 @@ static descriptor convolution(chain *chain, const amp_conv_desc *p)
     return d;
 }
 
-/* Sets the attributes of a pass's operation. All three passes have the same attributes, under different
- * names. */
+/* Sets the attributes of a pass's operation, which have different names in the three passes. */
 #define SET_OPERATION(chain, d, pass, x_name, w_name, y_name, g, alpha, beta) \
     do { \
         SET(chain, d, OPERATION_CONVOLUTION_##pass##_ALPHA, FLOAT, 1, alpha); \
@@ -184,10 +181,9 @@ static descriptor convolution(chain *chain, const amp_conv_desc *p)
         SET(chain, d, OPERATION_CONVOLUTION_##pass##_##y_name, BACKEND_DESCRIPTOR, 1, &(g)->y); \
     } while (0)
 
-/* A filter gradient sums N products, one for each image and output pixel. In fp16 the sum could exceed 65504
- * although the deltas are small. So cuDNN writes 2^-s times the sum, and conv.c multiplies it by 2^s. If the
- * products have random signs, their sum is about √N times as large as one product. So s is log2(√N), rounded:
- * then the scaled sum is about as large as one product. */
+/* A filter gradient sums N products, one for each image and output pixel. In fp16 the sum could exceed 65504.
+ * So cuDNN writes 2^-s times the sum, and conv.c multiplies it by 2^s. s is log2(√N), rounded: products with
+ * random signs add up to about √N times one product. */
 int amp_cudnn_downscale(const amp_conv_problem *p)
 {
     const amp_shape y = amp_conv_output(&p->conv);
@@ -263,8 +259,8 @@ static void describe_config(chain *chain, amp_conv_candidate *c)
     destroy(engine);
 }
 
-/* Appends the engines that one heuristic lists for the graph. It is no error here if the list is empty or the
- * status is NOT_SUPPORTED: if all heuristics list nothing, conv_plan.c reports it. */
+/* Appends the engines that one heuristic lists for the graph. An empty list and NOT_SUPPORTED are no errors
+ * here: conv_plan.c reports it if all lists are empty. */
 static void append_candidates(chain *outer, descriptor graph, cudnnBackendHeurMode_t mode,
                               amp_conv_candidates *out)
 {
@@ -363,8 +359,7 @@ void amp_cudnn_pack_free(amp_cudnn_pack *pack)
     *pack = (amp_cudnn_pack){ 0 };
 }
 
-/* Returns the pack's descriptor. Creates it again, with five calls of cuDNN, only if the buffers have changed
- * since the last run. */
+/* Returns the pack's descriptor. Creates it again (five calls of cuDNN) only if the buffers have changed. */
 static descriptor describe_buffers(chain *chain, amp_cudnn_pack *pack, const amp_conv_buffers *b,
                                    void *workspace)
 {
@@ -426,8 +421,7 @@ static amp_status check_version(amp_error *error)
 }
 
 /* Keeps CUDA's run-time compiler (NVRTC) loaded. Otherwise cuDNN would load and unload it for each list of
- * engines, which takes most of the time of listing and leaks 70 kB. It is no error if the compiler is not
- * found under this name: then listing just stays slow. */
+ * engines, which takes most of that time and leaks 70 kB. If it has another name, listing stays slow. */
 static void keep_compiler_loaded(void)
 {
     char name[32];
@@ -454,6 +448,6 @@ amp_status amp_cudnn_create(void *stream, const amp_cudnn_settings *settings, am
 void amp_cudnn_destroy(amp_cudnn *library)
 {
     if (!library) return;
-    if (library->handle) cudnnDestroy(library->handle); /* nothing can be done about a failure here */
+    if (library->handle) cudnnDestroy(library->handle); /* errors are ignored */
     free(library);
 }

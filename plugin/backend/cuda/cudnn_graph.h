@@ -15,18 +15,16 @@ typedef struct amp_cudnn amp_cudnn;
  * tests/golden/conv_shapes.txt run on Tensor Cores at batch 64. */
 enum { AMP_CUDNN_WORKSPACE_CAP = 512 << 20 };
 
-/* The maximum workspace, in bytes, of an engine on a device with `memory` bytes. It grows with the device's
- * memory: larger devices train with larger batches, and for the first layers of a detector the workspace must
- * hold the whole batch with padded channels. */
+/* An engine's maximum workspace, in bytes, on a device with `memory` bytes. Larger devices train with larger
+ * batches, and a detector's first layers need workspace for the whole batch with padded channels. */
 static inline size_t amp_cudnn_workspace_cap(size_t memory)
 {
     return memory / 64 > AMP_CUDNN_WORKSPACE_CAP ? memory / 64 : AMP_CUDNN_WORKSPACE_CAP;
 }
 
 typedef struct amp_cudnn_settings {
-    /* Provides cuDNN's workspace: sets *memory to at least `bytes` of device memory for the next launch.
-     * Queued kernels may still be using the memory that the previous call returned. If reserve fails, the
-     * launch fails. */
+    /* Sets *memory to cuDNN's workspace for the next launch: at least `bytes` of device memory. Queued
+     * kernels may still be using the memory that the previous call returned. */
     amp_status (*reserve)(void *owner, size_t bytes, void **memory, amp_error *error);
     void *owner;
 } amp_cudnn_settings;
@@ -48,13 +46,11 @@ extern const amp_conv_library amp_cudnn_library;
  * gradient in fp16, which could overflow without this scaling. */
 int amp_cudnn_downscale(const amp_conv_problem *problem);
 
-/* The buffers of the last run and cuDNN's descriptor of them. The descriptor is reused as long as the buffers
- * stay the same. All zeros before the first run. */
+/* The buffers of the last run and cuDNN's descriptor of them, reused for the same buffers. Zeros at first. */
 typedef struct amp_cudnn_pack { void *descriptor, *x, *w, *y, *workspace; } amp_cudnn_pack;
 void amp_cudnn_pack_free(amp_cudnn_pack *);
 
-/* The arguments of a run: x or dx, w or dw, y or dy, depending on the pass. pack: updated and reused by the
- * runs; may be NULL. */
+/* A run's x or dx, w or dw, y or dy, depending on the pass. pack: reused by the runs; may be NULL. */
 typedef struct amp_conv_buffers { void *x, *w, *y; amp_cudnn_pack *pack; } amp_conv_buffers;
 
 /* Queues the plan's current candidate on the stream. */

@@ -106,8 +106,7 @@ template <class T, int N> __device__ __forceinline__ void amp_put_or_add(T *p, f
     amp_put(p, v, n);
 }
 
-/* Returns how many elements of a group exist: the group has the N indices from `first`, the array has `count`
- * elements. `first` must be below `count`. */
+/* How many of a group's N elements from `first` exist in an array of `count` elements; first < count. */
 template <int N> __device__ __forceinline__ int amp_present(size_t first, size_t count)
 {
     return count - first < (size_t)N ? (int)(count - first) : N;
@@ -134,8 +133,7 @@ static inline bool amp_cuda_wide(const amp_tensor *t)
         else { const int N = 1; __VA_ARGS__; } \
     } while (0)
 
-/* Runs a statement with the constant `A`: the activation if it is a frequent one, else -1. If A is -1, the
- * kernel uses its activation argument instead (amp_chosen). */
+/* Runs a statement with the constant `A`: the activation if it is frequent, else -1 (see amp_chosen). */
 #define AMP_CUDA_BY_ACTIVATION(activation, ...) do { \
         switch (activation) { \
         case AMP_LINEAR: { const int A = AMP_LINEAR; __VA_ARGS__; break; } \
@@ -157,8 +155,8 @@ template <int A> __device__ __forceinline__ amp_activation amp_chosen(amp_activa
 
 enum {
     AMP_CUDA_THREADS = 256,         /* threads per block, unless a kernel needs another number */
-    AMP_CUDA_BLOCKS_PER_SM = 32     /* maximum number of blocks to launch for each multiprocessor: four times
-                                       as many as can be resident, so that the load is balanced at the end */
+    AMP_CUDA_BLOCKS_PER_SM = 32     /* maximum to launch: four times as many as can be resident, to balance
+                                       the load at the end */
 };
 
 static inline size_t amp_pixels(const amp_tensor *t) { return (size_t)t->shape.n * t->shape.h * t->shape.w; }
@@ -188,9 +186,8 @@ static inline amp_status amp_cuda_copy(const amp_backend *backend, const void *f
 __device__ __forceinline__ size_t amp_thread() { return (size_t)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ size_t amp_threads() { return (size_t)gridDim.x * blockDim.x; }
 
-/* Returns how many rows of blocks to launch (the grid's y); a row has `across` blocks. The result is
- * `wanted`, but at most CUDA's limit for y, at most as many rows as have amp_cuda_most_blocks blocks
- * together, and at least 1. */
+/* How many rows of `across` blocks to launch (the grid's y): `wanted`, but at most CUDA's limit and
+ * amp_cuda_most_blocks blocks in all, and at least 1. */
 static inline unsigned amp_cuda_down(const amp_backend *backend, size_t across, size_t wanted)
 {
     size_t most = amp_cuda_most_blocks(backend) / across;
@@ -199,9 +196,8 @@ static inline unsigned amp_cuda_down(const amp_backend *backend, size_t across, 
     return (unsigned)(wanted < 1 ? 1 : wanted);
 }
 
-/* A launch over a plane of rows × columns. x is the column and y the row, so that a kernel needs no division
- * to find them. A block is as wide as a row if possible. Otherwise blocks divide a row evenly, so that few
- * threads lie beyond the end of the row. */
+/* A launch over a plane of rows × columns. x is the column and y the row, so that a kernel needs no division.
+ * A block is as wide as a row if possible; otherwise blocks divide a row evenly. */
 typedef struct amp_plane { dim3 blocks, threads; } amp_plane;
 
 static inline amp_plane amp_cuda_plane(const amp_backend *backend, size_t rows, size_t columns)
@@ -229,10 +225,9 @@ static inline amp_plane amp_cuda_lines(const amp_backend *backend, const amp_ten
     return pixel;
 }
 
-/* These macros launch kernel<T, N> for a dtype, with N = AMP_WIDE(T) if wide, else 1. AMP_LAUNCH_ALONG covers
- * `count` numbers, AMP_LAUNCH_PLANE covers rows × columns numbers, and AMP_LAUNCH_LINES covers the lines of
- * t. The kernel's arguments may use T. Like AMP_LAUNCH, the macros return from the calling function on an
- * error. */
+/* Launch kernel<T, N>, with N = AMP_WIDE(T) if wide, else 1, over `count` numbers, rows × columns numbers, or
+ * the lines of t. The kernel's arguments may use T. Like AMP_LAUNCH, they return from the calling function on
+ * an error. */
 #define AMP_LAUNCH_ALONG(backend, dtype, wide, count, kernel, ...) \
     AMP_CUDA_BY_DTYPE(dtype, AMP_CUDA_BY_GROUP(wide, \
         AMP_LAUNCH(backend, amp_cuda_blocks(backend, amp_divide_up(count, N)), AMP_CUDA_THREADS, \

@@ -22,8 +22,7 @@ static amp_status cublas_fail(cublasStatus_t status, const char *call, int line,
         if (status_ != CUBLAS_STATUS_SUCCESS) return cublas_fail(status_, #name, __LINE__, error); \
     } while (0)
 
-/* Sets the stream, and forbids sums in 16 bits: cuBLAS may use them by default if the factors have 16
- * bits. */
+/* Sets the stream, and forbids sums in 16 bits, which cuBLAS may use for 16-bit factors by default. */
 static amp_status set_up(const amp_cuda_backend *cuda, cublasHandle_t handle, amp_error *error)
 {
     CUBLAS_TRY(cublasSetStream, handle, cuda->stream);
@@ -48,7 +47,7 @@ void amp_cuda_gemm_stop(amp_backend *backend)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
     amp_cuda_gemm_drop_copies(backend);
-    if (cuda->cublas) cublasDestroy(cuda->cublas); /* nothing can be done about a failure here */
+    if (cuda->cublas) cublasDestroy(cuda->cublas); /* errors are ignored */
     cuda->cublas = NULL;
 }
 
@@ -87,8 +86,7 @@ static amp_status round_to(amp_backend *backend, const float *from, amp_dtype dt
     return amp_cuda_cast(backend, &src, &dst, 0, error);
 }
 
-/* Sets *out to the factor, rounded to the dtype. The rounded factor is in the cache, or in `scratch` if the
- * factor's version is 0. If the cast fails, the cached copy is unchanged and keeps its old version. */
+/* Sets *out to the factor, rounded to the dtype: in the cache, or in `scratch` if its version is 0. */
 static amp_status prepare(amp_backend *backend, const amp_factor *f, size_t count, amp_dtype dtype,
                           void *scratch, const void **out, amp_error *error)
 {

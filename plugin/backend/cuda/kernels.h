@@ -20,8 +20,7 @@ AMP_BACKEND_OPERATIONS(AMP_CUDA_DECLARE)
 
 /* ---- other functions of the .cu files ---- */
 
-/* table.cu: amp_cuda_table_release frees one table and leaves it empty. amp_cuda_tables_destroy frees all of
- * the backend's tables and update.cu's decision; amp_cuda_destroy calls it. */
+/* table.cu: release leaves the table empty; destroy frees all tables and update.cu's decision. */
 void amp_cuda_table_release(amp_backend *, amp_cuda_table *);
 void amp_cuda_tables_destroy(amp_cuda_backend *);
 
@@ -37,13 +36,11 @@ typedef struct amp_cuda_weights {
 amp_status amp_cuda_weights_to_krsc(amp_backend *, amp_cuda_table *, const amp_cuda_weights *, int count,
                                     amp_error *);
 
-/* cast.cu: oihw += factor·krsc. krsc: a gradient of weights, written by cuDNN or cuBLAS; oihw: the sum of
- * these gradients, in Darknet's order. */
+/* cast.cu: oihw += factor·krsc. krsc: a gradient of weights, from cuDNN or cuBLAS. */
 amp_status amp_cuda_gradient_from_krsc(amp_backend *, const void *krsc, amp_dtype, float factor, float *oihw,
                                        int k, int c, int size_h, int size_w, amp_error *);
 
-/* times.cu: amp_cuda_operation_times is operation_times of backend.h. amp_cuda_times_free frees its memory;
- * amp_cuda_destroy calls it. */
+/* times.cu: operation_times of backend.h; times_free frees its memory. */
 amp_status amp_cuda_operation_times(amp_backend *, amp_operation_times *, amp_error *);
 void amp_cuda_times_free(amp_cuda_backend *);
 

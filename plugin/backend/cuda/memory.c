@@ -16,8 +16,7 @@ static size_t round_up(size_t bytes, size_t unit)
     return bytes > SIZE_MAX - unit ? 0 : (bytes + unit - 1) / unit * unit;
 }
 
-/* Fails with a message that says how much memory was needed, how much is free, and what the user can
- * change. */
+/* Fails with a message that says how much memory was needed and is free, and what the user can change. */
 static amp_status no_memory(const amp_cuda_backend *cuda, size_t bytes, const char *what, amp_error *error)
 {
     size_t unused = 0, total = 0;
@@ -48,9 +47,8 @@ amp_status amp_cuda_malloc(amp_backend *backend, size_t bytes, const char *what,
     return amp_cuda_fail(status, "cudaMalloc", __FILE__, __LINE__, error);
 }
 
-/* If CUDA reports an error here, work that was queued earlier has caused it. The error is cleared, so that
- * the next launch does not report it as an error of that launch. A permanent error is reported anyway, by the
- * next call that returns a status. */
+/* An error here comes from work that was queued earlier. It is cleared, so that the next launch does not
+ * report it as its own. A permanent error is reported by the next call that returns a status. */
 void amp_cuda_release(amp_backend *backend, void *memory)
 {
     if (!memory) return;
@@ -67,9 +65,8 @@ amp_status amp_cuda_allocate(amp_backend *backend, size_t bytes, void **out, amp
 
 struct amp_cuda_spare { struct amp_cuda_spare *next; void *memory; size_t bytes; };
 
-/* Appends the block to the end of the list, while spare_get searches from the start. Layers allocate in the
- * same order in which they released, so each layer gets its old memory back. Then the table of copies on the
- * device (weights.cu) stays the same and need not be uploaded again. */
+/* Appends the block to the list, while spare_get searches from the start: layers allocate in the order in
+ * which they released, so each gets its old memory back, and the table of weights.cu stays the same. */
 void amp_cuda_spare_put(amp_backend *backend, void *memory, size_t bytes)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
@@ -158,8 +155,7 @@ void amp_cuda_trim(amp_backend *backend)
 
 /* ---- copying ---- */
 
-/* Sets *answer to 1 if `memory` is device memory, else 0. (A copy from device memory needs no wait: whatever
- * overwrites that memory later is queued on the same stream, after the copy.) */
+/* Sets *answer to 1 if `memory` is device memory, else 0. */
 static amp_status lies_on_device(const void *memory, int *answer, amp_error *error)
 {
     struct cudaPointerAttributes attributes;
@@ -168,8 +164,8 @@ static amp_status lies_on_device(const void *memory, int *answer, amp_error *err
     return AMP_OK;
 }
 
-/* If `from` is CPU memory, waits until the copy is complete, because the caller may overwrite `from` as soon
- * as this function returns. Without the wait, CUDA could still be reading `from` if `from` is page-locked. */
+/* Waits only for a copy from CPU memory, which the caller may then overwrite while CUDA still reads it, if it
+ * is page-locked. Device memory is overwritten only by later work of the same stream. */
 amp_status amp_cuda_upload(amp_backend *backend, void *memory, const void *from, size_t bytes,
                            amp_error *error)
 {

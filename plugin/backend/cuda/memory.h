@@ -16,10 +16,9 @@ amp_status amp_cuda_pass_begin(amp_backend *, amp_recorded_pass **pass, int *rep
 amp_status amp_cuda_pass_end(amp_backend *, amp_recorded_pass **pass, int whole, amp_error *);
 void amp_cuda_pass_free(amp_backend *, amp_recorded_pass *);
 
-/* Spare memory. When a network is resized, its new copies of weights reuse the memory of the old ones,
- * because their sizes stay the same. amp_cuda_spare_put adds a block to a list. amp_cuda_spare_get takes a
- * block of exactly `bytes` from the list, or allocates one. Reuse needs no wait, because all reads and writes
- * of a block are queued on one stream. amp_cuda_spares_free frees the whole list. */
+/* Spare memory: when a network is resized, its new copies of weights reuse the memory of the old ones.
+ * amp_cuda_spare_get takes a block of exactly `bytes` from the list, or allocates one. Reuse needs no wait,
+ * because all reads and writes of a block are queued on one stream. */
 void amp_cuda_spare_put(amp_backend *, void *memory, size_t bytes);
 amp_status amp_cuda_spare_get(amp_backend *, size_t bytes, const char *what, void **out, amp_error *);
 void amp_cuda_spares_free(amp_backend *);

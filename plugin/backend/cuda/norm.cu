@@ -11,9 +11,8 @@
  * rows in flight (N in the kernels).
  *
  * For leaky and relu, backward needs only the sign of y. Instead of reading y, it recomputes y from x with
- * the same arithmetic as forward, so the recomputed y has the same bits as forward's y. This takes five
- * passes over memory instead of seven. If an activation's gradient is a function of the activation's input,
- * backward recomputes that input in the same way. */
+ * forward's arithmetic, so with the same bits: five passes over memory instead of seven. Where
+ * amp_gradient_wants_input, it recomputes the activation's input in the same way. */
 #include "kernels.h"
 
 #include "../check.h"
@@ -46,9 +45,8 @@ template <int A> static __device__ __forceinline__ bool reads_output(amp_activat
 }
 
 /* Like amp_activate and amp_gradient. HALF: results will be rounded to 16 bits, so mish and swish may use the
- * faster __expf and __fdividef (the GPU's special function units). The error of __expf is at most 105 ulp of
- * fp32 if exp(x) is a normal number, and that of __fdividef is at most 2 ulp (CUDA C++ Programming Guide).
- * Together they are less than 1/50 ulp of fp16. */
+ * faster __expf (error at most 105 ulp of fp32 if exp(x) is normal) and __fdividef (2 ulp; CUDA C++
+ * Programming Guide): together less than 1/50 ulp of fp16. */
 template <bool HALF> __device__ __forceinline__ float activated(float x, amp_activation act)
 {
     if (!HALF || (act != AMP_MISH && act != AMP_SWISH)) return amp_activate(x, act);
@@ -68,7 +66,7 @@ template <bool HALF> __device__ __forceinline__ float gradient_of(float y, amp_a
     return n * r + low * (4 * e * (e + 1) * r * r);
 }
 
-/* Computes a pack of y from a pack of x. Rounds y to its dtype. */
+/* Computes a pack of y, rounded to its dtype, from a pack of x. */
 template <class P>
 static __device__ __forceinline__ P act_of_normalized(const P &x, const float (&mean)[P::count],
     const float (&gain)[P::count], const float (&bias)[P::count], amp_activation act)
@@ -80,8 +78,8 @@ static __device__ __forceinline__ P act_of_normalized(const P &x, const float (&
     return y;
 }
 
-/* Returns act' for element i of a pack. Computes it from the activation's input if act' is a function of the
- * input, else from y. For leaky and relu the caller has recomputed y. */
+/* Returns act' for element i of a pack, computed from the activation's input or from y, which the caller has
+ * recomputed for leaky and relu. */
 template <class P> static __device__ __forceinline__ float slope_of(const P &x, const P &y, int i,
     const float (&mean)[P::count], const float (&gain)[P::count], const float (&bias)[P::count],
     amp_activation act)
@@ -90,8 +88,7 @@ template <class P> static __device__ __forceinline__ float slope_of(const P &x, 
     return gradient_of<P::half>(input ? normalized(x.get(i), mean[i], gain[i], bias[i]) : y.get(i), act);
 }
 
-/* Reads the factors of a pack's channels from `factors`, which has one value for each channel. If packs are
- * wide, reads 16 bytes at a time. */
+/* Reads a pack's factors, 16 bytes at a time if packs are wide. factors: one value for each channel. */
 template <int W>
 __device__ __forceinline__ void factors_of(const float *factors, size_t first, float (&out)[W])
 {
@@ -244,8 +241,7 @@ enum { FOLD_THREADS = 256, CHANNELS = 4 };
 
 static unsigned fold_blocks(int channels) { return ((unsigned)channels + CHANNELS - 1) / CHANNELS; }
 
-/* Adds up the partial sums of all chunks. Returns the channel whose totals are in this thread's `sums`, or
- * -1. */
+/* Adds up all chunks' partial sums. Returns the channel whose totals are in this thread's `sums`, or -1. */
 template <int K>
 __device__ __forceinline__ int fold_chunks(const double *partial, unsigned chunks, int channels,
     double (&sums)[K])
@@ -273,8 +269,8 @@ __global__ void add_sums(const double *partial, unsigned chunks, int channels, f
     if (c >= 0) db[c] += (float)sums[0];
 }
 
-/* How many factors launch 3 needs for each channel, in forward and in backward. They are stored as
- * factors[k][channel]: mean, gain, bias; in backward also a, b, c of normalize_delta. */
+/* The number of launch 3's factors[k][channel]: mean, gain, bias; in backward also a, b, c of
+ * normalize_delta. */
 enum { FORWARD = 3, BACKWARD = 6 };
 static __device__ __forceinline__ void forward_factors(float *factors, int channels, int c,
     const amp_batchnorm &norm, float mean, float variance)
@@ -291,8 +287,8 @@ static __device__ __forceinline__ void keep_moments(amp_moments m, double count,
     forward_factors(factors, channels, c, norm, norm.mean[c], norm.variance[c]);
 }
 
-/* Computes the batch's statistics and forward's factors. If the batch is spread over several ranks (`all` is
- * not NULL), only stores the moments of this rank's `count` rows in `all`; join_moments does the rest. */
+/* Computes the batch's statistics and forward's factors. With several ranks (`all` is not NULL), only stores
+ * this rank's moments in `all`; join_moments does the rest. */
 template <class T>
 __global__ void statistics(const double *partial, unsigned chunks, int channels, const T *origin,
     double count, amp_batchnorm norm, float *factors, int rank, float *all)
@@ -330,10 +326,8 @@ static __device__ __forceinline__ void backward_factors(double sum, double produ
     factors[5 * (size_t)channels + c] = line.c;
 }
 
-/* Adds the gradients of scale and bias to norm.dscale and norm.dbias. Then computes backward's factors,
- * unless the batch is spread over several ranks (`all` is not NULL). In that case, it ignores `count`, and
- * only stores this rank's sums in `all` (2, channels). Later, join_delta_sums computes the factors from the
- * sums and rows of all ranks. */
+/* Adds to norm.dscale and norm.dbias, and computes backward's factors. With several ranks (`all` is not
+ * NULL), stores this rank's sums in `all` (2, channels) instead; join_delta_sums computes the factors. */
 __global__ void delta_factors(const double *partial, unsigned chunks, int channels, double count,
     amp_batchnorm norm, float *factors, float *all)
 {
@@ -359,9 +353,8 @@ __global__ void join_delta_sums(const float *all, int channels, double count, am
 
 /* ----------------------------------------------------------------------------------------- writing passes */
 
-/* y = act((x - mean)·gain + bias). With ADD, y is rounded, and then `add` is added. The addition is a
- * __fadd_rn because nvcc could fuse a `+` with the activation's last product into one fma, and y would not be
- * rounded first. */
+/* y = act((x - mean)·gain + bias). With ADD, `add` is added to the rounded y, by __fadd_rn, because nvcc
+ * could fuse a `+` with the activation's last product into one fma. */
 template <class P, int A, bool ADD>
 __global__ void __launch_bounds__(AMP_COLUMN_THREADS) normalize(const P *__restrict__ x,
     const P *__restrict__ add, P *__restrict__ y, amp_columns c, const float *__restrict__ factors,
@@ -396,8 +389,7 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS) normalize(const P *__restr
     }
 }
 
-/* How many blocks of normalize_delta a multiprocessor holds at once. For mish and swish it is 2: a block
- * needs more than a third of the registers, so with three blocks some would be spilled. */
+/* Blocks of normalize_delta per multiprocessor: with three, mish and swish would spill registers. */
 template <int A> constexpr int delta_blocks = A == AMP_MISH || A == AMP_SWISH ? 2 : 3;
 
 /* dx = a·d + (b·(x - mean) + c). dx may be dy: a thread reads each element before it overwrites it. */
@@ -446,7 +438,6 @@ __global__ void __launch_bounds__(AMP_COLUMN_THREADS, delta_blocks<A>) normalize
 
 /* --------------------------------------------------------------------------------------------- operations */
 
-/* The scratch memory of one operation. */
 typedef struct scratch {
     double *partial; /* [chunk][sum][channel] */
     float *factors;  /* [factor][channel] */
@@ -496,7 +487,6 @@ static amp_status write_output(amp_backend *backend, const amp_columns &c, bool 
         norm, error);
 }
 
-/* Whether forward can move 16 bytes at a time. */
 static bool forward_is_wide(const amp_tensor *x, const amp_tensor *y, const amp_batchnorm *norm)
 {
     return amp_cuda_wide(x) && amp_cuda_wide(y) && amp_aligned(norm->add);

@@ -1,12 +1,10 @@
 /* Passes recorded as CUDA graphs, so that one call queues a whole pass: pass_begin, pass_end and pass_free of
  * backend.h.
  *
- * While the stream captures, each call adds a node to the graph instead of queueing work. The graph stores
- * the arguments of these calls, addresses included. So the caller must not move its own memory. The
- * backend's memory (scratch, cuDNN's workspace, tables) may move: cuda->moved counts its moves, and a pass is
- * recorded again if the count has changed since its recording. Some actions are impossible during a capture:
- * growing memory (memory.c), changing cuDNN's engine (conv.c), and everything that CUDA itself rejects. If
- * one is tried, it fails, and the recording fails with it. */
+ * A graph stores addresses, so the caller must not move its memory. The backend's own memory (scratch,
+ * cuDNN's workspace, tables) may move: cuda->moved counts its moves, and a pass is recorded again if the
+ * count has changed. During a capture, growing memory (memory.c), changing cuDNN's engine (conv.c) and
+ * everything that CUDA rejects fails, and the recording fails with it. */
 #include <stdlib.h>
 
 #include "memory.h"
@@ -36,8 +34,7 @@ amp_status amp_cuda_pass_begin(amp_backend *backend, amp_recorded_pass **pass, i
     }
     amp_cuda_pass_free(backend, *pass);
     *pass = NULL;
-    /* Thread-local mode restricts only the calls of this thread, so other threads can go on using their own
-     * GPUs. */
+    /* In thread-local mode, other threads can go on using their own GPUs. */
     AMP_CUDA_TRY(cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal));
     cuda->recording = 1;
     return AMP_OK;

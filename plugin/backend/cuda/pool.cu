@@ -1,8 +1,8 @@
 /* Max pooling and global average pooling.
  *
- * In max pooling each thread computes one pack of one pixel of the tensor that is written: y in forward, dx
- * in backward. In backward it collects the deltas of all windows that cover its pixel. So no two threads
- * write the same element. A block stays within one row of pixels. Average pooling sums with columns.cuh. */
+ * In max pooling each thread writes one pack of one pixel: of y in forward, and of dx in backward, where it
+ * collects the deltas of all windows that cover its pixel. A block stays within one row of pixels. Average
+ * pooling sums with columns.cuh. */
 #include "kernels.h"
 
 #include <float.h>
@@ -23,8 +23,7 @@ typedef struct spot {
     int image, row, column, pack;
 } spot;
 
-/* Sets *s to the pack that this thread computes in a tensor of height × width pixels. Returns false if the
- * pack would lie beyond the end of the row. */
+/* Sets *s to this thread's pack in a tensor of height × width pixels. False: beyond the end of the row. */
 static __device__ __forceinline__ bool spot_of(const windows &g, int height, int width, spot *s)
 {
     unsigned line = blockIdx.x / g.across, at = blockIdx.x % g.across * POOL_THREADS + threadIdx.x;
@@ -37,8 +36,7 @@ static __device__ __forceinline__ bool spot_of(const windows &g, int height, int
 
 /* ---- choices ---- */
 
-/* A choice is the index of the maximum in its pooling window (argmax), stored as a byte. This struct has the
- * choices for a pack of elements, which are read and written together. */
+/* The choices of a pack (see maxpool_forward in backend.h), read and written together. */
 template <int N> struct choices;
 template <> struct choices<8> {
     uint2 bytes;
@@ -68,8 +66,7 @@ enum { NONE = 255 };
 
 /* ---- max pooling ---- */
 
-/* A value is chosen if it is greater than all values before it. So the first of equal maxima is chosen, and
- * NaN never is. */
+/* The first of equal maxima is chosen, and NaN never is. */
 template <class P>
 __global__ void __launch_bounds__(POOL_THREADS) maxpool(const P *__restrict__ x, P *__restrict__ y,
     choices<P::count> *__restrict__ choice, windows g)
@@ -108,9 +105,8 @@ __global__ void __launch_bounds__(POOL_THREADS) maxpool(const P *__restrict__ x,
     choice[at].set(which);
 }
 
-/* dx of a pixel is the sum of dy over the windows that cover the pixel and have chosen it. It is summed in
- * row order in fp32, and rounded once. The windows that cover the pixel are i0 to i1-1 vertically, and j0 to
- * j1-1 horizontally. */
+/* dx is the sum of dy over the windows that have chosen the pixel, in row order in fp32, rounded once. The
+ * windows that cover the pixel are i0 to i1-1 vertically, and j0 to j1-1 horizontally. */
 template <class P> __global__ void __launch_bounds__(POOL_THREADS) maxpool_delta(const P *__restrict__ dy,
     const choices<P::count> *__restrict__ choice, P *__restrict__ dx, windows g, int accumulate)
 {
@@ -140,8 +136,7 @@ template <class P> __global__ void __launch_bounds__(POOL_THREADS) maxpool_delta
     dx[at] = out;
 }
 
-/* written: the tensor that is written, y in forward or dx in backward. *blocks: how many blocks the pixels of
- * `written` need. */
+/* written: y in forward, dx in backward. *blocks: how many blocks its pixels need. */
 static windows windows_make(const amp_tensor *x, const amp_tensor *y, const amp_tensor *written, bool wide,
                             int size, int stride, int pad, size_t *blocks)
 {

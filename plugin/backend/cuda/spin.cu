@@ -1,5 +1,4 @@
-/* Keeps the GPU busy for a while, so that conv.c can time engines. Also checks whether a GPU can be used at
- * all. */
+/* Keeps the GPU busy for conv.c's timing. Also checks whether a GPU can be used at all. */
 #include "kernels.h"
 #include "launch.h"
 

@@ -3,8 +3,7 @@
  *
  * All work except the copies of upload_ahead is queued on one stream, in order. The CPU waits only where
  * backend.h says so, or where an operation returns a number. All tensors, parameters and statistics are in
- * device memory. The caller must have made the backend's device the current one. This header is for C
- * (cuda.c, conv.c) and for CUDA C++ (the kernels). */
+ * device memory. The caller must have made the backend's device the current one. */
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,13 +21,12 @@ struct amp_factor_copy;
 
 /* Settings from the environment; see cuda.c. */
 typedef struct amp_cuda_settings {
-    int tune;          /* how many of cuDNN's engines to time for each pass of a convolution; 0: none */
+    int tune;          /* cuDNN's engines to time for each pass of a convolution; 0: none */
     int deterministic; /* 1: the same bits in every run */
     int ranges;        /* 1: name layers and phases for NVIDIA's profilers */
 } amp_cuda_settings;
 
-/* A table in device memory: a list of arrays and, for each block of a launch, the part of an array that the
- * block works on; see table.cuh. */
+/* A list of arrays in device memory: see table.cuh. */
 typedef struct amp_cuda_table {
     void *rows;   /* the CPU's copy of the rows; NULL: the table is empty */
     size_t bytes; /* size of `rows` */
@@ -49,30 +47,21 @@ typedef struct amp_cuda_backend {
     struct amp_conv_plans *plans; /* conv.c's cuDNN plans of all convolutions */
     void *scratch;                /* see amp_cuda_scratch */
     size_t scratch_bytes;
-    void *workspace;              /* cuDNN's workspace; separate from scratch, which holds a weight gradient
-                                     at the same time */
-    size_t workspace_bytes, workspace_needed; /* workspace_needed: the largest workspace that a convolution's
-                                                 plan needs */
+    void *workspace;              /* cuDNN's; scratch may hold a weight gradient at the same time */
+    size_t workspace_bytes, workspace_needed; /* workspace_needed: the largest of all plans */
     unsigned long moved;          /* how often the address of scratch, workspace or a table has changed */
-    int recording;                /* 1: the stream captures a graph: operations are recorded but do not run
-                                     (pass.c) */
-    int timed;                    /* 1: conv.c has already raised the GPU's clocks from idle, to time
-                                     engines */
-    cudaEvent_t uploaded;         /* recorded after each upload; complete when the upload's source has been
-                                     read */
+    int recording;                /* 1: the stream captures a graph (pass.c): operations do not run */
+    int timed;                    /* 1: conv.c has raised the GPU's clocks from idle */
+    cudaEvent_t uploaded;         /* recorded after each upload; complete when its source has been read */
     int uploads_pending;          /* 1: there was an upload after the last uploads_done */
     cudaStream_t ahead;           /* the stream for upload_ahead's copies; NULL until the first such copy */
-    cudaEvent_t ahead_free, ahead_done; /* upload.c's events. ahead_free: the memory for the next copy is
-                                           free; ahead_done: the last copy is complete */
+    cudaEvent_t ahead_free, ahead_done; /* the next copy's memory is free; the last copy is complete */
     struct amp_cuda_staging *staging; /* upload.c's blocks of page-locked memory */
-    amp_cuda_table step, statistics, arrays; /* update.cu's tables for finish_step, copy_statistics and
-                                                check_gradients */
+    amp_cuda_table step, statistics, arrays; /* update.cu's tables */
     amp_cuda_table weights;       /* weights.cu's table of all convolutions' weights */
-    struct amp_cuda_times *times; /* the state of times.cu; NULL until the first call of operation_times */
-    struct amp_cuda_spare *spares; /* memory.c's list of blocks that held dropped copies of weights; the next
-                                      copies reuse them */
-    void *decision;               /* page-locked CPU memory for update.cu's last decision; NULL until the
-                                     first decision */
+    struct amp_cuda_times *times; /* times.cu; NULL until the first call of operation_times */
+    struct amp_cuda_spare *spares; /* memory.c's blocks of dropped copies of weights, to be reused */
+    void *decision;               /* update.cu's last decision, in page-locked memory; or NULL */
     cudaEvent_t decided;          /* recorded after the decision has been copied to the CPU */
 } amp_cuda_backend;
 
@@ -81,12 +70,10 @@ static inline amp_cuda_backend *amp_cuda_of(const amp_backend *backend)
     return (amp_cuda_backend *)backend;
 }
 
-/* Clears CUDA's last error. Otherwise the check after the next launch would report it as an error of that
- * launch. */
+/* Clears CUDA's last error, which the check after the next launch would report as that launch's. */
 static inline void amp_cuda_clear_error(void) { (void)cudaGetLastError(); }
 
-/* Fills *error from a CUDA status that is not cudaSuccess: the call, CUDA's name and message for the status,
- * file and line. Also clears CUDA's last error. */
+/* Fills *error from a CUDA status that is not cudaSuccess. Also clears CUDA's last error. */
 amp_status amp_cuda_fail(cudaError_t status, const char *call, const char *file, int line, amp_error *error);
 
 /* Makes the GPU with this number the current one. Fails if this program cannot compute on it: there is no
@@ -106,8 +93,8 @@ amp_status amp_cuda_malloc(amp_backend *, size_t bytes, const char *what, void *
 void amp_cuda_release(amp_backend *backend, void *memory);
 
 /* Sets *out to at least `bytes` of device memory, 256-byte aligned, with undefined contents. Only the kernels
- * of one operation may use it, because the next call returns the same memory. If the memory is too small for
- * the next call, that call waits for the stream and allocates a larger block instead. */
+ * of one operation may use it: the next call returns the same memory or, after waiting for the stream, a
+ * larger block. */
 amp_status amp_cuda_scratch(amp_backend *backend, size_t bytes, void **out, amp_error *error);
 
 #ifdef __cplusplus

@@ -4,7 +4,7 @@
 #include "state.h"
 
 /* Errors with a cause outside the backend, and what to do about each. The first three may come from any
- * kernel that was queued earlier: CUDA returns them from the next call that waits. */
+ * kernel that was queued earlier. */
 static const char earlier[] = ": a kernel that was queued earlier has failed; run again with "
                               "CUDA_LAUNCH_BLOCKING=1 in the environment to see which";
 static const struct { cudaError_t error; amp_status status; const char *remedy; } known[] = {

@@ -47,8 +47,7 @@ static amp_status send(cudaStream_t stream, void *to, const void *from, size_t b
     return AMP_OK;
 }
 
-/* Uploads rows and cuts. Queued kernels that read the old ones run first, because all work is on one
- * stream. */
+/* Uploads rows and cuts, on the stream of the queued kernels that read the old ones. */
 static amp_status fill(amp_backend *backend, amp_cuda_table *t, size_t row_bytes, int count, amp_error *error)
 {
     size_t cuts = 0;
@@ -102,7 +101,7 @@ void amp_cuda_table_release(amp_backend *backend, amp_cuda_table *t)
     t->room = 0;
 }
 
-/* Errors are ignored: nothing can be done about them at the end. */
+/* Errors are ignored. */
 void amp_cuda_tables_destroy(amp_cuda_backend *cuda)
 {
     amp_cuda_table *all[] = { &cuda->step, &cuda->statistics, &cuda->arrays, &cuda->weights };

@@ -1,15 +1,13 @@
 /* Tables in device memory, so that one launch can work on all arrays of a network. For .cu files only.
  *
  * A table has one row for each array. A row is a struct of any type that begins with amp_cuda_work. The table
- * also has one cut for each block of the launch. The cut names a row and the part of it that the block works
- * on. A table is uploaded again only if a row has changed. A step with the same rows as the previous one
- * costs only a comparison on the CPU. */
+ * also has one cut for each block of the launch: a row, and the part of it that the block works on. A table
+ * is uploaded again only if a row has changed. */
 #pragma once
 
 #include "state.h"
 
-/* The work on a row. units: how much there is, in elements or tiles, depending on the kernel. share: how many
- * units one block does. */
+/* The work on a row. units: elements or tiles, depending on the kernel. share: units per block. */
 typedef struct amp_cuda_work { size_t units; int share; } amp_cuda_work;
 
 typedef struct amp_cuda_cut {

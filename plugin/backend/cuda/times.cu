@@ -23,12 +23,11 @@ typedef struct amp_cuda_call {
 struct amp_cuda_times {
     amp_backend real;      /* the backend's table before timing began */
     char layer[32];        /* the kind of layer that is running; empty between layers */
-    int nested;            /* 1: an operation is running, and the operations that it calls are not timed
-                              separately */
+    int nested;            /* 1: an operation is running; those that it calls are not timed */
     amp_operation_time *rows;
     int row_count;
-    amp_cuda_call *calls;  /* `room` entries, each with its own events, which are reused after a query. The
-                              first call_count entries are the calls since the last query */
+    amp_cuda_call *calls;  /* `room` entries, whose events are reused; the first call_count are the calls
+                              since the last query */
     int call_count, room;
 };
 
@@ -58,8 +57,7 @@ bool is_left_out(int operation)
 
 template <int N> struct of {};
 
-/* Each overload of add() adds to `bytes` and `products` the memory traffic and the arithmetic that one
- * argument of an operation causes. By default an argument causes none. */
+/* add() adds the memory traffic and the arithmetic that one argument causes; by default none. */
 template <class T> void add(amp_cuda_work *, const T &) {}
 
 /* A tensor is read or written once. */
@@ -98,8 +96,8 @@ void add(amp_cuda_work *w, const amp_gemm_desc *d)
     w->bytes += sizeof(float) * ((double)d->m * d->k + (double)d->k * d->n + (double)d->m * d->n);
 }
 
-/* Memory accesses for each parameter: 3 for the gradient (read for the check, read for the update, cleared),
- * 2 for the master (read, written), and 2 for the momentum, or 4 for Adam's two moments (read, written). */
+/* Accesses per parameter: 3 to the gradient (check, update, clear), 2 to the master, and 2 to the momentum or
+ * 4 to Adam's two moments. */
 void add(amp_cuda_work *w, const amp_step_end *end)
 {
     for (int i = 0; i < end->param_count; i++)
@@ -157,8 +155,7 @@ void measure(of<OF_check_gradients>, amp_cuda_work *w, const amp_param *params, 
 
 /* ---- events ---- */
 
-/* Returns the index of the row for an operation and the kind of layer that is running. Adds the row if it is
- * missing. */
+/* The index of the row for an operation and the running kind of layer. Adds the row if it is missing. */
 int row_of(amp_cuda_times *t, int operation)
 {
     for (int i = 0; i < t->row_count; i++)
@@ -208,8 +205,7 @@ amp_status end_call(amp_backend *b, amp_error *error)
 amp_error *error_of(amp_error *error) { return error; }
 template <class T, class U, class... A> amp_error *error_of(T, U u, A... a) { return error_of(u, a...); }
 
-/* timed<...>::put adds timing to one entry of the backend's table: it replaces the entry by `call`, which
- * measures the work and calls the original function. Entries that need no timing are left unchanged. */
+/* put replaces one entry of the backend's table by `call`, which times the original function. */
 template <class F, F amp_backend::*M, int N> struct timed {
     static void put(amp_backend *) {}
 };
@@ -235,7 +231,7 @@ struct timed<amp_status (*)(amp_backend *, A...), M, N> {
     }
 };
 
-/* name: "layer 3 convolutional forward", for example. */
+/* name: e.g. "layer 3 convolutional forward". */
 void push(amp_backend *b, const char *name)
 {
     amp_cuda_times *t = amp_cuda_of(b)->times;
@@ -278,9 +274,8 @@ amp_status read_events(amp_cuda_backend *cuda, amp_error *error)
 
 /* ---- the GPU's limits ---- */
 
-/* Returns how many operations (multiplications and additions) the Tensor Cores of a multiprocessor do per
- * clock in 16 bits, with sums in fp32; 0: unknown. Derived from NVIDIA's data sheets, which give the numbers
- * for whole GPUs. */
+/* Multiplications and additions per clock of a multiprocessor's Tensor Cores, in 16 bits with fp32 sums; 0:
+ * unknown. Derived from NVIDIA's data sheets. */
 int tensor_operations(int major, int minor)
 {
     switch (major) {
@@ -292,8 +287,8 @@ int tensor_operations(int major, int minor)
     }
 }
 
-/* Returns how many fp32 operations a multiprocessor does per clock without Tensor Cores (CUDA C++ Programming
- * Guide, arithmetic instructions). */
+/* Like tensor_operations, in fp32 without Tensor Cores (CUDA C++ Programming Guide, arithmetic
+ * instructions). */
 int fp32_operations(int major, int minor) { return major == 7 || (major == 8 && minor == 0) ? 128 : 256; }
 
 amp_status find_limits(amp_cuda_backend *cuda, amp_operation_times *out, amp_error *error)

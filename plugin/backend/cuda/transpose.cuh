@@ -6,8 +6,8 @@
  * of a few lines of `width` elements, which start `pitch` elements apart in memory. Each side is read or
  * written in long runs of contiguous elements, 16 bytes at a time if alignment allows:
  *  - If the matrix is wide (3 channels × many pixels), the tile's lines are long, and each is a run.
- *  - If the matrix is narrow (many channels × 9 taps), the tile is as wide as the matrix. So its lines are
- *    contiguous and form one run. */
+ *  - If the matrix is narrow (many channels × 9 taps), the tile is as wide as the matrix, and its lines form
+ *    one run. */
 #pragma once
 
 #include "device.cuh"
@@ -15,9 +15,8 @@
 #define AMP_TILE 5120u    /* floats of shared memory: 20 KiB, so that eight blocks are resident */
 #define AMP_TILE_EDGE 64u /* a run of this many elements is long enough: 64 halves are 128 bytes */
 
-/* Returns the number of floats per row of a tile. It is odd, and one float after every 8 is unused. So the 8
- * elements of a group lie in different banks of shared memory, whether the group is part of a row or of a
- * column. */
+/* Floats per row of a tile: odd, and one float after every 8 is unused, so that the 8 elements of a group, in
+ * a row or in a column, lie in different banks of shared memory. */
 static inline __host__ __device__ unsigned amp_tile_pitch(unsigned columns)
 {
     return (columns + columns / 8) | 1;
@@ -32,8 +31,7 @@ __device__ __forceinline__ unsigned amp_tile_place(unsigned row, unsigned column
  * number of elements; line, place: the position of its first element in the tile. */
 struct amp_side_group { size_t offset; int n; unsigned line, place; };
 
-/* One side of a tile: `lines` lines of `width` elements, which start `pitch` elements apart, divided into
- * groups of N. */
+/* One side of a tile: `lines` lines of `width` elements, `pitch` elements apart, in groups of N. */
 template <int N> struct amp_side {
     unsigned lines, width, groups; /* groups: number of groups in a run */
     size_t pitch;
@@ -76,8 +74,7 @@ __device__ void amp_tile_fill(float *tile, unsigned tile_pitch, const S *src, un
     }
 }
 
-/* Writes the tile's columns, times factor, as lines that start `pitch` elements apart, beginning at dst. With
- * `accumulate`, adds them to dst instead. */
+/* Writes the tile's columns, times factor, as lines `pitch` elements apart to dst (or adds them). */
 template <int N, class D>
 __device__ void amp_tile_drain(const float *tile, unsigned tile_pitch, D *dst, unsigned rows,
                                unsigned columns, size_t pitch, float factor, int accumulate)
@@ -93,8 +90,8 @@ __device__ void amp_tile_drain(const float *tile, unsigned tile_pitch, D *dst, u
     }
 }
 
-/* How matrices of rows × columns are cut into tiles. Tiles at the edges may be smaller. src_wide: 1 if the
- * source can be read 16 bytes at a time. dst_wide: 1 if the destination can be written 16 bytes at a time. */
+/* How matrices of rows × columns are cut into tiles. Tiles at the edges may be smaller. src_wide, dst_wide: 1
+ * if 16 bytes can be moved at a time. */
 struct amp_tiling { unsigned rows, columns, tile_rows, tile_columns; int src_wide, dst_wide; };
 
 /* The number of tiles of one matrix. */
@@ -103,8 +100,7 @@ __host__ __device__ __forceinline__ unsigned amp_tiling_count(const amp_tiling &
     return ((m.columns + m.tile_columns - 1) / m.tile_columns) * ((m.rows + m.tile_rows - 1) / m.tile_rows);
 }
 
-/* Transposes tile t of matrix `image`. All threads of the block must call it. tile: AMP_TILE floats of shared
- * memory. */
+/* Transposes tile t of matrix `image`. All the block's threads must call it. tile: AMP_TILE shared floats. */
 template <class S, class D>
 __device__ void amp_transpose_tile(float *tile, const S *src, D *dst, size_t image, unsigned t,
                                    const amp_tiling &m, float factor, int accumulate)
@@ -136,8 +132,7 @@ transpose(const S *src, D *dst, size_t images, amp_tiling m, float factor, int a
 
 /* ---- the CPU's part ---- */
 
-/* Divides `all` into pieces of at most `most`, and returns the size of a piece. The last piece may be
- * smaller. If there are several pieces, the size is a multiple of 8. */
+/* The size of pieces, at most `most`, that divide `all`; if there are several, it is a multiple of 8. */
 static inline unsigned amp_even_piece(unsigned all, unsigned most)
 {
     if (all <= most) return all;

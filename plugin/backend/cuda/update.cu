@@ -1,10 +1,8 @@
-/* The end of a step. Checks that all gradients and statistics are finite. If they are, updates all parameters
- * and commits all statistics. This takes three launches over all arrays:
+/* The end of a step, in three launches over all arrays:
  *  1. Each block checks a chunk and writes a finding.
  *  2. One block combines all findings into a decision, which is copied to the CPU.
  *  3. Each block updates its chunk, if the decision allows it.
- * The CPU queues all three, and then waits only for the copy of the decision. So it continues while the
- * update runs.
+ * The CPU queues all three and waits only for the decision, so it continues while the update runs.
  *
  * Each product and each sum is rounded separately (no fma), as in the separate calls of stock Darknet, so
  * that weights are the same as on the CPU. The square of a gradient is exact in double. The order of
@@ -28,8 +26,7 @@ typedef struct array_row {
     amp_cuda_work work; /* units are elements */
     float *master, *grad, *momentum, *m, *v;
     float decay, rate_scale, clip;
-    short wide, is_statistic; /* wide is 1 if all arrays of the row can be read and written 16 bytes at a
-                                 time */
+    short wide, is_statistic; /* wide: all arrays can be moved 16 bytes at a time */
 } array_row;
 
 /* What check_chunks has found in one chunk. */
@@ -65,8 +62,7 @@ static __device__ __forceinline__ void write4(float *p, const float (&v)[4], int
             if (i < n) p[i] = v[i];
 }
 
-/* Returns the sum over the block's threads, and whether any of them has found inf or NaN. Only the result of
- * thread 0 is valid. */
+/* Combines what the block's threads have found. Only the result of thread 0 is valid. */
 static __device__ __forceinline__ finding fold(double sum, int found)
 {
     __shared__ double sums[UPDATE_THREADS];
@@ -133,8 +129,7 @@ __global__ void __launch_bounds__(UPDATE_THREADS) combine_findings(const finding
 typedef struct step {
     float learning_rate, batch, momentum;
     float beta1, beta2, correction1, correction2, eps;
-    float unscale, unscale_rest; /* both are from the decision: gradients are multiplied by `unscale`, then by
-                                    `unscale_rest` */
+    float unscale, unscale_rest; /* from the decision: see amp_unscale */
     int adamw;
 } step;
 
@@ -213,8 +208,7 @@ static __device__ __forceinline__ void copy_chunk(const float *from, float *to, 
     }
 }
 
-/* Updates parameters and commits statistics. Does nothing if the decision says that a number is inf or NaN,
- * or that the norm is above its limit. */
+/* Updates parameters and commits statistics, if the decision allows it. */
 template <int ADAM>
 __global__ void __launch_bounds__(UPDATE_THREADS) move_chunks(const array_row *__restrict__ rows,
     const amp_cuda_cut *__restrict__ cuts, step s, const decision *__restrict__ v)
@@ -265,8 +259,7 @@ static amp_status list(amp_backend *backend, amp_cuda_table *t, const amp_param 
 
 /* ---- operations ---- */
 
-/* Queues launches 1 and 2. Sets *out to the decision in device memory. Its copy for the CPU is complete after
- * the event cuda->decided. */
+/* Queues launches 1 and 2. *out: the decision in device memory; cuda->decided follows its copy to the CPU. */
 static amp_status decide(amp_backend *backend, const amp_cuda_table *t, const amp_update_args *args,
                          const decision **out, amp_error *error)
 {

@@ -1,15 +1,12 @@
-/* Asynchronous copies: the program continues while a copy runs. Also staging: page-locked memory for the data
- * to be copied.
+/* Asynchronous copies, and staging: page-locked memory for the data to be copied.
  *
- * upload_later and download_later queue their copy on the backend's stream and then record the event
- * `uploaded`. uploads_done waits for the last recording of this event. After this wait, all copies are
- * complete, and the blocks of staging memory are free for reuse. So only the first step allocates page-locked
- * memory.
+ * After each copy, the event `uploaded` is recorded on the backend's stream. uploads_done waits for its last
+ * recording: then all copies are complete, and the blocks of staging memory are free for reuse.
  *
  * upload_ahead prefetches images: it copies on a separate stream (`ahead`) while the backend's stream still
- * computes the previous pass. The images are double-buffered, so three waits keep the order:
- *  - A copy waits for everything that was queued on the backend's stream before the previous copy. This
- *    includes the last readers of the buffer that the copy overwrites (event ahead_free).
+ * computes the previous pass. Three waits keep the order:
+ *  - A copy waits for everything queued on the backend's stream before the previous copy: the last readers of
+ *    the buffer that it overwrites (event ahead_free).
  *  - Work that is queued on the backend's stream after a copy waits for that copy (event ahead_done).
  *  - The program waits for the copy in uploads_done, as for all other copies. */
 #include <stdlib.h>
@@ -80,9 +77,8 @@ amp_status amp_cuda_download_later(amp_backend *backend, const void *memory, siz
     return amp_cuda_upload_later(backend, *to, memory, bytes, error);
 }
 
-/* Creates the stream `ahead` and its events before the first copy. This copy waits for everything that was
- * queued so far. The stream is non-blocking, so that the default stream, on which Darknet's own layers run,
- * does not wait for these copies. */
+/* Creates the stream `ahead` and its events. The first copy waits for everything queued so far. The stream is
+ * non-blocking: the default stream, on which Darknet's own layers run, does not wait for the copies. */
 static amp_status make_ahead(amp_cuda_backend *cuda, amp_error *error)
 {
     if (cuda->ahead) return AMP_OK;

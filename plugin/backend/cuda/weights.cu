@@ -1,5 +1,5 @@
-/* Makes the copies of weights that convolutions compute with. After each update, one launch copies the
- * weights of a whole network. For each filter k it computes krsc[k][tap][c] = round(oihw[k][c][tap]). */
+/* Makes the copies of weights that convolutions compute with, for a whole network in one launch. For each
+ * filter k it computes krsc[k][tap][c] = round(oihw[k][c][tap]). */
 #include "kernels.h"
 
 #include <limits.h>
@@ -50,8 +50,7 @@ static void describe(weights_row *row, const amp_cuda_weights *w)
     row->work.share = 1;
     if (!filters || !channels || !taps) return;
     amp_tiling t = amp_tiling_of(w->oihw, AMP_FP32, w->krsc, w->dtype, images, height, width);
-    /* all filters form one line, whose tiles begin at multiples of 8 elements: only its start must be
-     * aligned */
+    /* its tiles begin at multiples of 8 elements: only the line's start must be aligned */
     if (line) t.src_wide = amp_aligned(w->oihw), t.dst_wide = amp_aligned(w->krsc);
     row->masters = w->oihw, row->copy = w->krsc, row->dtype = w->dtype;
     row->tiling = t;

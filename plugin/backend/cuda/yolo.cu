@@ -3,8 +3,8 @@
  * loss_scale·delta_normalizer·delta, cost += delta².
  *
  * One warp computes one box at a time. Which boxes a warp and a block compute depends only on the shape, and
- * sums are added in a fixed order, so that every device gives the same bits. Few boxes have a label. A box
- * without a label has deltas only for its first five numbers, not for the classes. */
+ * sums are added in a fixed order, so that every device gives the same bits. Most boxes have no label, and no
+ * deltas for the classes. */
 #include "kernels.h"
 
 #include <string.h>
@@ -103,7 +103,7 @@ template <class T> static __device__ __forceinline__ int is_sure(const amp_yolo_
 }
 
 /* Applies every label that has this box as an own box. from_iou = 1: first applies the label that the box
- * overlaps most. All lanes compute the same sums, so the caller uses those of one lane only. */
+ * overlaps most. All lanes compute the same sums. */
 template <class T> static __device__ __forceinline__ void apply_labels(const amp_yolo_desc &d,
                                                                        amp_yolo_labels l, const T *x,
                                                                        amp_yolo_place place,
@@ -138,9 +138,9 @@ template <class T> static __device__ __forceinline__ int positive_classes(const 
     return positive;
 }
 
-/* Computes the deltas of box `box` of an image. x: the box's numbers. Writes the deltas, times scale, to dx,
- * or adds them to dx if accumulate is 1; dx may be NULL. Each lane adds only its own share to sums->cost and
- * sums->box_cost, and sets *not_finite only for its own numbers. The other sums are the same in all lanes. */
+/* Computes the deltas of box `box` of an image. x: the box's numbers. dx (+)= scale·deltas; dx may be NULL.
+ * Each lane adds only its own numbers to sums->cost, sums->box_cost and *not_finite. The other sums are the
+ * same in all lanes. */
 template <class T> static __device__ __forceinline__ void one_box(const head &g, const amp_yolo_labels &l,
                                                                   int box, const T *x, T *dx, float scale,
                                                                   int accumulate, amp_yolo_result *sums,
@@ -283,8 +283,7 @@ amp_status amp_cuda_yolo_loss(amp_backend *backend, const amp_tensor *x, const f
     return AMP_OK;
 }
 
-/* Squashes y in place. A row of blocks works on one plane at a time, so that all its threads squash the same
- * kind of number (x, y, ..., a class). */
+/* Squashes y in place. A row of blocks works on one plane at a time, whose numbers are all of one kind. */
 __global__ void __launch_bounds__(AMP_CUDA_THREADS) squash_planes(float *y, size_t planes, size_t pixels,
                                                                   amp_yolo_desc d)
 {
