@@ -177,7 +177,8 @@ typedef struct amp_cpu_rows {
     void (*winograd_direct)(amp_dtype, const void *const *pixels, size_t in, const amp_cpu_filters *,
                             size_t first, size_t channels, void *const *to, const amp_cpu_tile_end *);
     /* Computes U of the panel that begins at filter `first`, for the channels [channel, channel + channels).
-     * Returns 1 if a weight is inf, NaN or too large. */
+     * first, width, channel and channels are multiples of 16. Returns 1 if a weight is inf, NaN or too
+     * large. */
     int (*winograd_filters)(const amp_cpu_filters *, size_t first, size_t width, size_t channel,
                             size_t channels, float *to, size_t plane);
     /* winograd_products and winograd_sums work on one plane, and add to the old output if `add` is set.
