@@ -2,9 +2,8 @@
  * pointers, so that the core depends on neither MPI nor NCCL.
  *
  * Each rank has its own network and engine, and trains its share of a step's images. Gradients are then
- * summed over all ranks, so all ranks make the same update. In threads.c the ranks are threads of one
- * process; in mpi/mpi.c they are processes started by mpirun; nccl/nccl.c wraps another comm and sums on
- * GPUs.
+ * summed over all ranks, so all make the same update. Ranks are threads of one process (threads.c) or
+ * processes started by mpirun (mpi/mpi.c); nccl/nccl.c wraps another comm and sums on GPUs.
  *
  * Rules for every function except prints_error, abort and destroy:
  *  - It is collective: all ranks call it, in the same order, with the same sizes. After a failure only
@@ -27,43 +26,37 @@ struct amp_comm {
     int rank, size;              /* this rank's number, from 0; the number of ranks */
     int local_rank, local_size;  /* rank and size among the ranks on this machine only */
     int one_program;             /* 1: the ranks are threads of one program */
-    int settled;                 /* 1: this rank has made a step with its current memory, so its next step
-                                    neither allocates memory nor loads code between the sums; set by the
-                                    caller */
+    int settled;                 /* 1: this rank's next step neither allocates memory nor loads code between
+                                    sums, as after a step with the same memory; set by the caller */
     int has_summed;              /* set by the implementation after the first sums; until then a call may take
                                     four times `seconds` (watchdog.h) */
-    char phase[128];             /* what the current calls are for, e.g. "step 17, gradients"; set by callers,
-                                    used in messages */
+    char phase[128];             /* for messages: "step 17, gradients"; set by callers */
     double seconds;              /* the time limit of a call; 0: none */
     double waited;               /* total seconds that sum_end has waited; 0 if sums are in GPU memory,
                                     because the CPU does not wait for those */
     void (*lost)(const char *line); /* called in a separate thread if a call exceeds its time limit; prints
-                                       this line and ends the program. The caller of amp_comm_join or
-                                       amp_comm_threads passes this function */
+                                       this line and ends the program */
 
     /* sum_begin starts to sum `count` floats over all ranks, in place. sum_end waits for all sums that have
      * been started; until it returns, the caller must not use their memory. wire: the type in which the
-     * floats are sent (fp32, bf16 or fp16); the sums themselves are computed in fp32. With nccl/nccl.c, the
-     * memory is GPU memory, and the backend's stream waits instead of the CPU. Otherwise it is CPU memory. */
+     * floats are sent (fp32, bf16 or fp16); sums are computed in fp32. With nccl/nccl.c, the memory is GPU
+     * memory, and the backend's stream waits instead of the CPU. */
     amp_status (*sum_begin)(amp_comm *, float *values, size_t count, amp_dtype wire, amp_error *);
     amp_status (*sum_end)(amp_comm *, amp_error *);
 
-    /* All-gather in CPU memory: copies the `bytes` bytes at `mine` of every rank into `all` (size · bytes),
-     * in rank order. */
+    /* All-gather in CPU memory of every rank's `bytes` bytes into `all` (size · bytes), in rank order. */
     amp_status (*gather)(amp_comm *, const void *mine, size_t bytes, void *all, amp_error *);
     /* Copies the memory of rank `root` to all other ranks, in CPU memory. Times out only after eight time
      * limits, because the other ranks may have to wait while `root` works alone, for example to save. */
     amp_status (*broadcast)(amp_comm *, void *memory, size_t bytes, int root, amp_error *);
 
-    /* Creates a comm of the first `size` ranks. The new comm must be destroyed before the old one. *out is
-     * NULL in the other ranks, and in all ranks if size is 1. A rank that calls `part` early sleeps until all
-     * ranks have called it, without a time limit and without using the CPU. Only comms of mpi/mpi.c have this
-     * function; in all others the pointer is NULL. */
+    /* Creates a comm of the first `size` ranks; destroy it before the old one. *out is NULL in the other
+     * ranks, and in all ranks if size is 1. A rank that calls `part` early sleeps until all ranks have called
+     * it, without a time limit. Only mpi/mpi.c has this function; elsewhere the pointer is NULL. */
     amp_status (*part)(amp_comm *, int size, amp_comm **out, amp_error *);
 
-    /* Returns 1 if this rank must print why the program ends: on each machine, the first call by any rank
-     * returns 1, and all later calls return 0. If the pointer is NULL, every rank prints. Any thread may call
-     * it. */
+    /* Returns 1 if this rank must print why the program ends: the first call on each machine returns 1, all
+     * later ones 0. If the pointer is NULL, every rank prints. Any thread may call it. */
     int (*prints_error)(amp_comm *);
     /* Ends the processes of all ranks with this exit status. If the ranks are threads, it makes their calls
      * fail instead, and returns. Any thread may call it. */
@@ -86,14 +79,12 @@ amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_err
 /* ---- other ranks ---- */
 
 /* Creates ranks that are threads of this program and exchange arrays through its memory. Fills ranks[0] to
- * ranks[size - 1] with one comm for each thread; each must be destroyed. After one rank has called abort, the
- * calls of the others fail. seconds, lost: as in amp_comm. */
+ * ranks[size - 1] with one comm for each thread; each must be destroyed. seconds, lost: as in amp_comm. */
 amp_status amp_comm_threads(int size, double seconds, void (*lost)(const char *line), amp_comm **ranks,
                             amp_error *);
 
 /* Creates a comm for ranks that each have their own GPU. NCCL sums device memory; `cpu`, a comm of the same
- * ranks, does everything else. The call is collective. On success, *out takes ownership of `cpu`. cuda: the
- * backend whose memory is summed (from amp_cuda_backend_create); it may be destroyed before *out. Sums wait
- * for the work that was queued on this backend before sum_begin. Work that is queued after sum_end waits for
- * the sums; the CPU does not. */
+ * ranks, does everything else. All ranks call it. On success, *out owns `cpu`. cuda: the backend whose memory
+ * is summed (from amp_cuda_backend_create); it may be destroyed before *out. Sums wait for the work queued on
+ * this backend before sum_begin. Work queued after sum_end waits for the sums. */
 amp_status amp_comm_nccl(amp_comm *cpu, struct amp_backend *cuda, amp_comm **out, amp_error *);

@@ -1,7 +1,6 @@
 #include "comm.h"
 
-/* The environment variables that launchers set. First row: Open MPI's mpirun. Second row: MPICH's mpiexec,
- * and Slurm's srun --mpi=pmi2. Third row: Slurm's srun --mpi=pmix. */
+/* One row each: Open MPI's mpirun; MPICH's mpiexec and Slurm's --mpi=pmi2; Slurm's --mpi=pmix. */
 static const struct { const char *size, *rank; } launchers[] = {
     { "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK" },
     { "PMI_SIZE", "PMI_RANK" },

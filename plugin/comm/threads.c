@@ -63,8 +63,7 @@ static float as_sent(float x, amp_dtype wire)
     return sent;
 }
 
-/* Each rank sums its own part of the elements over all ranks, in rank order, and writes these sums to every
- * rank's array. */
+/* Each rank sums its part of the elements, in rank order, and writes the sums to every rank's array. */
 static amp_status sum_begin(amp_comm *comm, float *values, size_t count, amp_dtype wire, amp_error *error)
 {
     float **arrays = (float **)team_of(comm)->arrays;

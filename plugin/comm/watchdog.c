@@ -59,8 +59,8 @@ static struct timespec in_seconds(double seconds)
     return t;
 }
 
-/* For each call in progress, counts one more wake-up of the watchdog's thread. The thread calls this each
- * time it wakes up. Returns a call that has exceeded its limit, or NULL. The caller must hold the lock. */
+/* Counts a wake-up of the watchdog's thread for each call in progress. Returns a call that has exceeded its
+ * limit, or NULL. The caller must hold the lock. */
 static const watch *find_late(amp_watchdog *dog)
 {
     const watch *late = NULL;

@@ -10,7 +10,7 @@ enum { MOST_ARGUMENTS = 32 };
 
 static int is_option(const amp_argument *a) { return a->name[0] == '-'; }
 
-/* Returns the placeholder that follows an option's name in the usage: "N" in "-batch N". */
+/* The placeholder after an option's name in the usage: "N" in "-batch N". */
 static const char *value_of(const amp_argument *a)
 {
     return a->value ? a->value : a->choices ? a->choices : a->number ? "N" : a->real ? "X" : "";

@@ -1,5 +1,4 @@
-/* Reads the command line of a verb. Files are identified by their order, and options by their names. Options
- * may stand anywhere among the files.
+/* Reads the command line of a verb. Options may stand anywhere among the files.
  *
  *     const char *cfg = NULL, *json = NULL;
  *     long batch = 0;
@@ -10,8 +9,7 @@
  *         { 0 } };
  *     AMP_TRY(amp_arguments_read("amp plan", argc - 3, argv + 3, arguments, error));
  *
- * Each entry sets exactly one of text, number, real and flag. If an argument is not given, its variable keeps
- * its value. */
+ * Each entry sets one of text, number, real and flag. The variable of a missing argument is unchanged. */
 #pragma once
 
 #include "../host/data/text_lines.h"
@@ -19,8 +17,7 @@
 
 typedef struct amp_argument {
     const char *name;      /* "-batch"; "CFG" for a file */
-    int optional;          /* 1: this file may be left out; allowed for the first file and the last files.
-                              Options are always optional */
+    int optional;          /* 1: a file that may be left out, at the start or the end of the list */
     const char **text;     /* points into argv */
     long *number;          /* a whole number from least to most */
     double *real;          /* a number from least to most */
@@ -42,10 +39,9 @@ amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp
 int amp_asks_for_help(const char *argument);
 
 #define AMP_ALL_DTYPES "stock,fp32,bf16,fp16"
-/* Splits `given`, the value of -dtypes such as "fp32,bf16", into names. If `given` is NULL, splits `usual`
- * without checking it. The caller frees the names with amp_lines_free, also after an error. AMP_BAD_CONFIG: a
- * name is not in AMP_ALL_DTYPES, or is given twice. AMP_UNSUPPORTED: the machine cannot run a dtype in
- * `given`. */
+/* Splits `given` (of -dtypes, "fp32,bf16"), or if it is NULL, `usual`, which is not checked. The caller frees
+ * the names with amp_lines_free, also after an error. AMP_BAD_CONFIG: a name is not in AMP_ALL_DTYPES, or is
+ * repeated. AMP_UNSUPPORTED: the machine cannot run a dtype in `given`. */
 amp_status amp_dtypes_read(const char *given, const char *usual, const amp_machine *, amp_lines *,
                            amp_error *);
 

@@ -30,8 +30,7 @@ static void write_value(FILE *out, const amp_cfg_change *change)
     else fprintf(out, "%s=%s\n", change->key, value);
 }
 
-/* Copies a line unchanged, even a malformed one: whoever reads the copy rejects it. Adds a line end if the
- * file's last line lacks one, so that the next text starts a new line. */
+/* Copies a line unchanged, even a malformed one: the copy's reader rejects it. Adds a missing line end. */
 static void copy_line(const cfg_item *line, FILE *out)
 {
     fwrite(line->raw, 1, line->raw_size, out);
@@ -105,8 +104,7 @@ amp_status amp_cfg_copy_in_memory(const char *from, const amp_cfg_change *change
     const edits e = { .changes = changes, .count = count };
     AMP_TRY(copy_in_memory(from, &e, name, error));
     if (amp_host_check_cfg(name, CFG_FOR_ANYTHING, NULL, &cause) == AMP_OK) return AMP_OK;
-    const char *what = strchr(cause.message + strlen(name), ' '); /* skips the copy's file name and line
-                                                                     number */
+    const char *what = strchr(cause.message + strlen(name), ' '); /* skips file name and line number */
     return amp_fail(error, AMP_BAD_CONFIG, "%.300s with %s:%s", from, options, what ? what : "");
 }
 

@@ -1,12 +1,10 @@
-/* Reads what a command needs to know about a .cfg before it makes the network. Also makes copies of a .cfg
- * with other values in [net], for -batch, -iters and similar options, so that the user's file is never
- * changed. */
+/* Reads what a command must know about a .cfg before it makes the network. Copies a .cfg with other values in
+ * [net], for -batch, -iters and similar options. */
 #pragma once
 
 #include "../amp/cfg_check.h"
 
-/* under_amp: 1 if AMP is on, by the .cfg or by -amp. batch, subdivisions and max_batches: the values in
- * [net]; 0 for a missing max_batches. */
+/* under_amp: AMP is on, by the .cfg or -amp. The other numbers are from [net]; max_batches 0: missing. */
 typedef struct amp_cfg_facts {
     int under_amp, batch, subdivisions;
     long max_batches;
@@ -14,7 +12,7 @@ typedef struct amp_cfg_facts {
 } amp_cfg_facts;
 
 /* Checks the .cfg, prints warnings, and fills *facts. dtype: the argument of -amp; NULL: the .cfg's setting.
- * AMP_BAD_CONFIG: the .cfg has a mistake; the message describes the first one. */
+ * AMP_BAD_CONFIG: the .cfg has a mistake. */
 amp_status amp_cfg_look(const char *cfg, const char *dtype, cfg_use use, amp_cfg_facts *, amp_error *);
 
 typedef struct amp_cfg_change { const char *key; double value; } amp_cfg_change;
@@ -25,15 +23,14 @@ typedef struct amp_cfg_change { const char *key; double value; } amp_cfg_change;
 amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *changes, int count,
                         amp_error *);
 
-/* Makes a file in memory and opens it for writing; failure ends the program. The file is in no folder, and
- * disappears when this program ends, even if it is killed. Child programs can open it by `name`. */
+/* Makes a file in memory and opens it for writing; failure ends the program. It disappears when this program
+ * ends, even if killed. Child programs can open it by `name`. */
 enum { AMP_MEMORY_FILE = 64 };
 FILE *amp_memory_file(char name[AMP_MEMORY_FILE]);
 /* Like amp_cfg_copy, but copies into a file in memory and checks the copy. AMP_BAD_CONFIG: the changes caused
  * a mistake; the message names `from` and the options, such as "-batch and -size". */
 amp_status amp_cfg_copy_in_memory(const char *from, const amp_cfg_change *changes, int count,
                                   const char *options, char name[AMP_MEMORY_FILE], amp_error *);
-/* Makes a copy in memory that has amp=0 in the section of each layer i with kept[i] set, so that these layers
- * stay in fp32. */
+/* Makes a copy in memory with amp=0 in the section of each layer i with kept[i] set. */
 amp_status amp_cfg_keep_in_memory(const char *from, const char *kept, int layers, char name[AMP_MEMORY_FILE],
                                   amp_error *);

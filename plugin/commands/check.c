@@ -1,5 +1,4 @@
-/* `darknet amp check`: finds every mistake in a .cfg, and in a .data file with its lists and labels, without
- * making the network. */
+/* `darknet amp check`: finds every mistake in a .cfg and a .data file, without making the network. */
 #include <string.h>
 
 #include "../host/program/cfg.h"
@@ -28,8 +27,7 @@ static void print_summary(const char *cfg, const cfg_summary *s)
            "weights\n", name, s->layers, s->w, s->h, s->c, s->batch, s->weights / 1e6);
 }
 
-/* Checks the data set. *is_odd: whether warnings were printed. A network whose last layer does not find boxes
- * is a classifier, and each of its images must have a class. */
+/* *is_odd: whether warnings were printed. A network whose last layer finds no boxes is a classifier. */
 static amp_status check_data(amp_data_scan *scan, const cfg_summary *cfg, int *is_odd, amp_error *error)
 {
     scan->classifier = cfg->classes == 0;

@@ -6,9 +6,8 @@
 #include "command.h"
 #include "json.h"
 
-/* Returns the number of the last line of the section [amp] that `clean` removes: the line of the section's
- * last key, or of its header if it has no keys. Returns 0 if the .cfg has no [amp]. Comments after this line
- * stay, since they may describe the next section. A .cfg has at most one [amp]. */
+/* Returns the number of the last line of [amp] that `clean` removes: that of its last key, or of its header
+ * if it has none. 0: no [amp]. Later comments stay, since they may describe the next section. */
 static unsigned long last_line_of_amp(const cfg_document *cfg)
 {
     unsigned long last = 0;

@@ -68,8 +68,7 @@ static int run_verb(int argc, char **argv)
     return 1;
 }
 
-/* Returns status. If output to stdout could not be written, for example because the disk is full, prints a
- * message and returns 1 instead of 0. */
+/* Returns status. If stdout could not be written (disk full), prints a message and returns 1 instead of 0. */
 static int check_output(int status)
 {
     errno = 0;

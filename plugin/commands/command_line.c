@@ -15,8 +15,7 @@
 #include "../host/program/turns.h"
 #include "../include/darknet_amp.h"
 
-/* Opens /dev/null as each standard stream that is closed. Otherwise a file that is opened later would get the
- * stream's descriptor, and all output to the stream would be written into that file. */
+/* Opens /dev/null as each closed standard stream, so that no file opened later receives its output. */
 static void open_standard_streams(void)
 {
     int file;
@@ -24,8 +23,7 @@ static void open_standard_streams(void)
     if (file >= 0) close(file);
 }
 
-/* Whether the command trains or measures. In these commands, spinning OpenMP threads would take processor
- * time from the threads that load images. */
+/* Whether the command trains or measures: spinning OpenMP threads would slow the loaders of images. */
 static int trains_or_measures(const char *const *words, int count)
 {
     static const char *const quick[] = { "check", "clean", "log", "plan", "version" };
@@ -43,7 +41,7 @@ static int trains_or_measures(const char *const *words, int count)
 }
 
 /* Executes the program again with OpenMP threads that do not spin, unless the environment already says how
- * they wait. argv: the program's original arguments. */
+ * they wait. argv: the original arguments. */
 static void start_again(char **argv)
 {
     char self[4096];
@@ -58,8 +56,7 @@ static void start_again(char **argv)
 
 static void take_seed(int *argc, char **argv)
 {
-    /* Stock's `rnn generate` and similar commands have a -seed of their own: the text that they continue.
-     * `amp compare` has -seeds instead, and rejects -seed. */
+    /* The -seed of stock's `rnn generate` and others is a text to continue. `amp compare` rejects -seed. */
     int own_seed = *argc > 2 && argv[1] && argv[2] && (!strcmp(argv[1], "rnn") ? strcmp(argv[2], "train") != 0
                    : !strcmp(argv[1], "amp") && !strcmp(argv[2], "compare"));
     const char *seed = own_seed ? NULL : amp_host_take_argument(argc, argv, "-seed", "0 to 4294967295");

@@ -1,5 +1,4 @@
-/* See data_scan.h. host/data has the readers of the files, and the checks that a training makes at its
- * start. */
+/* See data_scan.h. host/data reads the files, and has the checks that a training makes at its start. */
 #define _GNU_SOURCE /* tdestroy */
 #include "data_scan.h"
 
@@ -30,8 +29,7 @@ enum { MISTAKES_REPORTED = 20 };
 
 static int compare_messages(const void *a, const void *b) { return strcmp(a, b); }
 
-/* Counts a mistake, and returns AMP_OK so that the scan continues. If a label file belongs to both lists, or
- * is listed twice, each of its mistakes counts once. */
+/* Counts a mistake, once even if its label file is listed twice. AMP_OK: the scan continues. */
 static amp_status note_mistake(void *context, const amp_error *mistake)
 {
     scan *s = context;
@@ -110,7 +108,7 @@ static amp_status scan_images(scan *s)
 
 /* ---- a classifier's labels ---- */
 
-/* The largest number of comparisons of a path with a label; a scan with this many takes a second or two. */
+/* The largest number of comparisons of a path with a label; they take a second or two. */
 static const double COMPARISONS_MOST = 2e7;
 
 static void scan_paths(scan *s)
@@ -136,7 +134,7 @@ static amp_status scan_list(scan *s, const char *key, const amp_lines *list, amp
     return AMP_OK;
 }
 
-/* Reads the `valid` list into *list. Makes the same checks as host/data/data_check.h makes for `train`. */
+/* Reads the `valid` list, with the checks that host/data/data_check.h makes for `train`. */
 static amp_status check_valid(const scan *s, const amp_data_file *data, amp_lines *list, amp_error *error)
 {
     char what[300];

@@ -1,5 +1,4 @@
-/* Checks a whole data set before hours are spent on training: the lists, whether their images exist, and
- * every label. */
+/* Checks a whole data set before a long training: the lists, whether their images exist, and every label. */
 #pragma once
 
 #include "../amp/cfg_check.h"
@@ -15,8 +14,7 @@ enum {
     AMP_SCAN_KINDS
 };
 
-/* The result for one list of images. If a classifier has very many paths and labels, only some of the paths
- * are checked for labels. */
+/* The result for one list of images. If there are very many paths, only some are checked for labels. */
 typedef struct amp_scanned_list {
     long images, boxes, paths;                            /* how many of each were checked */
     /* for each kind of oddity: how often it was found, and the first place ("FILE" or "FILE:LINE") */
@@ -32,20 +30,17 @@ typedef struct amp_data_scan {
         w, h,        /* the size of the network's input */
         boxes,       /* detector: how many boxes per image a step uses at most */
         measures;    /* 1: the .data file must have a `valid` list */
-    /* Receives the first 20 mistakes: at most one for each label file, and one for all missing label files
-     * together. amp_scan_data's error then has the number of mistakes. NULL: the error has the first
-     * mistake. */
+    /* Receives the first 20 mistakes: at most one for each label file, and one for all missing label files.
+     * amp_scan_data's error then has their number. NULL: the error has the first mistake. */
     const cfg_listener *listener;
     /* ---- set by amp_scan_data ---- */
     amp_scanned_list train, valid;
     char warning[512]; /* how the .data file and the network differ in names or classes; "" if they agree */
 } amp_data_scan;
 
-/* Checks the data set. No image is decoded, so about 100,000 images with labels take a second or two.
- * AMP_BAD_CONFIG: a training would not begin, or would end at a bad label; the message has the file, the line
- * and what to do. */
+/* Checks the data set. No image is decoded: 100,000 images with labels take a second or two. AMP_BAD_CONFIG:
+ * a training would not begin, or would end at a bad label; the message has the place and what to do. */
 amp_status amp_scan_data(amp_data_scan *, amp_error *error);
 
-/* Prints a line on stderr for the warning and for each kind of oddity that was found. Returns the number of
- * lines. */
+/* Prints the warning and each kind of oddity found on stderr. Returns the number of lines. */
 int amp_scan_print(const amp_data_scan *);

@@ -1,11 +1,10 @@
-/* Before the first training on a new GPU, runs `amp selftest CFG` as a child process for at most ten seconds.
- * The selftest needs a process of its own because Darknet's code ends its process when it fails, and because
- * a process frees all its memory when it ends.
+/* Before the first training on a new GPU, runs `amp selftest CFG` for at most ten seconds, in a child
+ * process: Darknet's code ends its process when it fails, and the end of a process frees all its memory.
  *
- * The child writes its output to a file in the user's cache folder, called the report. When the child has
- * ended, the report is renamed and becomes the note. The note's name has a checksum of GPU, driver, libraries
- * and plugin. So if the note exists, this combination has been tested. If the result is AMP_SELFTEST_WRONG,
- * the report is not renamed, so the next training tests again. */
+ * The child's output goes to a file in the user's cache folder, the report. When the child has ended, the
+ * report is renamed to the note, whose name has a checksum of GPU, driver, libraries and plugin: if it
+ * exists, this combination has been tested. After AMP_SELFTEST_WRONG the report is not renamed, so the next
+ * training tests again. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,8 +22,7 @@ enum { PATH = 4096, LINE = 1200 };
 
 /* ---- the note ---- */
 
-/* Makes the cache folder, and writes the file names of the note and the report. Returns 0 if no cache folder
- * can be made. */
+/* Makes the cache folder, and the file names of note and report. Returns 0 if no folder can be made. */
 static int name_files(const char *description, char note[PATH], char report[PATH])
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");

@@ -9,8 +9,7 @@
 
 /* ---- text ---- */
 
-/* Returns the length in bytes of the UTF-8 character at `at`; 0 if it is not well-formed (RFC 3629: shortest
- * form, no surrogates, up to U+10FFFF). */
+/* The length in bytes of the UTF-8 character at `at`; 0 if it is not well-formed (RFC 3629). */
 static int utf8_bytes(const char *at)
 {
     const unsigned char *text = (const unsigned char *)at;

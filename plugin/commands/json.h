@@ -1,5 +1,5 @@
-/* Writes JSON (RFC 8259) to a stream, with its commas, quotes and escapes. A number that JSON cannot express
- * (inf, NaN) becomes null. amp_json_close closes the object or array that was opened last.
+/* Writes JSON (RFC 8259) to a stream. A number that JSON cannot express (inf, NaN) becomes null.
+ * amp_json_close closes the object or array that was opened last.
  *
  *     amp_json json = amp_json_begin(stream);
  *     amp_json_object(&json, NULL);              {
@@ -32,11 +32,11 @@ void amp_json_number(amp_json *, const char *key, double value);    /* as many d
 void amp_json_integer(amp_json *, const char *key, long long value);
 void amp_json_boolean(amp_json *, const char *key, int value);
 
-/* Writes text into HTML or SVG: special characters become entities, and control characters and bytes that are
- * not UTF-8 become U+FFFD. */
+/* Writes text into HTML or SVG: special characters as entities, and control characters and bytes that are not
+ * UTF-8 as U+FFFD. */
 void amp_html_text(FILE *, const char *text);
 typedef void amp_output_writer(FILE *, const void *record);
-/* Calls `write`, and writes its output into HTML or SVG, escaped as by amp_html_text. */
+/* Writes the output of `write` into HTML or SVG, as amp_html_text does. */
 void amp_html_written(FILE *, amp_output_writer *write, const void *record);
 
 /* Whether the file name is "-", which means stdout. name may be NULL. */
@@ -49,12 +49,11 @@ typedef struct amp_output {
     amp_safe_file file;
 } amp_output;
 
-/* Opens the stream; name "-" is stdout, NULL means no file. AMP_IO_FAILED: the message has the file and the
- * reason, and amp_output_end need not be called. */
+/* Opens the stream; "-" is stdout, NULL no file. After AMP_IO_FAILED, amp_output_end need not be called. */
 amp_status amp_output_begin(const char *name, amp_output *, amp_error *);
-/* status: the result of writing. If it is AMP_OK, replaces the file with the new contents; otherwise leaves
- * the file as it was. Returns status, or the error if the file could not be replaced. */
+/* status: the result of writing. AMP_OK: replaces the file with the new contents; otherwise leaves it as it
+ * was. Returns status, or the error of replacing. */
 amp_status amp_output_end(amp_output *, amp_status status, amp_error *);
 
-/* Opens the file with amp_output_begin, writes the record with `write`, and calls amp_output_end. */
+/* Calls amp_output_begin, `write` and amp_output_end. */
 amp_status amp_output_write(const char *name, amp_output_writer *write, const void *record, amp_error *);

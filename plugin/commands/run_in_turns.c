@@ -1,6 +1,5 @@
 /* The parent's side of turns: starts the child programs and decides whose turn it is. At the end of a step a
- * child writes a line into its socket and waits for the parent's answer of one byte: 'g' (continue) or 's'
- * (stop). */
+ * child writes a line into its socket and waits for the answer: a byte 'g' (continue) or 's' (stop). */
 #define _GNU_SOURCE /* environ */
 #include "run_in_turns.h"
 
@@ -65,8 +64,8 @@ void amp_turns_add_usual(amp_turns_program *p, const char *dtype, unsigned seed)
     amp_turns_add(p, "-amp", strcmp(dtype, "stock") ? dtype : "off", "-seed", p->seed, "-i", p->device, NULL);
 }
 
-/* Starts a program, with a socket for its lines and for the answers to them. The program gets a process group
- * of its own, so that Ctrl-C on the terminal does not reach it. Returns 0, or an errno. */
+/* Starts a program, with a socket for its lines and a process group of its own, so that Ctrl-C on the
+ * terminal does not reach it. Returns 0, or an errno. */
 static int launch(child *c, const amp_turns_program *program, char *const *argv, char *const *environment)
 {
     int ends[2], how = O_WRONLY | O_CREAT | (program->append ? O_APPEND : O_TRUNC);
@@ -126,9 +125,8 @@ static void reply(schedule *s, int i, char byte)
     (void)!write(c->socket, &byte, 1); /* if the child has ended, read_from notices it */
 }
 
-/* If no child is making a step, starts a step of the child whose turn it is. If its slice is over, the next
- * waiting child gets the turn. No child begins before all children have made their networks, because making a
- * network would slow down the steps of another child. */
+/* Starts a step of the child whose turn it is, if no child makes one. After its slice, the next waiting child
+ * gets the turn. No child begins before all have made their networks: making one slows the others' steps. */
 static void give_turn(schedule *s)
 {
     const child *current = s->turn == NO_CHILD ? NULL : &s->children[s->turn];
@@ -151,9 +149,8 @@ static void give_turn(schedule *s)
     reply(s, s->turn, 'g');
 }
 
-/* Gives the watcher each complete line that a child has written, except "ready". After a line that begins
- * with a space (amp_turns_send) the child continues; after any other line (amp_turns_yield) it waits for an
- * answer. */
+/* Gives the watcher each complete line of a child except "ready". After a line that begins with a space
+ * (amp_turns_send) the child continues; after any other (amp_turns_yield) it waits for an answer. */
 static amp_status take_lines(schedule *s, int i, amp_error *error)
 {
     child *c = &s->children[i];
@@ -199,8 +196,8 @@ static amp_status read_from(schedule *s, int i, amp_error *error)
     return s->watcher->ended ? s->watcher->ended(s->watcher->context, i, end, error) : AMP_OK;
 }
 
-/* Returns when all children have ended. A signal interrupts poll. A signal that arrives just before poll
- * begins is noticed when poll returns, after a tenth of a second at most. */
+/* Returns when all children have ended. A signal interrupts poll; one that arrives just before poll is
+ * noticed a tenth of a second later at most. */
 static amp_status run_until_all_end(schedule *s, amp_error *error)
 {
     struct pollfd watched[s->count];
@@ -274,8 +271,7 @@ int amp_turns_interrupted(void) { return interrupted; }
 
 /* ---- after the end of a program ---- */
 
-/* Whether the line is ordinary output that cannot say why a program ended: a line that Darknet prints all the
- * time, a number, or a single word. */
+/* Whether the line cannot say why a program ended: Darknet's usual output, a number, or a single word. */
 static int is_usual_output(const char *line)
 {
     static const char *const usual[] = { "Loaded:", "Saving weights", "Loading weights", "Learning Rate",
@@ -294,7 +290,7 @@ static const char *behind(const char *line, const char *start)
     return strncmp(line, start, length) ? NULL : line + length;
 }
 
-/* Returns the line without its sender: "amp: no memory" becomes "no memory". */
+/* "amp: no memory" becomes "no memory". */
 static const char *without_sender(const char *line)
 {
     const char *words = behind(line, "amp: ");

@@ -12,10 +12,9 @@ typedef struct amp_turns_end {
 
 enum { AMP_TURNS_WORDS = 24 };
 
-/* One of the programs. Initialize it with zeros. Do not move it: argv may point into seed and device. */
+/* Initialize it with zeros. Do not move it: argv may point into seed and device. */
 typedef struct amp_turns_program {
-    /* argv[1] and the following words for the child, NULL-terminated. The child runs the parent's
-     * executable */
+    /* argv[1] and so on for the child, which runs the parent's executable; NULL-terminated */
     const char *argv[AMP_TURNS_WORDS];
     int words;
     char seed[16], device[16];
@@ -26,8 +25,7 @@ typedef struct amp_turns_program {
     amp_turns_end end;        /* set by amp_turns_run when the program has ended */
 } amp_turns_program;
 
-/* Adds arguments, up to a NULL. Stores only pointers, so the texts must stay valid until amp_turns_run has
- * returned. */
+/* Adds arguments, up to a NULL. They must stay valid until amp_turns_run has returned. */
 __attribute__((sentinel)) void amp_turns_add(amp_turns_program *, ...);
 /* Adds -amp ("off" for stock), -seed, and -i with the device of this program (-1: the CPU). */
 void amp_turns_add_usual(amp_turns_program *, const char *dtype, unsigned seed);
@@ -48,15 +46,14 @@ typedef struct amp_turns_watcher {
 amp_status amp_turns_run(amp_turns_program *programs, int count, double slice, int (*stop)(void),
                          const amp_turns_watcher *watcher, amp_error *);
 
-/* After this call SIGINT, SIGTERM and SIGHUP are counted instead of ending the program.
- * amp_turns_interrupted returns their number, and can be the `stop` of amp_turns_run. The third signal ends
- * this program at once, and the system then kills the programs that it started. Two signals are not enough,
- * because some senders signal both a process and its group: one request then arrives as two signals. A signal
- * that was ignored at the start (nohup) stays ignored. */
+/* From here on SIGINT, SIGTERM and SIGHUP are counted instead of ending the program. amp_turns_interrupted
+ * returns their number, and can be the `stop` of amp_turns_run. The third signal ends this program, and with
+ * it the programs that it started; two are not enough, because some senders signal both a process and its
+ * group. A signal that was ignored at the start (nohup) stays ignored. */
 void amp_turns_watch_signals(void);
 int amp_turns_interrupted(void);
 
-/* Finds a line in a program's log, and copies it to `words`. sender NULL: finds the last line that may say
- * why the program ended, and copies it without a leading "amp: " or "amp bench: ". Otherwise: finds the last
- * line that begins with sender, and copies the rest of this line. If no line is found, words becomes "". */
+/* Copies a line of a program's log to `words`; "" if there is none. sender NULL: the last line that may say
+ * why the program ended, without a leading "amp: " or "amp bench: ". Otherwise: what follows sender in the
+ * last line that begins with it. */
 void amp_turns_last_message(const char *log, const char *sender, char *words, size_t size);

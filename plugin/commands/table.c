@@ -84,7 +84,7 @@ void amp_json_lines(amp_json *json, const char *key, const amp_lines *lines)
 
 /* ---- tables ---- */
 
-/* Counts the characters of a UTF-8 text. printf's width cannot be used, because it counts bytes. */
+/* Counts the characters of a UTF-8 text; printf's width counts bytes. */
 static int width_of(const char *text)
 {
     int letters = 0;
@@ -109,8 +109,7 @@ static void make_cell(const amp_field *f, const void *record, const void *contex
     if (!text[0] && f->none) snprintf(text, AMP_CELL_TEXT, "%s", f->none);
 }
 
-/* Prints a cell. The cell of the last column ends the line and has no blanks after its text. If it is
- * left-aligned, its text is wrapped. */
+/* Prints a cell. The last column ends the line, without blanks, and is wrapped if it is left-aligned. */
 static void print_cell(FILE *stream, int at, const amp_field *f, int width, int last, const char *text)
 {
     int padding = width - width_of(text);

@@ -1,4 +1,4 @@
-/* A record's fields are listed once. They can then be written as JSON, as columns of a table or as CSV.
+/* A record's fields are listed once, and can then be written as JSON, as columns of a table or as CSV.
  *
  *     static const amp_field fields[] = {
  *         AMP_FIELD(amp_bench_side, dtype, .title = "dtype", .left = 1),
@@ -7,8 +7,7 @@
  *     amp_json_fields(&json, side, fields);                           "dtype": "bf16", "steps": 12
  *     amp_table_print(stream, 0, fields, sides, sizeof *sides, count, NULL);
  *
- * A list ends with { 0 }. A field without a key is left out of the JSON. A field without a title is left out
- * of the table. */
+ * A field without a key is left out of the JSON, and one without a title out of the table. */
 #pragma once
 
 #include "../host/data/text_lines.h"
@@ -25,7 +24,7 @@ typedef enum amp_field_kind {
     AMP_RECORD    /* a record with `fields`, written as an object */
 } amp_field_kind;
 
-/* The input for the text of a cell: the field, its value, its record, and the context of amp_table_print. */
+/* The input for a cell's text. context: the argument of amp_table_print. */
 typedef struct amp_cell {
     const void *value, *record, *context;
     const struct amp_field *field;
@@ -46,12 +45,10 @@ typedef struct amp_field {
     amp_known known;                /* which of the field's numbers count as known */
     const char *title;              /* the title of its column */
     int left;                       /* 1: its column is left-aligned */
-    amp_cell_text *cell;            /* makes a cell's text; not called for an unknown number. NULL:
-                                       amp_plain_cell */
+    amp_cell_text *cell;            /* makes the text of a known number. NULL: amp_plain_cell */
     const char *none;               /* shown instead of an empty cell */
-    const char *format;             /* printf's format for the number, which is passed as a double;
-                                       NULL: %.10g */
-    double unit;                    /* the cell shows the field's number divided by this; 0 means 1 */
+    const char *format;             /* printf's format for the number, as a double; NULL: %.10g */
+    double unit;                    /* the cell shows the number divided by this; 0 means 1 */
 } amp_field;
 
 #define AMP_KIND_OF(record, member) _Generic(&((record *)0)->member, \
@@ -59,30 +56,27 @@ typedef struct amp_field {
     unsigned long long *: AMP_COUNT, float *: AMP_FLOAT, \
     double *: AMP_DOUBLE, char **: AMP_TEXT, const char **: AMP_TEXT, default: AMP_CHARS)
 
-/* AMP_FIELD_AS: the key is `name`. AMP_FIELD: the key is the member's name. Further arguments set further
- * members of amp_field. */
+/* AMP_FIELD_AS: the key is `name`. AMP_FIELD: it is the member's name. Further arguments set more members. */
 #define AMP_FIELD_AS(name, record, member, ...) \
     { .key = name, .at = offsetof(record, member), .kind = AMP_KIND_OF(record, member), __VA_ARGS__ }
 #define AMP_FIELD(record, member, ...) AMP_FIELD_AS(#member, record, member, __VA_ARGS__)
 #define AMP_FLAG_AS(name, record, member) { .key = name, .at = offsetof(record, member), .kind = AMP_FLAG }
 #define AMP_NAME_AS(name, record, member, of, ...) \
     { .key = name, .at = offsetof(record, member), .kind = AMP_NAME, .names = of, __VA_ARGS__ }
-/* AMP_RECORD_AS: a member that is a record itself, written as an object. AMP_GROUP_AS: an object that groups
- * fields of the same record. */
+/* AMP_RECORD_AS: a member that is a record. AMP_GROUP_AS: an object that groups fields of this record. */
 #define AMP_RECORD_AS(name, record, member, of, ...) \
     { .key = name, .at = offsetof(record, member), .kind = AMP_RECORD, .fields = of, __VA_ARGS__ }
 #define AMP_GROUP_AS(name, of) { .key = name, .kind = AMP_RECORD, .fields = of }
 
-/* amp_json_fields writes a record's fields into the open object. amp_json_record writes a record as an
- * object. amp_json_records writes `count` records of `size` bytes each as an array of objects.
- * amp_json_lines writes lines as an array of texts. */
+/* Write a record's fields into the open object; a record as an object; `count` records of `size` bytes each
+ * as an array; lines as an array of texts. */
 void amp_json_fields(amp_json *, const void *record, const amp_field *fields);
 void amp_json_record(amp_json *, const char *key, const void *record, const amp_field *fields);
 void amp_json_records(amp_json *, const char *key, const void *records, size_t size, int count,
                       const amp_field *fields);
 void amp_json_lines(amp_json *, const char *key, const amp_lines *);
 
-/* Writes the value as text. A number is written in the field's format. */
+/* Writes the value as text, a number in the field's format. */
 amp_cell_text amp_plain_cell;
 
 /* Prints a line of titles and a line per record. Columns are as wide as their longest text; a column without
@@ -96,8 +90,7 @@ void amp_sheet_print(FILE *, int width, const amp_field *, const void *record);
 /* Prints a line of CSV (RFC 4180) with the record's values. If record is NULL, the line has the keys. */
 void amp_csv_print(FILE *, const amp_field *, const void *record);
 
-/* Prints text and a line end. Wraps the text at 110 columns, and indents each line after the first by
- * `indent`. */
+/* Prints text and a line end, wrapped at 110 columns. Lines after the first are indented by `indent`. */
 __attribute__((format(printf, 3, 4)))
 void amp_print_wrapped(FILE *, int indent, const char *format, ...);
 

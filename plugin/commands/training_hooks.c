@@ -31,8 +31,7 @@ int darknet_amp_next_step(struct network **nets, int count, float *average_loss,
                           const char *data_file, int train_images, const char *backup_folder,
                           const char *base)
 {
-    /* Under AMP all networks of -gpus make each step together, so they count as one network: nets[0], which
-     * has the loss and the counters. */
+    /* Under AMP all networks of -gpus make each step together, so nets[0] stands for them all. */
     if (amp_fork_state(nets[0])) count = 1;
     if (!amp_training_runs()) {
         amp_first_check(nets[0]);

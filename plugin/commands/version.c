@@ -1,5 +1,4 @@
-/* `darknet amp version` prints what a bug report needs: the versions of the program and its libraries, and
- * the machine. */
+/* `darknet amp version`: the versions of the program and its libraries, and the machine, for a bug report. */
 #include "../host/program/version.h"
 
 #include "../image/jpeg.h"

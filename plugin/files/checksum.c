@@ -58,8 +58,7 @@ uint64_t amp_checksum_of(const void *bytes, size_t size)
     return amp_checksum_value(&c);
 }
 
-/* Returns the next state of a lane. Different words give different next states. There are several lanes,
- * because the processor can compute them in parallel. */
+/* The next state of a lane, a different one for each word. Processors compute lanes in parallel. */
 static uint64_t mix(uint64_t state, uint64_t word)
 {
     state ^= word;

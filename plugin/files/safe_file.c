@@ -1,5 +1,4 @@
-/* Finds the file behind symbolic links, and locks, flushes and renames its temporary file: see
- * safe_file.h. */
+/* Follows symbolic links, and locks, flushes and renames a temporary file: see safe_file.h. */
 #include "safe_file.h"
 
 #include <errno.h>
@@ -63,8 +62,7 @@ static char *resolve(const char *name)
     return NULL;
 }
 
-/* Whether `path` names the file that *info describes. The path that is read from a link may fail this check:
- * a link in /proc may lead to something without a path, for example a pipe. */
+/* Whether `path` names the file *info. A link in /proc may lead to something without a path (a pipe). */
 static int is_same_file(const char *path, const struct stat *info)
 {
     struct stat other;
@@ -90,8 +88,7 @@ amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error 
     return AMP_OK;
 }
 
-/* Gives the new file the permissions of the old file, and also the old file's owner if the system allows it
- * (as it does for root). */
+/* Gives the new file the old file's permissions, and its owner if the system allows it (as for root). */
 static int copy_permissions(int file, const struct stat *old)
 {
     struct stat now;
@@ -102,9 +99,8 @@ static int copy_permissions(int file, const struct stat *old)
     return fchmod(file, old->st_mode & 0777) == 0 ? 0 : errno;
 }
 
-/* Locks a temporary file, so that two programs cannot save under the same name at once. The system releases
- * the lock of a killed program. Returns 0 if another program holds the lock, else 1. On a file system without
- * locks, returns 1. */
+/* Locks a temporary file, so that two programs cannot save under the same name at once. The system releases a
+ * killed program's lock. Returns 0 if another program has it; 1 also on a file system without locks. */
 static int lock(int file) { return flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
 int amp_safe_file_busy(const amp_safe_file *f)
@@ -122,9 +118,8 @@ static amp_status is_busy(const char *temporary, amp_error *error)
                     "give each training a folder of its own", temporary);
 }
 
-/* Removes the temporary file of an interrupted save. Holds the lock until the file is removed, so that no
- * other program uses the file. If the name refers to a different file after the lock was taken, another
- * program has created that file and is saving to it. */
+/* Removes the temporary file of an interrupted save, locked so that no other program uses it. If the name
+ * refers to a different file once the lock is taken, another program is saving to that file. */
 static amp_status remove_leftover(const char *temporary, amp_error *error)
 {
     struct stat mine, now;
@@ -160,8 +155,7 @@ amp_status amp_safe_file_remove_leftover(const amp_safe_file *f, amp_error *erro
     return f->direct ? AMP_OK : remove_leftover(f->temporary, error);
 }
 
-/* Fails if a standard stream is closed. The next file opened would become that stream, and everything printed
- * would go into the file. */
+/* Fails if a standard stream is closed: the next file opened would receive everything printed. */
 static amp_status check_streams(const char *name, amp_error *error)
 {
     for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++)
@@ -194,8 +188,8 @@ amp_status amp_safe_file_flush(const amp_safe_file *f, amp_error *error)
     return why ? amp_cannot_write(f->temporary, why, error) : AMP_OK;
 }
 
-/* Flushes the folder of `path` to disk, which makes a rename durable. If the folder cannot be opened, or the
- * file system cannot flush folders, the system writes the folder later; this is not an error. */
+/* Flushes the folder of `path` to disk, which makes a rename durable. If the folder cannot be opened or
+ * flushed, the system writes it later; this is not an error. */
 static amp_status sync_folder_of(const char *path, amp_error *error)
 {
     size_t length = folder_length(path);

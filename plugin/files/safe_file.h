@@ -34,17 +34,15 @@ amp_status amp_safe_file_begin(const char *name, amp_safe_file *out, amp_error *
 /* Whether any program, including this one, is saving the file now. */
 int amp_safe_file_busy(const amp_safe_file *);
 
-/* Removes the temporary file of an interrupted save, if there is one. AMP_IO_FAILED: a program is saving the
- * file now, or the temporary file cannot be removed. */
+/* Removes an interrupted save's temporary file, if any. AMP_IO_FAILED: it is in use, or removing fails. */
 amp_status amp_safe_file_remove_leftover(const amp_safe_file *, amp_error *);
 
-/* flush: flushes the temporary file to disk. place: renames it to its target; when place returns, the rename
- * is durable. commit: flush, then place. */
+/* flush: flushes the temporary file to disk. place: renames it to its target, durably. commit: both. */
 amp_status amp_safe_file_flush(const amp_safe_file *, amp_error *);
 amp_status amp_safe_file_place(amp_safe_file *, amp_error *);
 amp_status amp_safe_file_commit(amp_safe_file *, amp_error *);
 
-/* Releases the lock, and keeps the temporary file for the caller to rename later. */
+/* Releases the lock, and keeps the temporary file for a later rename. */
 void amp_safe_file_leave(amp_safe_file *);
 
 /* Removes the temporary file unless it was renamed into place, and frees the names. */
@@ -56,12 +54,10 @@ amp_status amp_replace_file(const char *temporary, const char *target, amp_error
 /* Returns AMP_IO_FAILED, with the message "cannot write PATH: " and the text of the errno value `why`. */
 amp_status amp_cannot_write(const char *path, int why, amp_error *);
 
-/* Whether a file of any type has this name. amp_file_exists follows symbolic links, so it returns 0 for a
- * dangling link. amp_name_is_taken returns 1 for it. */
+/* Whether a file of any type has this name. For a dangling link, only amp_name_is_taken returns 1. */
 int amp_file_exists(const char *path);
 int amp_name_is_taken(const char *path);
-/* amp_is_same_file: whether two names refer to one file. amp_is_younger: whether file a was written after
- * file b. Both return 0 if a file is missing. */
+/* Whether two names refer to one file; whether file a was written after file b. 0 if a file is missing. */
 int amp_is_same_file(const char *a, const char *b);
 int amp_is_younger(const char *a, const char *b);
 /* The part of a path after its last slash, or the whole path. */

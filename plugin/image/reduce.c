@@ -42,7 +42,7 @@ static int average(unsigned char *pixels, int w, int h, int c, int reduction)
     unsigned char *averages = pixels;
     size_t channels = (size_t)c, length = (size_t)w * channels;
     uint16_t *sums = malloc(length * sizeof *sums); /* sums over the pixel rows of one row of blocks, for each
-                                                       column and channel; each is at most 8 * 255 */
+                                                       column and channel; at most 8 * 255 */
     if (!sums) return 0;
     for (int top = 0; top < h; top += reduction) {
         int rows = least_of(reduction, h - top);

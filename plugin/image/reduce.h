@@ -4,9 +4,8 @@
 
 #include <stddef.h>
 
-/* A decoded image, (h,w,c) bytes, made from a photo of photo_w x photo_h pixels. Each pixel of the image is
- * the average of a block of reduction x reduction pixels of the photo, or of a smaller block at the right and
- * lower edges. */
+/* A decoded image, (h,w,c) bytes, of a photo of photo_w x photo_h pixels. Each pixel is the average of a
+ * block of reduction x reduction pixels of the photo, smaller at the right and lower edges. */
 typedef struct amp_pixels {
     unsigned char *bytes;
     int w, h, c;
@@ -22,15 +21,14 @@ static inline size_t amp_pixels_size(const amp_pixels *p)
 typedef struct amp_photo_use {
     double w, h;   /* the largest size, in pixels, of a whole photo in the network's input, before jitter */
     double jitter; /* each side of a photo is changed by at most this fraction, then the photo is fitted into
-                      w x h; -1: no jitter, the photo is stretched to w x h */
+                      w x h; -1: the photo is stretched to w x h */
 } amp_photo_use;
 
-/* Returns the largest reduction (1, 2, 4 or 8) that leaves enough pixels of a photo of w x h pixels. If a
- * side of the photo can cover up to N pixels of the network's input, at least scale·N pixels of this side
- * must be left. Returns 1 if scale is 0. */
+/* Returns the largest reduction (1, 2, 4 or 8) that leaves enough pixels of a photo of w x h pixels: at least
+ * scale·N on a side that can cover up to N pixels of the network's input. Returns 1 if scale is 0. */
 int amp_reduction(const amp_photo_use *use, double scale, int w, int h);
 
-/* Returns how many pixels a side of `length` pixels has after the reduction. */
+/* The length of a side of `length` pixels after the reduction. */
 static inline int amp_reduced_length(int length, int reduction)
 {
     return length / reduction + (length % reduction > 0);

@@ -1,6 +1,5 @@
-/* Samples images bilinearly: see sample.h. A row of samples takes two steps. The first gathers the bytes of
- * the pixels that the samples need, channel by channel. The second computes weighted sums of these bytes in
- * vectorised loops. */
+/* Samples images bilinearly: see sample.h. For a row of samples, the bytes of the pixels that they need are
+ * gathered, channel by channel; then vectorised loops compute weighted sums. */
 #include "sample.h"
 
 #include <math.h>
@@ -37,7 +36,7 @@ static int set_sample(amp_samples *samples, int i, float x, int begin, int lengt
 void amp_samples_place(amp_samples *samples, int first, int placed, int length)
 {
     /* Darknet's source computes x / placed * length, but gcc's -Ofast turns that into x times this scale,
-     * which rounds differently. To give the same results, this code does what the compiled program does. */
+     * which rounds differently. The results must be those of the compiled program. */
     float scale = (float)length * (1 / (float)placed);
     for (int i = 0; i < samples->count; i++) {
         int left = set_sample(samples, i, (float)(first + i) * scale, 0, length);
@@ -100,8 +99,7 @@ static inline void gather_channels(const unsigned char *row, const amp_samples *
 
 static void gather(const unsigned char *row, const amp_samples *columns, int c, unsigned char *gathered)
 {
-    if (c == 3) gather_channels(row, columns, 3, gathered); /* with the constant 3, the compiler unrolls the
-                                                               loop over channels */
+    if (c == 3) gather_channels(row, columns, 3, gathered); /* the constant lets the compiler unroll a loop */
     else gather_channels(row, columns, c, gathered);
 }
 
@@ -163,9 +161,8 @@ INLINE float most(float a, float b) { return a > b ? a : b; }
 INLINE float to_unit(float x) { return least(most(x, 0), 1); }
 INLINE float size(float x) { return most(x, -x); }
 
-/* One RGB channel of an HSV colour: v - part·v·s, with `part` clamped to 0 … 1. The caller computes `part`
- * from the hue. After clamping it is 0 within 60° of the channel's own hue, 1 within 60° of the opposite hue,
- * and linear in between. */
+/* One RGB channel of an HSV colour: v - part·v·s. After clamping to 0 … 1, `part` is 0 within 60° of the
+ * channel's own hue, 1 within 60° of the opposite hue, and linear in between. */
 INLINE float channel(float v, float s, float part) { return to_unit(v * (1 - s * to_unit(part))); }
 
 INLINE void distort(float *restrict red, float *restrict green, float *restrict blue, size_t count, float hue,

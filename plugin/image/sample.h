@@ -27,21 +27,19 @@ void amp_samples_place(amp_samples *samples, int first, int placed, int length);
  * put the last sample past this pixel; the last row is then black.) */
 void amp_samples_crop(amp_samples *samples, int begin, int cropped, int length);
 
-/* Converts samples of one axis of a photo to samples of the same axis of the reduced photo, at the same
- * positions. length: the number of pixels of the reduced photo on this axis. */
+/* Converts samples of one axis of a photo to samples of the reduced photo at the same positions. length:
+ * pixels of the reduced photo on this axis. */
 void amp_samples_reduce(amp_samples *samples, int reduction, int length);
 
-/* Samples an image into c planes, one for each channel. Each plane gets rows->count rows of columns->count
- * floats from 0 to 1. Planes are `plane` floats apart, rows are `stride` floats apart. Returns 0 if out of
- * memory. */
+/* Samples an image into c planes, one for each channel, of rows->count rows of columns->count floats from 0
+ * to 1. Planes are `plane` floats apart, rows `stride` floats. Returns 0 if out of memory. */
 int amp_sample_image(const amp_pixels *image, const amp_samples *columns, const amp_samples *rows,
                      float *planes, size_t plane, size_t stride);
 
 /* Like Darknet's distort_image, in place. planes: red, green and blue, `count` floats each. Turns the hue by
- * `hue` (from -1 to 1; 1 is a full turn), multiplies HSV's saturation by `saturation` and its value by
- * `exposure`, and clamps the results to 0 … 1. The results are within 1e-6 of the exact numbers. One
- * result differs from Darknet's: if a pixel's hue rounds to a full turn, Darknet makes the pixel magenta, and
- * this function makes it red. */
+ * `hue` (from -1 to 1; 1 is a full turn), multiplies HSV's saturation and value by `saturation` and
+ * `exposure`, and clamps the results to 0 … 1. The results are within 1e-6 of the exact numbers. If a pixel's
+ * hue rounds to a full turn, Darknet makes the pixel magenta, and this function makes it red. */
 void amp_distort_image(float *planes, size_t count, float hue, float saturation, float exposure);
 
 /* The loops over a row of pixels, compiled for one instruction set. */

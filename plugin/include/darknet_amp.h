@@ -1,11 +1,9 @@
-/* The functions that a patched Darknet calls. Each call is one line in Darknet. A function does nothing if
- * AMP is off for the network, unless its comment says otherwise. This header has sections; the title of each
- * names the files of plugin/ that define the section's functions.
+/* The functions that a patched Darknet calls. A function does nothing if AMP is off for the network, unless
+ * its comment says otherwise. The title of each section names the files of plugin/ that define its functions.
  *
- * This header needs none of Darknet's types: networks are passed as pointers. A function that meets a fatal
- * error prints one line that says what is wrong, where, and what to do, and ends the program with status 1.
- * Of the plugin's symbols, libdarknet.so exports only those that this header and amp/scaler.h declare:
- * functions, and the variable darknet_amp_draws_nothing. */
+ * This header needs none of Darknet's types. A function that meets a fatal error prints one line that says
+ * what is wrong, where, and what to do, and ends the program with status 1. Of the plugin's symbols,
+ * libdarknet.so exports only those that this header and amp/scaler.h declare. */
 #ifndef DARKNET_AMP_H
 #define DARKNET_AMP_H
 
@@ -33,13 +31,11 @@ struct darknet_amp; /* AMP's state for one network: network.amp, which is NULL i
  * they spin, and take CPU time from the threads that load images. */
 int darknet_amp_start(int argc, char **argv);
 
-/* Runs `darknet amp VERB ...` and `darknet detector map ...`. Call it once the GPU is chosen. Returns 1 if
- * the command was one of these; the caller then ends the program with *status. Returns 0 for other
- * commands. */
+/* Runs `darknet amp VERB ...` and `darknet detector map ...`; returns 0 for other commands. Call it once the
+ * GPU is chosen. If it returns 1, end the program with *status. */
 int darknet_amp_command(int argc, char **argv, int *status);
 
-/* Formats its arguments like printf, prints the result as one line, and ends the program with status 1. Any
- * thread may call it. */
+/* Prints its arguments, like printf, as one line, and ends the program with status 1, from any thread. */
 __attribute__((noreturn, format(printf, 1, 2))) void darknet_amp_refuse(const char *format, ...);
 
 /* ---- making and resizing a network: host/darknet/hooks.c ---- */
@@ -49,20 +45,17 @@ __attribute__((noreturn, format(printf, 1, 2))) void darknet_amp_refuse(const ch
  * neither counts [amp] as a layer nor reports these keys as unused. */
 FILE *darknet_amp_open_cfg(const char *file);
 
-/* Called after each layer is made or resized, before the next one. Frees the layer's arrays that AMP does
- * not use, so that a network can be made even if it fits into memory only with AMP. Called once more after
- * the last layer, with `made` NULL. At the end of parsing, that last call also sets net->amp; if AMP is off,
- * net->amp stays NULL. */
+/* Called after each layer is made or resized. Frees the layer's arrays that AMP does not use, so that a
+ * network can be made even if it fits into memory only with AMP. Called once more after the last layer, with
+ * `made` NULL; at the end of parsing, that call also sets net->amp (NULL if AMP is off). */
 void darknet_amp_made(struct network *net, struct layer *made);
 
 /* Called by resize_network. Resizes the layer to an input of w x h and returns 1 in two cases: if Darknet has
- * a resize function for this layer but resize_network does not call it, or if AMP computes the layer and the
- * layer's output has the same shape as the layer's input. Returns 0 for any other layer: Darknet then resizes
- * the layer, or refuses to. */
+ * a resize function for this layer but resize_network does not call it, or if AMP computes the layer and its
+ * output has the shape of its input. If the result is 0, Darknet resizes the layer, or refuses to. */
 int darknet_amp_resize_layer(struct layer *l, int w, int h);
 
-/* Call it before resize_network resizes layer l. Records whether AMP computes the layer, for
- * darknet_amp_gpu_array. */
+/* Call it before resize_network resizes layer l: darknet_amp_gpu_array must know whether AMP computes it. */
 void darknet_amp_resizes(struct network *net, const struct layer *l);
 
 /* Replaces cuda_make_array in Darknet's C files. name: the argument `array` as it is written in the source.
@@ -81,11 +74,10 @@ void darknet_amp_free(struct network *net);
 int darknet_amp_default_stream(void);
 
 /* Called after AlexeyAB's set_batch_network has chosen other algorithms for Darknet's own convolutions.
- * Reallocates the workspace at the size that these algorithms need. */
+ * Reallocates the workspace at the size that they need. */
 void darknet_amp_workspace(struct network *net);
 
-/* Returns 1 and prints a line if a Darknet built with OpenCV has no display for its windows. Otherwise
- * returns 0. */
+/* Returns 1 and prints a line if a Darknet built with OpenCV has no display for its windows. */
 int darknet_amp_no_display(void);
 
 /* ---- a step: host/network/step.c ---- */
@@ -99,15 +91,13 @@ int darknet_amp_skipped(const struct network *net);
 
 /* ---- beside a step: host/network/state.c, host/network/products.c, host/darknet/predicted.c ---- */
 
-/* Called after Darknet has written to a network's weights, so that AMP makes new 16-bit copies. Without AMP
- * it does nothing. A program that changes weights in memory must call this function too. Even without
- * this call, a prediction on a CPU notices if all weights of a layer have changed, as after rgbgr_weights. A
- * change of only a few weights is not noticed. */
+/* Called after Darknet has written to a network's weights, so that AMP makes new 16-bit copies. A program
+ * that changes weights in memory must call it too. Without this call, a prediction on a CPU notices only if
+ * all weights of a layer have changed, as after rgbgr_weights. */
 void darknet_amp_weights_changed(struct network *net);
 
 /* Called by Darknet's gemm (gemm_cpu, gemm_gpu) before it computes, with gemm's arguments. Returns 1 if AMP
- * has computed the product, because it belongs to a layer whose products AMP computes. Returns 0 if gemm must
- * compute it. */
+ * has computed the product, because it belongs to a layer whose products AMP computes. */
 int darknet_amp_gemm(int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a,
                      int lda, const float *b, int ldb, float beta, float *c, int ldc);
 
@@ -120,10 +110,9 @@ void darknet_amp_predicted(struct network *net, const float *output);
 
 /* Called once the networks are made and the random number generator is seeded. Reads the sidecar of the
  * loaded weights, and restores momentum, loss scale and counters. Ends the program if weights or rolling
- * statistics are inf, NaN or beyond 1e19. If a command does not call this function, the sidecar is read, and
- * the weights are checked, at the beginning of its first step. From here on, several networks (-gpus) are
- * ranks that share each step: each trains on a part of the step's images in its own thread. The array `nets`
- * must remain valid. */
+ * statistics are inf, NaN or beyond 1e19. In a command that does not call it, the first step does the same.
+ * From here on, several networks (-gpus) are ranks: each trains on a part of a step's images in its own
+ * thread. The array `nets` must remain valid. */
 void darknet_amp_resume(struct network **nets, int count);
 
 /* Called before each step. Returns 1 if the loop must continue. The first call also starts -log and -map.
@@ -140,16 +129,15 @@ int darknet_amp_next_step(struct network **nets, int count, float *average_loss,
                           const char *base);
 /* Called by get_next_batch to copy `count` rows, each with an image of `floats` floats, into a network's
  * input. Returns 1 if it has copied the rows, which happens only with AMP in the loops of this section. It
- * may then also have freed the rows and set them to NULL. Returns 0 if the caller must copy the rows, as in
- * stock Darknet. The time for which a step waits for images is measured until the step first calls this
- * function. */
+ * may then also have freed the rows and set them to NULL. The time for which a step waits for images ends at
+ * the step's first call of this function. */
 int darknet_amp_fill(float *input, float **rows, int count, int floats);
 
 /* Called when the loop takes the loaded batch. With AMP, if a loader thread has met a fatal error, saves
  * BACKUP_FOLDER/BASE.backup, prints the error's line, and ends the program with status 1. */
 void darknet_amp_takes_batch(struct network **nets);
 /* Called after a step, when *average_loss already includes *loss. If several ranks share the step, sets *loss
- * to the mean over all ranks, and corrects *average_loss accordingly. */
+ * to their mean, and corrects *average_loss. */
 void darknet_amp_mean_loss(float *loss, float *average_loss);
 
 /* Called after a step instead of printf. Prints the step's line. With AMP, appends the loss scale, the
@@ -166,8 +154,8 @@ const char *darknet_amp_chart_ending(void);
 int darknet_amp_measured(float *map, float *best);
 /* Returns the next iteration at which -map measures, which may be the current one; 0: none. */
 long darknet_amp_next_map(void);
-/* Whether this program draws the chart. With several ranks, only rank 0 draws it. The programs that `amp
- * compare` starts do not draw it, because the chart's file would appear in the user's folder. */
+/* Whether this program draws the chart: only rank 0 does, and no program that `amp compare` starts, because
+ * the chart's file would appear in the user's folder. */
 int darknet_amp_draws_chart(void);
 /* Called after the last save: ends the program with status 1 if that save failed. */
 void darknet_amp_loop_ended(struct network **nets);
@@ -175,8 +163,7 @@ void darknet_amp_loop_ended(struct network **nets);
 /* ---- files of weights, with AMP: host/network/weights_file.c ---- */
 
 /* Called instead of fopen for a file with the weights of layers `first` to `layers` - 1. Only a file of all
- * layers gets a sidecar. A file of averaged weights has all layers but must not get a sidecar, so the caller
- * passes first = 1.
+ * layers gets a sidecar. For a file of averaged weights, which must not get one, the caller passes first = 1.
  *
  * Mode "wb": returns NULL if this program need not write the file, because the loop saves a step that it has
  * saved before, or because another rank writes the file. If the save fails (its folder is missing or full,
@@ -186,40 +173,35 @@ void darknet_amp_loop_ended(struct network **nets);
 FILE *darknet_amp_open_weights(struct network *net, const char *file, const char *mode, int first,
                                int layers);
 /* Called instead of fclose. After saving: moves FILE and its sidecar FILE.amp into place once both are on
- * disk. After loading: marks the 16-bit copies of the weights as outdated; a training that begins now
- * continues from the sidecar. */
+ * disk. After loading: marks the 16-bit copies of weights as outdated; a training then uses the sidecar. */
 void darknet_amp_close_weights(struct network *net, FILE *file);
 /* Returns how many layers, counted from the first, have their weights in the file that is being loaded. */
 int darknet_amp_held_layers(const struct network *net);
 
 /* ---- random numbers: host/program/random.c ---- */
 
-/* 1 while networks are made only for inspection. rand_normal and rand_uniform then return 0 and draw no
- * random number. */
+/* 1 while networks are made only for inspection: rand_normal and rand_uniform draw nothing and return 0. */
 extern int darknet_amp_draws_nothing;
 
 /* Whether -seed N was given, which makes runs reproducible. */
 int darknet_amp_is_seeded(void);
 /* Returns the argument for srand: N of -seed N, or time(0) without -seed. */
 unsigned darknet_amp_seed(void);
-/* Replaces rand() in Darknet. With -seed, each loader thread has its own stream of numbers; otherwise this is
- * the C library's rand(). */
+/* Replaces rand() in Darknet. With -seed, each loader thread has its own stream of numbers. */
 int darknet_amp_rand(void);
 
 /* ---- loading images and labels: host/data/loading.c, host/darknet/data.c, host/data/images.c ---- */
 
-/* A loading job consists of parts, and each part is loaded by one thread. args->job is the job's number,
- * args->part the part's number. */
+/* A loading job consists of parts, each loaded by one thread. args->job and args->part are their numbers. */
 enum darknet_amp_job_event {
     AMP_JOB_STARTS,  /* in the thread that starts the job */
     AMP_PART_BEGINS, /* in the thread that loads the part */
     AMP_PART_ENDS    /* in the same thread, when the part's rows of args->d are made */
 };
 void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event);
-/* Starts a loader thread, like pthread_create, but takes no attributes. A failure is fatal if the program has
- * a network under AMP. Before a training's first batch, or outside of training, this function ends the
- * program after a fatal failure. Later in a training it returns 0, and darknet_amp_takes_batch saves and ends
- * the program. */
+/* Starts a loader thread, like pthread_create without attributes. A failure is fatal if the program has a
+ * network under AMP: after a training's first batch, the function returns 0, and darknet_amp_takes_batch
+ * saves and ends the program; at any other time, this function ends it. */
 int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job);
 
 /* Called after a loader thread has chosen `count` images of a batch. Keeps their names for debug=1. */
@@ -230,48 +212,40 @@ void darknet_amp_paths(char **paths, int count);
  * the caller continues as in stock Darknet. */
 
 /* Called before an image is read (tried 0), and after reading it has failed (tried 1). Returns 1 if the image
- * is missing, a FIFO, a device or a socket, or cannot be read. The function that reads the image then returns
- * an image without data. The loader that wanted the image calls darknet_amp_another_image, which puts the
- * path of another image into paths[i], and loads that image. */
+ * is missing, a FIFO, a device or a socket, or cannot be read. The image then gets no data, and the loader
+ * calls darknet_amp_another_image, which puts the path of another image into paths[i]. */
 int darknet_amp_bad_image(const char *file, int tried);
 void darknet_amp_another_image(char **paths, int i);
 /* Reads a detector's labels. Returns 1 if it has set *(box_label **)boxes and *count, as Darknet's read_boxes
  * would, but without the boxes that training ignores (outside the image, without area, or centred at 0 0).
  * After a bad label, which is a fatal error, there are no boxes. */
 int darknet_amp_read_boxes(const char *file, void *boxes, int *count);
-/* Called when an image's path contains `count` of the labels instead of one. Returns 1 if the plugin counts
- * and reports this. */
+/* Called when an image's path contains `count` of the labels, not one. Returns 1 if the plugin reports it. */
 int darknet_amp_mislabelled(const char *path, int count);
-/* Like fopen, but a FIFO, a device or a socket is a fatal error. If the program does not end at once, the
- * caller gets an empty file. */
+/* Like fopen, but a FIFO, a device or a socket is a fatal error; the caller may then get an empty file. */
 FILE *darknet_amp_fopen(const char *file, const char *mode);
 /* Called when OpenCV could not crop, resize and distort an image to w x h. why: OpenCV's reason. Returns 1 if
  * the program will end when its loop reaches this batch; the caller then returns any image of w x h. Returns
- * 0 without AMP: stock Darknet then continues with an image of another size, and reads and writes outside
- * of that image. */
+ * 0 without AMP: stock then uses an image of another size, and reads and writes outside it. */
 int darknet_amp_not_augmented(int w, int h, const char *why);
 
-/* Replaces sprintf in Darknet's C files. room: the size of text, or (size_t)-1 if the compiler does not know
- * this size. The result is nearly always a path, so a text of unknown size is assumed to have the size that
- * Darknet uses for paths. If the result does not fit, the program ends. */
+/* Replaces sprintf in Darknet's C files. room: the size of text; (size_t)-1: not known, so that of Darknet's
+ * paths is assumed. If the result does not fit, the program ends. */
 __attribute__((format(printf, 3, 4)))
 int darknet_amp_sprintf(char *text, size_t room, const char *format, ...);
 
 /* ---- an image: host/data/image_file.c, host/darknet/decode.c, host/data/image_cache.c ---- */
 
-/* Whether the plugin, and not Darknet, reads images. The plugin reads them in a program with a network under
- * AMP, and in threads that load images to measure a network's accuracy. So training, measuring and predicting
- * read images in the same way. If the result is 0, Darknet reads images as in stock, and does not use the
- * other functions of this section. */
+/* Whether the plugin, and not Darknet, reads images: in a program with a network under AMP, and in threads
+ * that load images to measure a network's accuracy. So training, measuring and predicting read images in the
+ * same way. If the result is 0, Darknet does not use the other functions of this section. */
 int darknet_amp_reads(void);
 /* Decodes a file with libjpeg-turbo or stb_image, to `channels` channels (0: as many as the file has).
  * Returns 1 if the plugin reads images. *data is then an array of (c,h,w) floats as Darknet would make them,
- * owned by the caller; or NULL if the file cannot be read and darknet_amp_bad_image was called. Returns 0 if
- * Darknet must decode the file, as in stock. Where OpenCV reads images, darknet_amp_imread is used instead
- * (darknet_amp_opencv.hpp). */
+ * owned by the caller; or NULL if the file cannot be read and darknet_amp_bad_image was called. Where OpenCV
+ * reads images, darknet_amp_imread is used instead (darknet_amp_opencv.hpp). */
 int darknet_amp_read_image(const char *file, int channels, int *w, int *h, int *c, float **data);
-/* Whether Darknet can process an image of this size. If it cannot, calls darknet_amp_unreadable with the
- * reason. */
+/* Whether Darknet can process an image of this size. If not, calls darknet_amp_unreadable with the reason. */
 int darknet_amp_image_fits(int w, int h, int c);
 /* Sets the reason why an image cannot be read. darknet_amp_bad_image prints it. */
 __attribute__((format(printf, 1, 2))) void darknet_amp_unreadable(const char *why, ...);
@@ -281,24 +255,22 @@ __attribute__((format(printf, 1, 2))) void darknet_amp_unreadable(const char *wh
  * bytes. They must not be written to, and are valid until the thread reads another image. */
 unsigned char *darknet_amp_kept_bytes(const char *file, int how, int *w, int *h, int *c);
 /* Offers a decoded image of w * h * c bytes to the cache. Returns the bytes that the caller must use instead
- * of `pixels`. They may be a reduced copy of the image, so *w and *h are set to the size of the copy. The
- * cache owns the returned bytes, as above. Without a cache, returns `pixels` itself. */
+ * of `pixels`, owned by the cache as above. They may be a reduced copy, so *w and *h are set to its size.
+ * Without a cache, returns `pixels` itself. */
 unsigned char *darknet_amp_keep_bytes(const char *file, int how, unsigned char *pixels, int *w, int *h,
                                       int c);
-/* Returns the reduction factor of the last image that the calling thread has read. If the factor is above 1,
- * sets *w and *h to the size of the original photo. If the factor is 1, leaves *w and *h unchanged. */
+/* Returns the reduction factor of the last image that the calling thread has read. If it is above 1, sets *w
+ * and *h to the size of the original photo. */
 int darknet_amp_photo(int *w, int *h);
 
 /* The next four functions convert a detector's image from bytes to the network's input in one pass. After
- * want_pixels, the next image that the calling thread loads stays in bytes. Its "floats" are only a
- * placeholder until place_image or crop_image is called. */
+ * want_pixels, the next image that the calling thread loads stays in bytes; its floats are a placeholder. */
 void darknet_amp_want_pixels(void);
 /* Does what Darknet's place_image does. canvas: an image of (c, canvas_h, canvas_w) floats. Returns 0 if the
  * image is not in bytes, as is always the case without AMP. */
 int darknet_amp_place_image(int w, int h, int dx, int dy, float *canvas, int canvas_w, int canvas_h);
-/* Crops the image to w x h and resizes the crop to out_w x out_h, like Darknet's crop_image followed by its
- * resize_image. The caller frees the floats. Returns NULL if the image is not in bytes, as is always the case
- * without AMP. */
+/* Crops the image to w x h and resizes the crop to out_w x out_h, like Darknet's crop_image and resize_image.
+ * The caller frees the floats. Returns NULL if the image is not in bytes, as always without AMP. */
 float *darknet_amp_crop_image(int left, int top, int w, int h, int out_w, int out_h);
 /* Does what Darknet's distort_image does, for `count` pixels. Returns 0 if it has done nothing. */
 int darknet_amp_distort_image(float *planes, int count, int channels, float hue, float saturation,
@@ -307,12 +279,10 @@ int darknet_amp_distort_image(float *planes, int count, int channels, float hue,
 /* ---- memory of loaders: host/data/loader_memory.c ---- */
 
 /* Replaces calloc in Darknet's C files. text: the argument `count` as it is written in the source. If there
- * is no memory and the program has a network under AMP, ends the program. Returns NULL only in two cases: in
- * a program without AMP; and, while a network with AMP is made, for an array whose size grows with the
- * batch. */
+ * is no memory, ends a program that has a network under AMP; but while this network is made, returns NULL for
+ * an array whose size grows with the batch. */
 void *darknet_amp_calloc(size_t count, size_t size, const char *text);
-/* Called when there is no memory for `bytes` bytes. Ends the program if it has a network under AMP; otherwise
- * returns. */
+/* Called when there is no memory for `bytes` bytes. Ends a program that has a network under AMP. */
 void darknet_amp_no_memory(size_t bytes);
 
 #pragma GCC visibility pop

@@ -1,7 +1,5 @@
-/* How a Darknet built with OpenCV reads image files in a program with a network under AMP, and in threads
- * that load images to measure a network's accuracy. All images for training, measuring and predicting are
- * decoded here. Images for training are also cropped here. Darknet's files that call OpenCV include this
- * header. */
+/* How a Darknet built with OpenCV reads image files wherever darknet_amp_reads is 1, and crops images for
+ * training. Darknet's files that call OpenCV include this header. */
 #ifndef DARKNET_AMP_OPENCV_HPP
 #define DARKNET_AMP_OPENCV_HPP
 
@@ -22,10 +20,9 @@ static inline void darknet_amp_to_rgb(cv::Mat &mat)
     }
 }
 
-/* Returns 0 if the caller must crop, as in stock Darknet. Returns 1 if `cropped` is the same crop that
- * Darknet would make. The part of the crop outside the photo (and only this part) is filled with the photo's
- * mean color. A crop that lies entirely inside the photo is not copied: it shares the photo's memory, and
- * must not be written to. */
+/* Returns 0 if the caller must crop, as in stock Darknet. Returns 1 if `cropped` is the crop that Darknet
+ * would make, with the part outside the photo filled with the photo's mean color. A crop that lies inside the
+ * photo shares the photo's memory, and must not be written to. */
 static inline int darknet_amp_crop(const cv::Mat &photo, const cv::Rect &crop, cv::Mat &cropped)
 {
     const cv::Rect inside = crop & cv::Rect(cv::Point(0, 0), photo.size());
@@ -83,10 +80,8 @@ static inline int darknet_amp_imread(const char *file, int flag, int is_rgb, cv:
     return 1;
 }
 
-/* Crops and resizes an image that the cache has reduced. `crop` is in pixels of the original photo. `sized`
- * becomes an image of w x h, as if the original photo were cropped and the crop resized. img: the last image
- * that this thread has read. Returns 1 if img is a reduced copy of its photo. Returns 0, and does nothing, if
- * img is not reduced. */
+/* Crops an image that the cache has reduced, and resizes the crop to w x h. img: the last image that this
+ * thread has read. crop: in pixels of the original photo. Returns 0 if img is not reduced. */
 static inline int darknet_amp_crop_reduced(const cv::Mat &img, const cv::Rect &crop, int w, int h,
                                            cv::Mat &sized)
 {

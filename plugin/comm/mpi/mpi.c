@@ -6,8 +6,8 @@
  *
  * A sum takes two exchanges. First, each of N ranks receives one N-th of the floats from all other ranks, and
  * adds them up in fp32, in rank order. Then each rank sends its sums to all others. This sends no more data
- * than the best MPI_Allreduce. But the sum of an element is always ((r0 + r1) + r2) + ..., for every MPI
- * library, version and number of floats per call. Values sent in 16 bits are rounded only twice. */
+ * than the best MPI_Allreduce, but the sum is always ((r0 + r1) + r2) + ..., for every MPI library and number
+ * of floats. Values sent in 16 bits are rounded only twice. */
 #include <limits.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -41,21 +41,18 @@ typedef struct sum {
 typedef struct mpi_comm {
     amp_comm comm;
     char library[64];
-    MPI_Comm calls, sums, machine; /* private communicators: for the main thread, for the sums, and for the
-                                      ranks on this machine */
+    MPI_Comm calls, sums, machine; /* private: for the main thread, for sums, for the ranks on this machine */
     int is_part;            /* 1: created by `part`, so destroy does not finalize MPI */
     amp_watchdog *watchdog;
     MPI_Win window;         /* memory shared by the ranks on this machine; holds *printed_error */
-    atomic_int *printed_error; /* *printed_error is 1 if a rank on this machine already prints why the program
-                                  ends. NULL: no shared memory */
+    atomic_int *printed_error; /* 1: a rank on this machine prints why the program ends; NULL: not shared */
 
     pthread_t thread;       /* the thread that makes the sums */
     pthread_mutex_t lock;   /* guards the fields from `stopping` to `error` */
     pthread_cond_t begun, made;
     int stopping;
     sum *queue;
-    size_t queued, next, room; /* queued: the number of sums in `queue`, begun since the last sum_end; next:
-                                  the index of the first one that is not done; room: entries allocated */
+    size_t queued, next, room; /* sums begun since the last sum_end; the first not done; entries allocated */
     amp_status status;      /* the first failure of the sums since the last sum_end; AMP_OK: none */
     amp_error error;
 
@@ -229,8 +226,7 @@ static void destroy(amp_comm *comm)
 {
     mpi_comm *mpi = (mpi_comm *)comm;
     amp_watchdog_begin(mpi->watchdog, MAIN, AMP_LIMITS_ALONE, comm->phase);
-    MPI_Barrier(mpi->calls); /* waits for all ranks, because a launcher may kill the others once one rank has
-                                exited with an error */
+    MPI_Barrier(mpi->calls); /* a launcher may kill the others once one rank has exited with an error */
     stop_summing(mpi);
     if (mpi->printed_error) MPI_Win_free(&mpi->window);
     MPI_Comm_free(&mpi->machine);
@@ -248,8 +244,7 @@ static void destroy(amp_comm *comm)
 
 /* ---- the start ---- */
 
-/* Writes the library's name and version, e.g. "Open MPI v4.1.4". This is the start of MPI's text, up to its
- * first comma or line end. */
+/* Writes the library's name and version, "Open MPI v4.1.4": MPI's text up to a comma or line end. */
 static void find_library(char *name, size_t room)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -317,7 +312,7 @@ static amp_status create(double seconds, void (*lost)(const char *line), mpi_com
     return amp_watchdog_start(seconds, amp_comm_report_timeout, mpi, &mpi->watchdog, error);
 }
 
-/* Does not use MPI_Barrier, which would busy-wait and take CPU time from ranks that still work. */
+/* MPI_Barrier would busy-wait and take CPU time from ranks that still work. */
 static amp_status sleep_until_all_are_here(mpi_comm *mpi, amp_error *error)
 {
     const struct timespec pause = { .tv_nsec = 1000000 };
@@ -352,7 +347,7 @@ static amp_status part(amp_comm *comm, int size, amp_comm **out, amp_error *erro
 static void set_up_library(void)
 {
     char bytes[32];
-    /* Threads that wait yield the CPU to threads that compute. */
+    /* Threads that wait yield the CPU. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
     /* Open MPI's eager limit for TCP: the size in bytes, headers included, up to which a message is sent at
      * once. Before a longer message, Open MPI asks the receiver. The question and its answer would queue

@@ -7,10 +7,9 @@
  * If the ranks are threads of one program, they share one CUDA driver. A call that allocates or frees memory,
  * or loads code, may wait for all GPUs of the program, and block the other threads meanwhile. If a GPU then
  * waits in a sum that a blocked thread has not queued yet, there is a deadlock. So before the first sum of a
- * step, each thread finishes all such calls that this sum needs, and then waits for the other threads. It
- * also tells them whether it may still allocate memory later in the step (its comm.settled is 0). If any
- * thread may, the sums of the step run one by one: before each sum all threads wait for each other, and after
- * it they wait until the sum has ended.
+ * step, each thread finishes all calls of this kind that this sum needs, and waits for the other threads. If
+ * any thread may still allocate memory in this step (comm.settled 0), the sums run one by one: all threads
+ * wait for each other before each sum, and for its end after it.
  *
  * If another rank is gone, NCCL's kernels never end. The CPU then hangs as soon as it downloads something
  * that was queued after the sums. The engine downloads between sum_end and the next gather or broadcast, so a
@@ -29,13 +28,13 @@ typedef struct nccl_comm {
     char name[160];
     ncclComm_t ranks;       /* NCCL's communicator; NULL until NCCL has started and after its abort */
     cudaStream_t backend, sums;
-    cudaEvent_t written, summed; /* written: recorded on stream `backend` after the data to be summed; summed:
-                                    recorded on stream `sums` after the last sum */
+    cudaEvent_t written, summed; /* written: recorded on `backend` after the data to be summed; summed:
+                                    recorded on `sums` after the last sum */
     amp_watchdog *watchdog;
     int met;                /* 1: the threads of one program have waited for each other in agree_to_sum, and
                                have not gathered or broadcast since */
-    int one_by_one;         /* 1: in agree_to_sum one of the threads was not settled, so all threads wait for
-                               each sum to end */
+    int one_by_one;         /* 1: a thread was not settled in agree_to_sum, so all threads wait for each
+                               sum */
 } nccl_comm;
 
 /* ---- errors ---- */
@@ -47,8 +46,7 @@ static amp_status fail(const nccl_comm *nccl, ncclResult_t result, const char *c
                     nccl->comm.rank, nccl->call.GetErrorString(result));
 }
 
-/* Calls an NCCL function. If the call fails, the surrounding function returns the error. The surrounding
- * function must have variables `nccl` and `error`. */
+/* Calls an NCCL function; returns an error from the surrounding function, which has `nccl` and `error`. */
 #define TRY(name, ...) do { ncclResult_t result_ = nccl->call.name(__VA_ARGS__); \
         if (result_ != ncclSuccess) return fail(nccl, result_, "nccl" #name, error); \
     } while (0)
@@ -82,8 +80,7 @@ static void begin_watch(const nccl_comm *nccl)
 
 /* ---- calls on CPU memory ---- */
 
-/* Ends the watch that sum_end began. Returns the comm for calls on CPU memory, or NULL if NCCL has noticed an
- * error in the sums. */
+/* Ends the watch that sum_end began. Returns the comm for CPU memory; NULL after an error of NCCL's sums. */
 static amp_comm *cpu_of(amp_comm *comm, amp_error *error)
 {
     nccl_comm *nccl = (nccl_comm *)comm;
@@ -107,7 +104,7 @@ static amp_status broadcast(amp_comm *comm, void *memory, size_t bytes, int root
 
 /* ---- sums ---- */
 
-/* Waits until the threads of all ranks are here, and finds out whether all of them are settled. */
+/* Waits for the threads of all ranks, and finds out whether all are settled. */
 static amp_status agree_to_sum(nccl_comm *nccl, amp_error *error)
 {
     char mine = !nccl->comm.settled, all[nccl->comm.size];
@@ -156,8 +153,7 @@ static int prints_error(amp_comm *comm)
     return !cpu->prints_error || cpu->prints_error(cpu);
 }
 
-/* Aborts the CPU's comm first. If the ranks are processes, this ends them. Calls NCCL's abort only after
- * that, because NCCL could wait for the GPU. */
+/* Aborts the CPU's comm first, which ends processes: NCCL's abort could wait for the GPU. */
 static void end_all(amp_comm *comm, int status)
 {
     nccl_comm *nccl = (nccl_comm *)comm;
@@ -166,9 +162,8 @@ static void end_all(amp_comm *comm, int status)
     nccl->ranks = NULL;
 }
 
-/* Frees everything except the CPU's comm. Fields that are not set up yet are NULL. At the program's exit,
- * CUDA may already be shut down; then NCCL has nothing left to free. NCCL's library stays loaded, because its
- * own threads run in it. */
+/* Frees everything except the CPU's comm; unset fields are NULL. At the program's exit, CUDA may be shut
+ * down: then NCCL has nothing left to free. NCCL's library stays loaded: its threads run in it. */
 static void release(nccl_comm *nccl)
 {
     amp_watchdog_stop(nccl->watchdog);
@@ -211,8 +206,8 @@ static amp_status find_library(nccl_comm *nccl, amp_error *error)
     return AMP_OK;
 }
 
-/* For reproducible bits, NCCL must not choose its algorithm by measurement. Switches (NVLink SHARP) must not
- * compute the sums, because the order in which they add is not fixed. */
+/* For reproducible bits, NCCL must not choose its algorithm by measurement, nor let switches (NVLink SHARP)
+ * add in an order that is not fixed. */
 static void pin_order(const amp_cuda_backend *cuda)
 {
     if (!cuda->settings.deterministic) return;

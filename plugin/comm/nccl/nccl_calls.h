@@ -1,8 +1,7 @@
 /* The NCCL functions that nccl.c uses. They are looked up in NCCL's library at run time, so that the build
  * needs nothing from NCCL, and a program that trains on one GPU does not load it.
  *
- * The types follow NCCL's documentation, for every release since 2.10. A test compiles this file with
- * AMP_NCCL_HEADER to compare it with a real nccl.h. */
+ * The types are those of every NCCL since 2.10. A test compares them with a real nccl.h (AMP_NCCL_HEADER). */
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -17,8 +17,7 @@ enum {
 #define AMP_BENCH_ALL_SKIPPED \
     "%d steps had inf or NaN; train with debug=1 to see where they come from"
 
-/* The options, given by the user or by the parent program to its child. A number of 0 stands for the .cfg's
- * value or the default. */
+/* The options, from the user or from the parent program. 0 stands for the .cfg's value or the default. */
 typedef struct amp_bench_request {
     const char *data;         /* NULL: no images are loaded */
     const char *cfg, *dtypes, *json;
@@ -32,8 +31,7 @@ typedef enum amp_bench_phase {
     AMP_BENCH_FORWARD, AMP_BENCH_BACKWARD, AMP_BENCH_UPDATE, AMP_BENCH_STEP, AMP_BENCH_PHASES
 } amp_bench_phase;
 
-/* Summary of several measured times. `typical` is the time that is shown and compared; docs/commands.md
- * explains it under *step*. lower and upper are quartiles. */
+/* typical: the time that is shown and compared (docs/commands.md, *step*). lower, upper: quartiles. */
 typedef struct amp_bench_spread {
     double typical, median, least, lower, upper, most;
     int count;
@@ -45,9 +43,8 @@ typedef struct amp_bench_spread {
  * than a factor of 4 apart are meaningless; both are then NaN. */
 typedef struct amp_bench_ratio { double ratio, least, most; int rounds; } amp_bench_ratio;
 
-/* One layer in one dtype. Its times include the casts of its inputs. They are medians over passes that were
- * slowed down by timing the layers, so amp_bench_summarize scales them: all layers and the update then add up
- * to the typical step. */
+/* One layer in one dtype. Its times include the casts of its inputs. They are medians over passes that timing
+ * slowed down; amp_bench_summarize scales them, so that layers and update add up to the typical step. */
 typedef struct amp_bench_layer {
     int index;
     char type[24];
@@ -60,8 +57,7 @@ typedef struct amp_bench_layer {
         bytes;                 /* size of a forward's input, weights and output in fp32; 0: unknown */
 } amp_bench_layer;
 
-/* An operation of the backend, with its figures for one pass and one update. amp_operation_time explains the
- * members. */
+/* An operation of the backend, for one pass and one update; for the members see amp_operation_time. */
 typedef struct amp_bench_operation {
     char layer[32], name[32];
     double calls, ms, bytes, products;
@@ -78,8 +74,7 @@ typedef struct amp_bench_side {
     double *ms[AMP_BENCH_PHASES];  /* times of each measured step; sorted by amp_bench_summarize */
     int *turn;                     /* for each measured step: the number of the round in which it was made */
     int steps, room;
-    /* numbers of steps that were not measured: warm-up steps; skipped steps while fp16 searches for its loss
-     * scale */
+    /* steps that were not measured: warm-up; skipped while fp16 searches for its loss scale */
     int warm, skipped;
     float first_loss;              /* loss of the first step; should be the same on all sides */
     double peak_memory_mb;         /* of the child, with the synthetic images of one pass; 0: not known */
@@ -90,14 +85,13 @@ typedef struct amp_bench_side {
     amp_bench_operation *operations; /* on a GPU only; the slowest first */
     int operation_count;
     double bytes_per_ms, half_per_ms, fp32_per_ms; /* the GPU's limits; 0: unknown */
-    int done;                      /* 1: the child's last line, "done", was read */
-    int left_out;                  /* 1: not measured, because this machine cannot run the dtype (see note)
-                                      and -dtypes did not name it */
+    int done;                      /* 1: the child has sent "done" */
+    int left_out;                  /* 1: not measured, because this machine cannot run the dtype (see note) */
     /* ---- set by amp_bench_summarize ---- */
     amp_bench_spread spread[AMP_BENCH_PHASES];
     double images_per_second;
     double training_mb;            /* peak_memory_mb plus the memory of a training's loader */
-    /* Measured on the steps that load their images. The three rates are in images/s; 0: not measured. */
+    /* Of the steps that load their images. The three rates are in images/s; 0: not measured. */
     double trained,                /* speed of a training: waiting for images is included */
         load_rate,                 /* speed of the loaders; a lower bound if steps do not wait for them */
         step_rate,                 /* speed of the steps without waiting */
@@ -114,7 +108,7 @@ typedef enum amp_bench_worth {
     AMP_BENCH_WORTH_IT, AMP_BENCH_CANNOT_TELL, AMP_BENCH_NOT_WORTH_IT
 } amp_bench_worth;
 
-/* Reasons why half precision saves little time. */
+/* Why half precision saves little time. */
 typedef enum amp_bench_reason {
     AMP_BENCH_NO_NATIVE_HALF, AMP_BENCH_FIXED_COSTS, AMP_BENCH_UPDATE_COSTS, AMP_BENCH_FP32_LAYERS,
     AMP_BENCH_MEMORY_BOUND, AMP_BENCH_MISALIGNED, AMP_BENCH_REASONS
@@ -143,48 +137,42 @@ typedef struct amp_bench {
     amp_bench_side sides[AMP_BENCH_SIDES];
     int count;
     int turn, last_side;           /* the number of the current round; the side that wrote the last line */
-    /* set by amp_bench_summarize: indices of the top layers, sorted by their time on the first side, slowest
-     * first. A top layer is one of the AMP_BENCH_TOP slowest layers of at least one side */
+    /* indices of each side's AMP_BENCH_TOP slowest layers, sorted by their time on the first side */
     int top[AMP_BENCH_SIDES * AMP_BENCH_TOP], top_count;
     amp_bench_verdict verdicts[AMP_BENCH_SIDES];
     int verdict_count;
 } amp_bench;
 
-/* Writes the .cfg that is measured: a checked copy of the user's .cfg, as a file in memory (cfg_copy.h).
- * name: receives the copy's name. */
+/* Writes the .cfg that is measured: a checked copy in memory (cfg_copy.h). name: receives its name. */
 amp_status amp_bench_write_cfg(const amp_bench_request *, int batch, int subdivisions, char *name,
                                amp_error *);
-/* Whether the steps measured so far are enough. steps: their number; spent_ms: their total time. -iters sets
- * the number of steps to measure. By default each dtype is measured for about 8 seconds of steps, so that
- * all of them take part in about the same number of rounds. */
+/* Whether to stop measuring after `steps` steps that took spent_ms: after -iters steps, or by default after
+ * about 8 seconds, so that all dtypes take part in about the same number of rounds. */
 int amp_bench_is_enough(const amp_bench_request *, long steps, double spent_ms);
-/* Called by every rank, under mpirun: measures steps with 1, 2, 4, ... ranks. Rank 0 prints a table of how
- * the steps scale. An error ends all ranks. */
+/* Called by every rank: measures steps with 1, 2, 4, ... ranks. Rank 0 prints. An error ends all ranks. */
 void amp_bench_ranks(const amp_bench_request *);
 /* The child program: measures the dtype of its -amp and writes the results to its parent. */
 amp_status amp_bench_child(const amp_bench_request *, amp_error *);
-/* Reads a line that a child wrote; bench_child.c lists the kinds of lines. AMP_IO_FAILED: the line is
- * malformed, or of an unknown kind. */
+/* Reads a line of a child (bench_child.c lists them). AMP_IO_FAILED: it is malformed or unknown. */
 amp_status amp_bench_read_line(amp_bench *, amp_bench_side *, const char *line, amp_error *);
 
-/* Sorts values[count] and returns their summary without `typical`, which stays 0. count may be 0. */
+/* Sorts the values and returns their summary without `typical`, which stays 0. count may be 0. */
 amp_bench_spread amp_bench_spread_of(double *values, int count);
-/* Returns the side of this dtype; NULL if it was not measured. */
+/* Returns NULL if the dtype was not measured. */
 const amp_bench_side *amp_bench_side_of(const amp_bench *, const char *dtype);
 double amp_bench_layer_ms(const amp_bench_layer *);
 double amp_bench_layers_ms(const amp_bench_side *);
-/* Fills in spreads, ratios and verdicts from what was measured. */
+/* Fills in spreads, ratios and verdicts. */
 amp_status amp_bench_summarize(amp_bench *, amp_error *);
 void amp_bench_free(amp_bench *);
 
-/* Judges whether `half` is worth it compared with `fp32`. cores: the number of processors that load
- * images. */
+/* Judges whether `half` is worth it compared with `fp32`. cores: processors that load images. */
 void amp_bench_judge(const amp_bench_side *fp32, const amp_bench_side *half, int cores, amp_bench_verdict *);
 /* Formats a time or a rate: four digits (below 1: three), and no exponent for large values. Returns text. */
 const char *amp_bench_number(char text[16], double value);
 /* Table cells: for a number (a double), and for an amp_bench_spread: "12.3 (12.1-12.9)". */
 amp_cell_text amp_bench_number_cell, amp_bench_step_cell;
-/* Print and write `count` benchmarks. count is 1, or with -detect the number of batch sizes. */
+/* Print and write `count` benchmarks: 1, or with -detect one for each batch size. */
 void amp_bench_print(const amp_bench *, int count, FILE *);
 void amp_bench_write_json(const amp_bench *, int count, FILE *);
 

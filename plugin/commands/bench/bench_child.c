@@ -1,7 +1,6 @@
-/* Measures one dtype of `darknet amp bench`. This is a program of its own, so that its peak memory is that of
- * the dtype. It loads the .cfg that its parent made, and trains on one synthetic batch (-detect: predicts).
- * With a .data file it then trains on batches that it loads. It sends these lines to its parent
- * (host/program/turns.h):
+/* Measures one dtype of `darknet amp bench`, in a program of its own, whose peak memory is that of the dtype.
+ * It loads the .cfg that its parent made, and trains on one synthetic batch (-detect: predicts). With a .data
+ * file it then trains on batches that it loads. It sends these lines to its parent (host/program/turns.h):
  *
  *     shape WIDTH HEIGHT CHANNELS BATCH ON_GPU
  *   * warm LOSS                                  a warm-up step, which is not measured
@@ -35,18 +34,17 @@ typedef struct child {
     const amp_bench_request *request;
     struct network *net;
     struct darknet_amp *amp;       /* NULL in stock */
-    int stopped;                   /* 1: the parent asked the child to stop */
+    int stopped;
     double step_ms;                /* time of the last step */
     long measured;                 /* number of measured steps */
-    /* bytes of GPU memory. used: by this program when its turn began; at_turn: free at that time; peak: this
-     * program's peak use */
+    /* bytes of GPU memory: used when the turn began; free at that time; this program's peak use */
     double used, at_turn, peak;
 } child;
 
 /* ---- memory ---- */
 
-/* Free memory of the GPU in bytes. Other programs of this benchmark share the GPU, but pause during this
- * program's turn. So all memory that is taken during the turn belongs to this program. */
+/* Free memory of the GPU in bytes. The benchmark's other programs pause during this program's turn, so memory
+ * taken meanwhile is this program's. */
 static double gpu_bytes_free(void)
 {
     return amp_fork_device() >= 0 ? (double)amp_host_available_memory().bytes : 0;
@@ -61,7 +59,7 @@ static double memory_look(child *c)
     return used;
 }
 
-/* Sends a line and ends the turn; returns when the next turn begins. */
+/* Sends a line and waits for the next turn. */
 __attribute__((format(printf, 2, 3)))
 static void end_turn(child *c, const char *format, ...)
 {
@@ -77,9 +75,8 @@ static void end_turn(child *c, const char *format, ...)
 
 /* ---- the network ---- */
 
-/* A low learning rate keeps a network with random weights from overflowing, and does not change the time. One
- * pass per step (subdivisions 1) is enough to measure the update too, since the update does the same work
- * after one pass as after many. */
+/* A low learning rate keeps random weights from overflowing. One pass per step (subdivisions 1) is enough:
+ * the update does the same work after one pass as after many. */
 amp_status amp_bench_write_cfg(const amp_bench_request *r, int batch, int subdivisions, char *name,
                                amp_error *error)
 {
@@ -116,7 +113,7 @@ static void predict(child *c, double ms[AMP_BENCH_STEP])
     memory_look(c);
 }
 
-/* Makes the same step as train_network_datum, and times its parts. ms: forward, backward, update. */
+/* Makes the step of train_network_datum. ms: the times of forward, backward and update. */
 static void step(child *c, double ms[AMP_BENCH_STEP])
 {
     if (c->request->detect) {
@@ -147,8 +144,7 @@ int amp_bench_is_enough(const amp_bench_request *r, long steps, double spent_ms)
 
 static int was_skipped(const child *c) { return c->amp && c->amp->step_skipped; }
 
-/* Measures steps. Skipped steps are not counted: at the start, fp16 skips steps until it has found its loss
- * scale. */
+/* Measures steps, except those that fp16 skips until it has found its loss scale. */
 static amp_status measure(child *c, amp_error *error)
 {
     double ms[AMP_BENCH_STEP], spent = 0;
@@ -175,9 +171,8 @@ static amp_status measure(child *c, amp_error *error)
     return AMP_OK;
 }
 
-/* Makes steps as `detector train` does: during a step, threads load the images of the next step. All these
- * steps are made in one turn. Otherwise loading would continue during other programs' turns, and would look
- * faster than it is. */
+/* Makes steps as `detector train` does: threads load the images of the next step meanwhile. All are made in
+ * one turn: in other programs' turns loading would continue, and look faster than it is. */
 static amp_status measure_loading(child *c, amp_error *error)
 {
     enum { STEPS = AMP_WAITS_LEFT_OUT + AMP_WAITS_COUNTED };
@@ -219,14 +214,13 @@ static void add(clocks *c, int layer)
     c->last = now;
 }
 
-/* Charges the time since the last shown tensor to a layer. In backward, the order for each layer is: the
- * parts of its delta are summed; the delta is shown; the layer's backward runs; its gradients are shown, if
- * the layer has parameters.
+/* Charges the time since the last shown tensor to a layer. Backward makes these steps for each layer: the
+ * parts of its delta are summed; the delta is shown; its backward runs; its gradients, if it has any, are
+ * shown.
  *
- * So the time that ends at a gradient is that of the layer's backward. The time that ends at a delta includes
- * the backward of the previously shown layer if that layer has no gradients (`open`). This backward took most
- * of the time, so the previous layer is charged. Otherwise the time was only the summing of this delta, and
- * the delta's own layer is charged. */
+ * So the time up to a gradient is the layer's backward. The time up to a delta includes the backward of the
+ * previously shown layer if that has no gradients (`open`), and is charged to it, since summing takes little.
+ * Otherwise it is the summing of this delta, and is charged to the delta's layer. */
 static amp_status see(void *context, amp_backend *backend, const amp_seen *seen, amp_error *error)
 {
     clocks *c = context;
@@ -287,7 +281,7 @@ static void measure_layers(child *c)
     free(times);
 }
 
-/* Measures and sends the times of the backend's operations on a GPU, if the backend can measure them. */
+/* Measures and sends the times of a GPU's operations, if the backend can measure them. */
 static amp_status measure_operations(child *c, amp_error *error)
 {
     amp_backend *b = c->amp ? c->amp->engine->backend : NULL;
@@ -324,7 +318,7 @@ static amp_status measure_all(child *c, amp_error *error)
 amp_status amp_bench_child(const amp_bench_request *request, amp_error *error)
 {
     child c = { .request = request };
-    /* The first turn begins before the network is made, so that the network's GPU memory is counted. */
+    /* The turn begins before the network is made, to count the network's GPU memory. */
     if (amp_turns_ready()) return AMP_OK;
     memory_turn_begins(&c);
     amp_status status = measure_all(&c, error);

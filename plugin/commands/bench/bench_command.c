@@ -1,8 +1,8 @@
 /* `darknet amp bench CFG`: how fast a training step of this network is in each dtype, and whether half
  * precision is worth it here.
  *
- * Each dtype is measured in a child program (bench_child.c). The children work in turns of slice_seconds.
- * Under mpirun no children are started: the ranks measure themselves (bench_ranks.c). */
+ * Each dtype is measured in a child program (bench_child.c), in turns of slice_seconds. Under mpirun the
+ * ranks measure themselves (bench_ranks.c). */
 #define _DEFAULT_SOURCE /* _SC_NPROCESSORS_ONLN */
 #include "bench.h"
 
@@ -21,8 +21,7 @@
 
 enum { MOST_PARTS = 2 };
 
-/* Turns are short, so that a busy minute of the machine slows all dtypes alike. A turn of slow steps takes
- * longer, since it has a minimum number of steps (run_in_turns.c). */
+/* Short, so that a busy minute of the machine slows all dtypes alike (slow steps: see run_in_turns.c). */
 static const double slice_seconds = .1;
 
 /* ---- the command line ---- */
@@ -177,7 +176,7 @@ static amp_status bench(amp_bench_request *request, amp_bench b[MOST_PARTS], amp
 {
     amp_output json;
     amp_cfg_facts facts;
-    /* checked here, so that an error names a line of the user's file instead of the copy */
+    /* so that an error names a line of the user's file, not of the copy */
     AMP_TRY(amp_cfg_look(request->cfg, "fp32", CFG_FOR_ANYTHING, &facts, error));
     b->detect = request->detect;
     b->subdivisions = request->batch || request->detect ? 1 : facts.subdivisions;
@@ -198,8 +197,7 @@ amp_status amp_command_bench(int argc, char **argv, amp_error *error)
     amp_bench_request request = { 0 };
     amp_bench b[MOST_PARTS] = { 0 };
     amp_lines dtypes = { 0 };
-    /* From here on, a rank that ends does not abort the other ranks. An error occurs on all ranks alike, so
-     * each rank ends by itself. */
+    /* From here on, a rank that ends does not abort the others: an error occurs on all ranks alike. */
     amp_program_to_set()->ranks.over = 1;
     AMP_TRY(read_request(argc, argv, &request, error));
     if (amp_ranks()) {

@@ -134,7 +134,7 @@ static void write_sides(amp_json *j, const amp_bench *b, const amp_field *fields
 
 /* ---- layers ---- */
 
-/* The last rows of the table of layers, below the most expensive layers. REST: the number of these rows. */
+/* The last rows of the table of layers, below the most expensive layers. */
 enum { OTHER_LAYERS, UPDATE, STEP, REST };
 
 static double rest_ms(const amp_bench *b, const amp_bench_side *s, int row)
@@ -174,8 +174,7 @@ static void print_layers(const amp_bench *b, FILE *out)
     if (any_half) fprintf(out, "* in half precision\n");
 }
 
-/* Prints where the time goes on a GPU: the backend's operations by kind of layer, except those that take less
- * than 1/200 of the total time. */
+/* Prints the time of a GPU's operations by kind of layer, except those below 1/200 of the total. */
 static void print_operations(const amp_bench *b, FILE *out)
 {
     for (const amp_bench_side *s = b->sides; s < b->sides + b->count; s++) {

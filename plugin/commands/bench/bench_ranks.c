@@ -1,7 +1,6 @@
-/* `mpirun -np N darknet amp bench CFG`: how training steps scale. The table has a row for 1, 2, 4, ... and N
- * ranks. For each row, this number of ranks trains together as in `detector train` (comm/comm.h), with the
- * .cfg's batch but on synthetic images. The other ranks sleep meanwhile. For 1 rank, training uses no MPI, as
- * usual.
+/* `mpirun -np N darknet amp bench CFG`: how training steps scale. A row of the table is for 1, 2, 4, ... or N
+ * ranks, which train together as in `detector train` (comm/comm.h), with the .cfg's batch of synthetic
+ * images, while the other ranks sleep. One rank uses no MPI.
  *
  * Rows are measured one after the other. So other work on the machine may slow only one of them. */
 #include "bench.h"
@@ -17,11 +16,9 @@
 
 enum { MOST_ROWS = 32 };
 
-/* Times are ms per step. waited: the median time for which a rank waits for sums of gradients and statistics,
- * averaged over the ranks; -1: unknown. */
+/* Times are ms per step. waited: a rank's median wait for sums, averaged over the ranks; -1: unknown. */
 typedef struct row {
-    int ranks, passes, images; /* passes of a rank per step; images per pass. 0: the ranks cannot share the
-                                  batch */
+    int ranks, passes, images; /* passes of a rank per step; images per pass. 0: the batch cannot be shared */
     int steps;
     amp_bench_spread step;
     double waited, images_per_second;
@@ -49,7 +46,7 @@ static void make_step(struct network *net, int passes)
     amp_fork_update(net);
 }
 
-/* Rank 0 decides with its clock, and broadcasts the decision. */
+/* Rank 0 decides by its clock, for all ranks. */
 static int is_enough(const amp_bench_request *r, int steps, double spent)
 {
     int enough = amp_bench_is_enough(r, steps, spent);
@@ -59,8 +56,7 @@ static int is_enough(const amp_bench_request *r, int steps, double spent)
 
 static double waited_ms(void) { return amp_ranks() ? amp_ranks()->waited * 1e3 : 0; }
 
-/* Measures steps. Skipped steps are not counted: at the start, fp16 skips steps until it has found its loss
- * scale. All ranks skip the same steps. */
+/* Measures steps, except those that fp16 skips until it has found its loss scale; all ranks skip the same. */
 static void measure_steps(const amp_bench_request *r, struct network *net, row *row)
 {
     double *ms = amp_allocated(malloc(2 * AMP_BENCH_MOST_STEPS * sizeof *ms));
@@ -86,7 +82,7 @@ static void measure_steps(const amp_bench_request *r, struct network *net, row *
     free(ms);
 }
 
-/* Measures a row. Called only by the ranks that take part in it. */
+/* Called only by the ranks of the row. */
 static void measure_row(scaling *s, row *row)
 {
     amp_error error;

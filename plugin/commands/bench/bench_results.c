@@ -1,5 +1,4 @@
-/* Reads the lines of a benchmark's child programs. Computes medians, spreads, ratios, and the shares on which
- * the verdicts depend. */
+/* Reads the lines of the child programs, and computes medians, spreads, ratios and shares. */
 #include "bench.h"
 
 #include "../../amp/statistics.h"
@@ -146,8 +145,7 @@ typedef struct rounds {
     double *scratch;             /* buffer; has room for the steps of each side */
 } rounds;
 
-/* The median time of a side's steps in one round; 0 if it made none. Call this before the times are
- * sorted. */
+/* The median step of a side in one round; 0 if it made none. Call it before the times are sorted. */
 static double turn_median(const amp_bench_side *s, int turn, double *scratch)
 {
     int count = 0;
@@ -219,8 +217,7 @@ static void measure_side(const amp_bench *b, amp_bench_side *s, const rounds *r)
     s->waiting = amp_waits_share(&s->loading);
 }
 
-/* Returns the ratio with its bounds. If the bounds are too far apart, replaces both by NaN, because they mean
- * nothing: two rounds may give 0.00 and 7,000. */
+/* Bounds that are too far apart become NaN: two rounds may give 0.00 and 7,000. */
 static amp_bench_ratio bounded(double ratio, double least, double most, int rounds)
 {
     static const double widest = 4;
@@ -228,7 +225,7 @@ static amp_bench_ratio bounded(double ratio, double least, double most, int roun
     return (amp_bench_ratio){ ratio, least, most, rounds };
 }
 
-/* Computes the speed-up of s over the reference. Both must have been measured. */
+/* The speed-up of s over the reference; both were measured. */
 static amp_bench_ratio compare(const amp_bench *b, const amp_bench_side *reference, const amp_bench_side *s,
                                const rounds *r)
 {

@@ -1,5 +1,4 @@
-/* Judges whether half precision is worth it here. The verdict on a dtype is a word and figures.
- * docs/commands.md explains the words. */
+/* Judges whether half precision is worth it here. docs/commands.md explains the words. */
 #include "bench.h"
 
 const char *const amp_bench_reason_names[AMP_BENCH_REASONS] = {
@@ -9,7 +8,7 @@ static const double worth_from = 1.1;                     /* a smaller speed-up 
 static const double memory_below = .95, memory_mb = 8;    /* a smaller saving may be chance */
 static const double short_call_us = 50;                   /* in shorter calls fixed costs dominate */
 static const double most_of = .5;                         /* a smaller share of the time is no reason */
-/* Shorter steps cannot be compared: changes of turns and cold caches dominate their times. */
+/* Changes of turns and cold caches dominate shorter steps. */
 static const double short_step_ms = 1;
 enum { FEWEST_STEPS = 5 };
 
@@ -21,7 +20,7 @@ const char *amp_bench_number(char text[16], double value)
 
 static double step_ms(const amp_bench_side *s) { return s->spread[AMP_BENCH_STEP].typical; }
 
-/* Sets the reasons that apply, and writes them with their figures: "update 50 %, misaligned 81 %". */
+/* Sets the reasons that apply, and their figures: "update 50 %, misaligned 81 %". */
 static void find_reasons(const amp_bench_side *half, amp_bench_verdict *v)
 {
     const double share[AMP_BENCH_REASONS] = {
@@ -40,7 +39,7 @@ static void find_reasons(const amp_bench_side *half, amp_bench_verdict *v)
     if (!v->why[0]) amp_append(v->why, sizeof v->why, "no single cause");
 }
 
-/* Whether the ratio's bounds are meaningful, that is, not NaN. */
+/* Whether the ratio has bounds (not NaN). */
 static int tells(const amp_bench_ratio *r) { return r->least <= r->most; }
 
 #define add(to, ...) amp_append(to, AMP_BENCH_TEXT, __VA_ARGS__)

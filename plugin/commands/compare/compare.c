@@ -15,16 +15,15 @@ enum { INTERRUPTED = 130, USUAL_SEEDS = 3, FIRST_LOOK = 3, USUAL_MOST_SEEDS = 24
 
 /* ---- the command line ---- */
 
-/* -until looks at the scores after 3, 6, 12, ... seeds, and finally after `most` seeds. Returns the number of
- * seeds at the next look. */
+/* -until looks at the scores after 3, 6, 12, ... and `most` seeds. Returns the number at the next look. */
 static int next_look(int seeds, int most)
 {
     int next = seeds ? 2 * seeds : FIRST_LOOK;
     return next < most ? next : most;
 }
 
-/* The significance level of one look (interim analysis): 5 % divided by the number of looks, so that the
- * intervals of all looks together hold with a probability of 95 % (Bonferroni's correction). */
+/* The significance level of one look (interim analysis): 5 % divided by the number of looks (Bonferroni's
+ * correction), so that the intervals of all looks together hold with a probability of 95 %. */
 static double alpha_of_a_look(int most)
 {
     int looks = 0;
@@ -45,7 +44,7 @@ static void set_seed_count(amp_comparison *c, int count)
     c->seed_count = count;
 }
 
-/* Returns the index of the reference: fp32 if it is among the dtypes, else stock, else the first. */
+/* The index of the reference: fp32, else stock, else the first dtype. */
 static int reference_of(const amp_comparison *c)
 {
     static const char *const preferred[] = { "fp32", "stock" };
@@ -68,8 +67,7 @@ static char *folder_of(const char *given, const char *cfg)
     return folder;
 }
 
-/* The default of -dtypes: fp32 and the half precisions that the machine has. Stock is left out, because it
- * takes many times as long. */
+/* The default of -dtypes: fp32 and the machine's half precisions. Stock takes many times as long. */
 static const char *usual_dtypes(const amp_machine *machine)
 {
     static const char *const lists[2][2] = { { "fp32", "fp32,fp16" }, { "fp32,bf16", "fp32,bf16,fp16" } };
@@ -132,7 +130,7 @@ static void free_compare(amp_compare *compare)
 
 /* ---- the input, checked before any file is made and any training begins ---- */
 
-/* Finds out whether the network is a detector or a classifier. section: the network's last section. */
+/* section: the network's last section */
 static amp_status find_kind(amp_comparison *c, const char *section, amp_error *error)
 {
     static const struct { const char *section; amp_compared_kind kind; } known[] = {
@@ -148,8 +146,7 @@ static amp_status find_kind(amp_comparison *c, const char *section, amp_error *e
                     "or [logistic]", c->cfg, section);
 }
 
-/* Makes the same checks of the .cfg as the trainings, but before a folder is made. Fills *c with the .cfg's
- * values. */
+/* Checks the .cfg as a training would, before a folder is made. Fills *c with the .cfg's values. */
 static amp_status look_at_cfg(amp_comparison *c, amp_error *error)
 {
     amp_cfg_facts facts;
@@ -167,8 +164,7 @@ static amp_status look_at_cfg(amp_comparison *c, amp_error *error)
                                            "with -iters", c->cfg);
 }
 
-/* Scans all labels, because a short training would not read all of them, and a long one would read some of
- * them only after hours. */
+/* Scans all labels: a short training reads only some, a long one reads some only after hours. */
 static amp_status look_at_data(amp_comparison *c, amp_error *error)
 {
     amp_data_scan scan = { .data_file = c->data, .classifier = c->kind == AMP_COMPARED_CLASSIFIER,
@@ -235,8 +231,7 @@ static amp_status train_seed(amp_compare *compare, int s, amp_error *error)
     return validate_seed(compare, s, error);
 }
 
-/* Trains all seeds. With -until, trains the seeds up to the next look, and repeats this until the scores are
- * settled or most_seeds is reached. */
+/* Trains all seeds; with -until, look by look, until the scores are settled or most_seeds is reached. */
 static amp_status train_all(amp_compare *compare, amp_error *error)
 {
     amp_comparison *c = &compare->result;

@@ -1,13 +1,11 @@
-/* The report's folder. It has the settings of its comparison and the files of each training. It is locked, so
- * that only one program works in it.
+/* The report's folder, locked so that only one program works in it.
  *
  *     DIR/comparison.txt     the settings; a call with other settings rejects the folder
  *     DIR/runs/DTYPE-seedS/  one training: copies of the .cfg and the .data file, with which it can be
  *                            repeated by hand; the output of its programs; steps.csv; backup/; and result.txt
  *     DIR/report.html, report.json, report.csv
  *
- * Dtypes and seeds are not among the settings, so that a later call can add more of them. result.txt has a
- * training's state and scores:
+ * Dtypes and seeds are not among the settings, so that a later call can add some. result.txt:
  *
  *     state done
  *     score mAP@0.5 0.973
@@ -62,9 +60,8 @@ static amp_status add_file(amp_lines *settings, const char *what, const char *fi
     return AMP_OK;
 }
 
-/* Lists the lines of comparison.txt. They include the machine and its number of threads, since a training
- * that continued on another machine would have a mixed speed, and weights that neither machine alone would
- * give. */
+/* Lists the lines of comparison.txt. The machine and its threads are among them: a training that continued on
+ * another machine would have a mixed speed, and weights that neither machine alone would give. */
 static amp_status list_settings(const amp_comparison *c, const amp_data_file *data, amp_lines *settings,
                                 amp_error *error)
 {
@@ -79,7 +76,7 @@ static amp_status list_settings(const amp_comparison *c, const amp_data_file *da
     return AMP_OK;
 }
 
-/* Checks that the file has all lines of `now`, this call's settings. AMP_BAD_CONFIG: a line is missing. */
+/* AMP_BAD_CONFIG: the file lacks a line of `now`, this call's settings. */
 static amp_status compare_settings(const char *file, const amp_lines *now, const amp_compare *compare,
                                    amp_error *error)
 {
@@ -203,6 +200,7 @@ static void name_it(char path[AMP_COMPARE_PATH], const char *format, ...)
 void amp_compare_files(const amp_compare *compare, const amp_run *run, amp_run_files *f)
 {
     const char *folder = f->folder, *base = compare->base;
+    /* as train_detector and train_classifier name the final weights */
     const char *end = compare->result.kind == AMP_COMPARED_DETECTOR ? "_final" : amp_fork_classifier_end;
     name_it(f->folder, "%s/runs/%s-seed%u", compare->folder, run->dtype, run->seed);
     name_it(f->cfg, "%s/%s.cfg", folder, base);
@@ -328,8 +326,7 @@ static void link_cache(const amp_compare *compare, const amp_run_files *files)
     if (symlink(target, name)) return; /* made by an earlier call; without links each run has its own cache */
 }
 
-/* Whether a run can resume exactly. Stock's runs cannot: Darknet saves neither momentum nor the order of the
- * images. */
+/* Whether a run can resume exactly. Stock's cannot: Darknet saves no momentum and no order of the images. */
 static int can_resume(const amp_run *run, const amp_run_files *files)
 {
     char sidecar[AMP_COMPARE_PATH + 8];

@@ -13,8 +13,8 @@ static int counts(const amp_run *run) { return run->state != AMP_RUN_FAILED && r
 
 typedef struct window { double begin, end; } window; /* seconds since 1970 */
 
-/* The time during which all runs of seed s were training: from the latest begin to the earliest end. Runs
- * that do not count (see `counts`) are left out. If the runs never trained at the same time, begin >= end. */
+/* The time during which all runs of seed s that count were training: from the latest begin to the earliest
+ * end. If there is no common time, begin >= end. */
 static window window_of(const amp_comparison *c, int s)
 {
     window common = { -INFINITY, INFINITY };
@@ -28,8 +28,7 @@ static window window_of(const amp_comparison *c, int s)
     return common;
 }
 
-/* Computes medians over the steps that end within the window, leaving out the first tenth of the run's steps.
- * images: the images of a step. */
+/* Computes medians over the steps within the window, without the run's first tenth. images: in a step. */
 static void measure_speed(amp_run *run, int images, window w)
 {
     double *with_loading = amp_allocated(malloc(2 * (run->count + 1) * sizeof *with_loading));
@@ -107,8 +106,7 @@ static int is_measured_in_all(const amp_comparison *c, int seed, measure *of)
     return 1;
 }
 
-/* The mean over the seeds. geometric: 1: the geometric mean, for values above 0 that are compared as
- * quotients; 0: the arithmetic mean. */
+/* The mean over the seeds. geometric: 1: the geometric mean, of values above 0; 0: the arithmetic mean. */
 static amp_mean mean_of(const amp_comparison *c, int d, measure *of, int geometric)
 {
     double sum = 0, least = NAN, most = NAN;
@@ -137,8 +135,7 @@ static amp_times times_of(const amp_comparison *c, int d, measure *of)
     return times;
 }
 
-/* The mean of a score minus the reference's score, in points, with its confidence interval. values: a buffer
- * with room for all seeds. */
+/* The mean of a score minus the reference's, in points, with its interval. values: room for all seeds. */
 static amp_interval difference_of(const amp_comparison *c, int d, measure *of, double *values)
 {
     int count = 0;
@@ -149,14 +146,13 @@ static amp_interval difference_of(const amp_comparison *c, int d, measure *of, d
     return amp_interval_of(values, count, c->alpha);
 }
 
-/* Returns a score (0..1). A network with at most this score has learnt next to nothing. */
+/* Returns the score (0..1) of a network that has learnt next to nothing. */
 static double chance_of(const amp_comparison *c)
 {
     return c->kind == AMP_COMPARED_CLASSIFIER && c->classes > 0 ? 1.2 / c->classes : .01;
 }
 
-/* Computes the means and differences of both scores, and judges them. values: a buffer with room for all
- * seeds. */
+/* Computes means and differences of both scores, and judges them. values: room for all seeds. */
 static void compare_scores(const amp_comparison *c, int d, amp_dtype_summary *s, double *values)
 {
     measure *const scores[2] = { score0, score1 };

@@ -25,8 +25,7 @@ typedef struct program {
     struct progress *progress;  /* shared by all trainings */
 } program;
 
-/* ---- progress: a line for each training. On a terminal the lines are rewritten; elsewhere new ones are
- * printed every ten seconds, so that a log stays readable ---- */
+/* ---- progress: a line for each training, rewritten on a terminal, else printed every ten seconds ---- */
 
 enum { RECENT = 20, LINE_TEXT = 200 };
 static const double TERMINAL_SECONDS = .2, LOG_SECONDS = 10;
@@ -149,9 +148,8 @@ static void explain(amp_run *run, const char *what, const amp_turns_end *end, co
         snprintf(words, sizeof run->failure, "%s ended with status %d; see %.400s", what, end->status, log);
 }
 
-/* Sets the state of a run whose program has ended. If a program fails before any program of this call has
- * made a step, the input is bad and would stop the other dtypes too, so the comparison ends. A later failure,
- * or the failure of a resumed training, marks only this run as failed. */
+/* Sets the state of a run whose program has ended. A failure before any program of this call has made a step
+ * ends the comparison: the input is bad. A later failure, or that of a resumed run, ends only this run. */
 static amp_status take_end(void *context, int k, const amp_turns_end *end, amp_error *error)
 {
     program *p = (program *)context + k;
@@ -183,7 +181,7 @@ amp_status amp_compare_train(amp_compare *compare, amp_run **runs, int count, am
     if (shown.steps) draw(&shown);
     for (int k = 0; k < count; k++) {
         amp_error later, *to = status == AMP_OK ? error : &later;
-        /* replace the run's steps by those in the log file, which a later call would read */
+        /* take the steps from the log file, as a later call would */
         amp_status kept = amp_run_read_steps(compare, runs[k], to);
         if (kept == AMP_OK) kept = amp_run_keep(compare, runs[k], to);
         if (status == AMP_OK) status = kept;
@@ -193,7 +191,7 @@ amp_status amp_compare_train(amp_compare *compare, amp_run **runs, int count, am
 
 /* ---- validation ---- */
 
-/* Reads "score 0.97": first mAP@0.5 or top-1, then mAP@0.5:0.95 or top-5. Other lines are ignored. */
+/* Reads "score 0.97": first mAP@0.5 or top-1, then mAP@0.5:0.95 or top-5. */
 static amp_status take_score(void *context, int k, const char *line, amp_error *error)
 {
     program *p = context;

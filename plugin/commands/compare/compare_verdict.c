@@ -1,5 +1,4 @@
-/* Makes the verdict: words for accuracy and speed, which docs/commands.md explains, and sentences of advice.
- * The thresholds are in comparison.h. */
+/* Makes the verdict: words (docs/commands.md) and advice. comparison.h has the thresholds. */
 #include "comparison.h"
 
 #include <math.h>
@@ -16,8 +15,8 @@ amp_accuracy amp_compare_judge(const amp_interval *i, double allowed)
 }
 
 /* The usual estimate of a sample's size (Chow, Shao and Wang, Sample Size Calculations in Clinical Research,
- * 2nd edition (2008), 3.1). `distance` is the distance between the mean and the limit, which is at minus
- * `allowed`. With a probability of 80 %, n seeds show on which side of the limit the true mean is, if
+ * 2nd edition (2008), 3.1). `distance` is the distance between the mean and the limit -`allowed`. With a
+ * probability of 80 %, n seeds show on which side of the limit the true mean is, if
  *
  *     distance >= (t + z) * deviation / sqrt(n)
  *
@@ -61,8 +60,8 @@ static void advise_on_accuracy(amp_comparison *c, const amp_dtype_summary *s)
 
 /* ---- speed ---- */
 
-/* How long a dtype's speed was measured. fewest: the smallest number of measured steps in any training that
- * did not fail. seconds: the total time of the measured steps of all these trainings. */
+/* How long a dtype's speed was measured, over all trainings that did not fail. fewest: the smallest number of
+ * measured steps. seconds: of all measured steps. */
 typedef struct measured { size_t fewest; double seconds; } measured;
 
 static measured measured_of(const amp_comparison *c, int d)
@@ -85,8 +84,7 @@ static amp_speed speed_of(const amp_times *t)
          : t->most < AMP_WORTHWHILE_SPEEDUP ? AMP_SPEED_NOT_WORTH_IT : AMP_SPEED_UNDECIDED;
 }
 
-/* Judges the speed of dtype d, and adds advice. note: the machine's remark on why the dtype is not faster;
- * may be NULL. */
+/* Judges the speed of dtype d, and adds advice. note (may be NULL): the machine's remark on the dtype. */
 static void judge_speed(amp_comparison *c, int d, const char *note)
 {
     amp_dtype_summary *s = &c->summaries[d];

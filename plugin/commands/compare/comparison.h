@@ -1,4 +1,4 @@
-/* Types and functions that the files of `darknet amp compare` share. compare.c runs the comparison. */
+/* What the files of `darknet amp compare` share. compare.c runs the comparison. */
 #pragma once
 
 #include "../arguments.h"
@@ -34,19 +34,17 @@ typedef struct amp_run {
     char failure[512];
     amp_log_row *rows;       /* its steps, including skipped steps */
     size_t count, room;
-    long skipped;            /* number of skipped steps */
-    /* Medians over the steps on which speed is measured (see amp_compare_statistics). speed_steps: the number
-     * of these steps. */
+    long skipped;
+    /* Medians over the speed_steps steps on which speed is measured (compare_statistics.c). */
     double images_per_second, compute_images_per_second; /* with and without the loading of images */
     size_t speed_steps;
     double speed_seconds;    /* the total time of these steps */
     double peak_memory_mb;
-    /* Set when the run is done; 0..1. Detector: mAP@0.5 and mAP@0.5:0.95. Classifier: top-1 and top-5
-     * accuracy. */
+    /* 0..1, once the run is done: mAP@0.5 and mAP@0.5:0.95, or top-1 and top-5 accuracy */
     double score[2];
 } amp_run;
 
-/* Whether the run's training is complete. The run may have been validated as well. */
+/* Whether the training is complete; it may have been validated too. */
 static inline int amp_run_is_trained(const amp_run *run)
 {
     return run->state == AMP_RUN_TRAINED || run->state == AMP_RUN_DONE;
@@ -55,15 +53,14 @@ static inline int amp_run_is_trained(const amp_run *run)
 /* A mean over seeds. spread: the largest minus the smallest value. count: the number of values; may be 0. */
 typedef struct amp_mean { double mean, spread; int count; } amp_mean;
 
-/* A dtype's value divided by the reference's value. ratio: the quotient of the means. least, most: the
- * smallest and the largest quotient of a single seed. NaN if one of the two values was not measured. */
+/* A dtype's value divided by the reference's. ratio: of the means; least, most: over the seeds. NaN if one of
+ * the two was not measured. */
 typedef struct amp_times { double ratio, least, most; } amp_times;
 
 /* Is a dtype's score as good as the reference's? */
 typedef enum amp_accuracy {
     AMP_ACCURACY_UNKNOWN,    /* no seed is done in both dtypes, or neither dtype has learnt anything */
-    AMP_ACCURACY_UNDECIDED,  /* the interval allows both answers, or only one seed is done, which gives
-                                no interval */
+    AMP_ACCURACY_UNDECIDED,  /* the interval allows both answers, or only one seed is done */
     AMP_ACCURACY_AS_GOOD,    /* a loss of more than points_allowed is ruled out */
     AMP_ACCURACY_WORSE       /* a loss of more than points_allowed is shown */
 } amp_accuracy;
@@ -72,34 +69,32 @@ typedef enum amp_accuracy {
  * FASTER: at least AMP_WORTHWHILE_SPEEDUP in every seed.
  * SLOWER: less than 1 / AMP_WORTHWHILE_SPEEDUP in every seed.
  * NOT_WORTH_IT: less than AMP_WORTHWHILE_SPEEDUP in every seed, but not SLOWER.
- * UNDECIDED: none of these three holds, or too little was measured.
+ * UNDECIDED: none of these, or too little was measured.
  * UNKNOWN: no step of the dtype or of the reference was measured. */
 typedef enum amp_speed {
     AMP_SPEED_UNKNOWN, AMP_SPEED_UNDECIDED, AMP_SPEED_FASTER, AMP_SPEED_NOT_WORTH_IT, AMP_SPEED_SLOWER
 } amp_speed;
 
-/* The results of a dtype over its seeds. Speeds and memory are compared as quotients, so their means are
- * geometric: the quotient of two geometric means is the geometric mean of the seeds' quotients. All other
- * means are arithmetic. */
+/* The results of a dtype over its seeds. Means of speeds and memory, which are compared as quotients, are
+ * geometric: their quotient is the mean of the seeds' quotients. All other means are arithmetic. */
 typedef struct amp_dtype_summary {
     const char *dtype;
     amp_mean score[2], images_per_second, compute_images_per_second, peak_memory_mb, loss, skipped;
     amp_times speedup, compute_speedup, memory_ratio; /* above 1: faster; memory_ratio below 1: less memory */
-    /* for each score: the score minus the reference's score with the same seed, in points (0..100) */
+    /* for each score: its difference from the reference's with the same seed, in points (0..100) */
     amp_interval difference[2];
     amp_accuracy accuracy[2];    /* of each score */
     amp_accuracy both;           /* AS_GOOD if both accuracies are AS_GOOD, WORSE if one is WORSE */
     amp_speed speed;             /* set by amp_compare_verdict */
-    int more_seeds;              /* estimated number of further seeds that would settle the accuracy;
-                                    0: unknown */
-    int failed;                  /* number of failed runs */
+    int more_seeds;              /* further seeds that would settle the accuracy, estimated; 0: unknown */
+    int failed;
 } amp_dtype_summary;
 
 typedef struct amp_comparison {
     amp_compared_kind kind;
     const char *title;       /* "bccd.cfg on bccd.data" */
     const char *data, *cfg, *weights; /* as given; weights NULL: trainings start from random weights */
-    /* the processor and the engine's description: "AMD EPYC (2 threads of 2), AVX512_BF16; oneDNN 2.6" */
+    /* processor and engine: "AMD EPYC (2 threads of 2), AVX512_BF16; oneDNN 2.6" */
     const char *machine;
     const char *version;     /* of this program */
     const char *date;        /* ISO 8601 */
@@ -108,7 +103,7 @@ typedef struct amp_comparison {
     long train_images, valid_images;
     int dtype_count, seed_count;
     const char **dtypes;
-    /* index of the dtype that the others are compared with: fp32, else stock, else the first */
+    /* the dtype that the others are compared with */
     int reference;
     amp_run *runs;           /* [dtype_count][seed_count] */
     amp_dtype_summary *summaries; /* [dtype_count] */
@@ -116,9 +111,9 @@ typedef struct amp_comparison {
     int interrupted;
     double points_allowed;   /* a score that loses at most this many points counts as equally good */
     double alpha;            /* intervals of differences have the confidence level 1 - alpha */
-    /* Set by amp_compare_statistics. Speed is measured only on steps that were made while all dtypes of the
-     * seed were training. together_seconds is the total time of these steps. apart: 1 if the dtypes of some
-     * seed never trained at the same time; the speeds of this seed are measured on all its steps. */
+    /* Set by amp_compare_statistics. together_seconds: of the steps made while all dtypes of their seed were
+     * training. apart: 1: the dtypes of some seed never trained at the same time; its speeds are measured on
+     * all its steps. */
     double together_seconds;
     int apart;
 } amp_comparison;
@@ -128,25 +123,23 @@ static inline amp_run *amp_comparison_run(const amp_comparison *c, int dtype, in
     return &c->runs[dtype * c->seed_count + seed];
 }
 
-/* The names of score[i]: "mAP@0.5", "mAP@0.5:0.95", or "top-1", "top-5". */
+/* The name of score[i]: "mAP@0.5", "mAP@0.5:0.95", or "top-1", "top-5". */
 const char *amp_score_name(const amp_comparison *, int i);
 
-/* Write an amp_comparison in the report's formats (commands/report). CSV has one line per run. The table is
- * for the terminal, and shows the measurements of each dtype, the verdicts, and the advice. */
+/* Write an amp_comparison in the report's formats (commands/report). CSV has a line per run. */
 amp_output_writer amp_report_html, amp_report_json, amp_report_csv, amp_report_table;
 
 /* ---- the comparison under way ---- */
 
 enum { AMP_COMPARE_MOST_SEEDS = 1000 };
-/* Size of a buffer for a file name. Darknet's own buffers have 256 bytes; amp_compare_open rejects longer
- * names. */
+/* A buffer for a file name. amp_compare_open rejects names beyond Darknet's 256 bytes. */
 enum { AMP_COMPARE_PATH = 512 };
 
 typedef struct amp_compare {
     amp_comparison result;
     amp_lines dtypes;          /* owns the names in result.dtypes */
     amp_machine hardware;
-    /* buffers for the texts that result.title, result.machine and result.date point to */
+    /* what result.title, result.machine and result.date point to */
     char title[600], machine[700], date[32];
     char *base;                /* the .cfg's name without folder and ending, as in names of .weights files */
     char *folder;              /* the report's folder, which contains runs/ */
@@ -159,14 +152,12 @@ typedef struct amp_compare {
     long steps_seen;           /* total number of steps that the runs have made during this call */
 } amp_compare;
 
-/* The names of one run's files. */
 typedef struct amp_run_files {
     char folder[AMP_COMPARE_PATH];
-    /* cfg: a copy of the .cfg with -iters applied; data: a copy of the .data file with the run's own backup
-     * folder */
+    /* the .cfg with -iters applied; the .data file with the run's own backup folder */
     char cfg[AMP_COMPARE_PATH], data[AMP_COMPARE_PATH];
     char backup[AMP_COMPARE_PATH];                                  /* folder of .weights files */
-    /* two files in the backup folder: NAME.backup, from which the run resumes, and the final weights */
+    /* in the backup folder: NAME.backup, from which the run resumes; the final weights */
     char saved[AMP_COMPARE_PATH], weights[AMP_COMPARE_PATH];
     char steps[AMP_COMPARE_PATH], train_log[AMP_COMPARE_PATH], valid_log[AMP_COMPARE_PATH];
     char result[AMP_COMPARE_PATH];
@@ -174,9 +165,8 @@ typedef struct amp_run_files {
 
 /* ---- compare_files.c: the report's folder and the files of each training ---- */
 
-/* Makes and locks the report's folder, or opens the folder of an earlier call with the same settings.
- * AMP_BAD_CONFIG: the folder was made with other settings. AMP_IO_FAILED: it cannot be written, or another
- * comparison is using it. */
+/* Makes and locks the report's folder, or opens an earlier call's. AMP_BAD_CONFIG: that call had other
+ * settings. AMP_IO_FAILED: the folder cannot be written, or another comparison is using it. */
 amp_status amp_compare_open(amp_compare *, amp_error *);
 /* Removes the folders that amp_compare_open has made. Call this only if nothing was trained. */
 void amp_compare_undo(amp_compare *);
@@ -188,9 +178,9 @@ amp_status amp_runs_read(amp_compare *, int first_seed, amp_error *);
 /* Makes the files that a run's program needs. *resumed: 1: the run will resume from its backup; 0: the run
  * starts from the beginning, and its old files have been removed. */
 amp_status amp_run_prepare(const amp_compare *, amp_run *, int *resumed, amp_error *);
-/* Writes the run's state, scores or failure to its file, for a later call. */
+/* Writes the run's state, and scores or failure, to its file. */
 amp_status amp_run_keep(const amp_compare *, const amp_run *, amp_error *);
-/* Reads the run's steps from the log that its training wrote. A missing log is no error. */
+/* Reads the run's steps from its training's log. A missing log is no error. */
 amp_status amp_run_read_steps(const amp_compare *, amp_run *, amp_error *);
 /* Whether the run has made all of its iterations. */
 int amp_run_is_over(const amp_compare *, const amp_run *);
@@ -206,22 +196,22 @@ amp_status amp_compare_validate(amp_compare *, amp_run *, amp_error *);
 
 /* ---- compare_statistics.c ---- */
 
-/* Computes the numbers of all runs from their rows, and the summaries of all dtypes. */
+/* Computes the runs' numbers from their rows, and the summaries. */
 void amp_compare_statistics(amp_comparison *c);
 /* Computes only the summaries, from the runs' numbers. */
 void amp_compare_summarize(amp_comparison *c);
 
 /* ---- compare_verdict.c ---- */
 
-/* Defaults of points_allowed: points of mAP for detectors, of accuracy for classifiers. */
+/* Defaults of points_allowed, in points of mAP or of accuracy. */
 #define AMP_DETECTOR_POINTS 1.0
 #define AMP_CLASSIFIER_POINTS 0.5
-/* The significance level. -until divides it by the number of times that it looks at the scores. */
+/* The significance level, which -until divides by the number of its looks. */
 #define AMP_COMPARE_ALPHA .05
 /* The smallest speed-up that is worth it. */
 #define AMP_WORTHWHILE_SPEEDUP 1.1
-/* A verdict on speed needs at least AMP_SPEED_STEPS steps in each training, AMP_SPEED_SEEDS seeds, and
- * AMP_SPEED_SECONDS seconds in total. With fewer, other work on the machine would decide the result. */
+/* What a verdict on speed needs at least: steps in each training, seeds, and seconds in total. With less,
+ * other work on the machine would decide the result. */
 #define AMP_SPEED_STEPS 10
 #define AMP_SPEED_SEEDS 2
 #define AMP_SPEED_SECONDS 30
@@ -232,8 +222,7 @@ amp_accuracy amp_compare_judge(const amp_interval *, double allowed);
 /* Estimates how many more seeds would make amp_compare_judge decide with a probability of 80 %, if mean and
  * spread stay the same. 0: unknown, or more than AMP_COMPARE_MOST_SEEDS seeds in total. */
 int amp_compare_more_seeds(const amp_interval *, double allowed, double alpha);
-/* Returns 0 if the accuracy of at least one dtype is UNDECIDED, else 1. Call amp_compare_summarize first. */
+/* Returns 0 if some accuracy is UNDECIDED. Call amp_compare_summarize first. */
 int amp_compare_is_settled(const amp_comparison *);
-/* Judges the speed of each dtype, and fills c->advice. notes[dtype] (may be NULL): the machine's note on that
- * dtype. */
+/* Judges the speed of each dtype, and fills c->advice. notes[dtype]: the machine's note on it, or NULL. */
 void amp_compare_verdict(amp_comparison *, const char *const *notes);

@@ -1,5 +1,4 @@
-/* `darknet amp log` reads the rows that -log wrote, and summarizes the training. The training may still be
- * running: an incomplete last row is ignored. */
+/* `darknet amp log` summarizes a training from its -log. While it runs, an incomplete last row is ignored. */
 #include "log.h"
 
 #include "../../files/safe_file.h"

@@ -11,7 +11,7 @@
 #define AMP_LOG_SPIKE_FACTOR 20.0
 enum { AMP_SPIKES_KEPT = 10 };
 
-/* Two skipped steps belong to one cluster if at most this many steps were made between them. */
+/* The largest number of steps between two skipped steps of one cluster. */
 enum { AMP_CLUSTER_GAP = 10 };
 
 /* The summary warns if the gradient was 0 in each of the last AMP_ZERO_NORMS steps. */
@@ -19,8 +19,7 @@ enum { AMP_ZERO_NORMS = 10 };
 
 typedef struct amp_log_spike {
     long iteration;
-    int by_loss, dropped;   /* by_loss: 1: the loss was too large; 0: the gradient's norm was too
-                               large. dropped: 1: the training dropped the step's update */
+    int by_loss, dropped;   /* the loss, not the gradient's norm, was too large; the update was dropped */
     double value, median;
 } amp_log_spike;
 

@@ -1,7 +1,7 @@
 /* Summarizes a training's log.
  *
- * Skipped steps have a loss but no gradient norm. Medians of losses and of norms leave out skipped steps. A
- * quarter of the log is a quarter of all its rows, skipped steps included.
+ * Skipped steps have a loss but no gradient norm. Medians of losses and norms leave them out; quarters of the
+ * log count them.
  *
  * docs/commands.md lists the signs of a failing training. A falling loss scale is one of them, but not in the
  * first COLLAPSE_STEPS rows, where the scale falls until it has found its level. */
@@ -25,7 +25,7 @@ static double loss_of(const amp_log_row *row) { return row->found_inf ? NAN : ro
 static double norm_of(const amp_log_row *row) { return row->found_inf ? NAN : row->grad_norm; }
 static double speed_of(const amp_log_row *row) { return row->images_per_second; }
 
-/* The median of the finite values of number(row) over rows [from, to); NaN if no value is finite. */
+/* The median of the finite values of number(row) over rows [from, to); NaN: none. */
 static double median_of(const amp_log_row *rows, size_t from, size_t to, number_of *number)
 {
     double *values = amp_allocated(malloc((to - from + 1) * sizeof *values));
@@ -57,9 +57,8 @@ static void keep_spike(amp_log_summary *s, amp_log_spike spike)
     s->spike[kept] = spike;
 }
 
-/* Describes a spike that the training itself marked. The log does not say whether the norm or the loss was
- * too large, so `rule` decides. But the training may have used another factor, so `rule` may find neither of
- * them too large. In this case, takes the one that is larger relative to its median. */
+/* Describes a spike that the training marked. `rule` tells whether the norm or the loss was too large; if it
+ * finds neither (another factor), the one that is larger relative to its median counts. */
 static amp_spike told_spike(const amp_spikes *rule, const amp_log_row *row, double norm, double loss)
 {
     amp_spike spike = amp_spikes_judge(rule, norm, loss);

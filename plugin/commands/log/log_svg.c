@@ -1,6 +1,6 @@
-/* Draws a training's steps in three panels, each with a logarithmic axis. Consecutive steps form groups, and
- * a panel shows one group in each of at most COLUMNS columns. A line shows the groups' medians, and a band
- * shows their smallest and largest values. Values that are not finite, or not above 0, are left out. */
+/* Draws a training's steps in three panels with logarithmic axes. Consecutive steps form at most COLUMNS
+ * groups. A line shows their medians, a band their smallest and largest values. Values that are not finite,
+ * or not above 0, are left out. */
 #include "log.h"
 
 #include "../../host/program/failure.h"
@@ -28,8 +28,8 @@ typedef struct group { double least, median, most; } group;
 
 static int is_drawn(double value) { return isfinite(value) && value > 0; }
 
-/* Groups the values of a panel. Returns the number of groups. *low, *high: the ends of the axis. The groups'
- * values and the ends of the axis are decimal logarithms. */
+/* Groups a panel's values as decimal logarithms. Returns the number of groups. *low, *high: the axis's
+ * ends. */
 static size_t group_rows(const panel *p, const amp_log_row *rows, size_t count, group groups[COLUMNS],
                          double *low, double *high)
 {
@@ -59,8 +59,8 @@ static double x_of(size_t g, size_t made)
     return LEFT + (made < 2 ? COLUMNS / 2. : (double)g * COLUMNS / (double)(made - 1));
 }
 
-/* Writes the coordinates of a point for each group that has a value. which: -1: the smallest value; 0: the
- * median; 1: the largest value. back: 1: from the last group to the first. */
+/* Writes a point for each group that has a value. which: -1: the smallest; 0: the median; 1: the largest.
+ * back: 1: from the last group to the first. */
 static void draw_points(FILE *out, const group *groups, size_t made, int which, int back, double bottom,
                         double low, double high)
 {

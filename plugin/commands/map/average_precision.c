@@ -11,17 +11,13 @@
 enum { ASKED = AMP_AP_THRESHOLDS, THRESHOLDS };
 
 typedef struct ranked { /* one detection, and how it was matched */
-    const amp_detected *detected; /* points into the caller's array, so that sorting can order equal
-                                     detections by their position there */
+    const amp_detected *detected; /* in the caller's array, whose order breaks ties of scores */
     uint16_t matched;             /* bit t: a true positive at threshold t */
-    uint16_t ignored;             /* bit t: matches a difficult object at threshold t, and is neither a true
-                                     nor a false positive */
-    double iou;                   /* IoU with its ground truth at threshold ASKED; 0 if it is not a true
-                                     positive there */
+    uint16_t ignored;             /* bit t: matches a difficult object at threshold t: not counted */
+    double iou;                   /* with its ground truth at threshold ASKED; 0: no true positive there */
 } ranked;
 
-/* Sets COCO's ten thresholds to the same doubles as numpy.linspace(.5, .95, 10), and thresholds[ASKED] to
- * `asked`. */
+/* COCO's ten thresholds are the same doubles as numpy.linspace(.5, .95, 10). */
 static void set_thresholds(double asked, double thresholds[THRESHOLDS])
 {
     for (int t = 0; t < AMP_AP_THRESHOLDS; t++)
@@ -67,8 +63,8 @@ static int is_before(const amp_truth *t, const amp_detected *d)
     return t->class_id < d->class_id || (t->class_id == d->class_id && t->image < d->image);
 }
 
-/* Returns the index of the first truth of the detection's class and image. If there is none, returns the
- * index where it would be inserted. The truths are sorted by by_place. */
+/* Returns the index of the first truth of the detection's class and image, or where it would be inserted. The
+ * truths are sorted by by_place. */
 static size_t first_truth_of(const amp_detected *d, const amp_truth *const *truths, size_t count)
 {
     size_t low = 0;
@@ -89,8 +85,8 @@ static void take(ranked *detection, const amp_truth *truth, uint16_t *taken, int
     if (t == ASKED && !truth->difficult) detection->iou = iou;
 }
 
-/* Whether COCO prefers `truth`, whose overlap is iou, to the best truth so far (NULL: none yet). COCO prefers
- * truths that are not difficult, then a higher overlap, then the later truth. */
+/* Whether COCO prefers `truth` to the best truth so far (NULL: none): truths that are not difficult, then a
+ * higher overlap, then the later truth. */
 static int is_better(const amp_truth *truth, double iou, const amp_truth *best, double best_iou)
 {
     if (!best) return 1;
@@ -98,10 +94,9 @@ static int is_better(const amp_truth *truth, double iou, const amp_truth *best, 
     return iou >= best_iou;
 }
 
-/* Matches a detection with a ground truth of its image and class, separately at each threshold. Call it for
- * detections in order of descending score. COCO considers only truths that are not yet taken. VOC considers
- * only the truth with the highest overlap; of equal overlaps, the first. taken[i]: bit t is 1 once truth i is
- * taken at threshold t. All bits are 0 before the first call. */
+/* Matches a detection with a ground truth of its image and class, separately at each threshold. Call it in
+ * order of descending score. COCO considers truths that are not yet taken; VOC only the truth with the
+ * highest overlap, of equal ones the first. taken[i]: bit t: truth i is taken at threshold t. */
 static void match(ranked *detection, const amp_truth *const *truths, size_t truth_count, amp_ap_points points,
                   const double *thresholds, uint16_t *taken)
 {
@@ -127,9 +122,9 @@ static void match(ranked *detection, const amp_truth *const *truths, size_t trut
 
 typedef struct curve_point { int hits; double precision; } curve_point;
 
-/* Computes the precision-recall curve of one class at one threshold. Each point has the precision of the
- * envelope: the highest precision at this or a later point. detections: the class's detections, sorted by
- * descending score. Returns the number of points: one per detection that is not ignored. */
+/* Computes the precision-recall curve of one class at one threshold, with the precisions of the envelope: the
+ * highest at this or a later point. detections: sorted by descending score. Returns the number of points, one
+ * per detection that is not ignored. */
 static size_t make_curve(const ranked *detections, size_t count, int threshold, curve_point *curve)
 {
     size_t n = 0;
@@ -153,9 +148,8 @@ static double area_under_curve(const curve_point *curve, size_t count, int truth
     return area / truths; /* each hit adds 1 / truths to recall */
 }
 
-/* Whether the recall hits / truths is at least recall point p. COCO's point is p / 100 as numpy.linspace
- * rounds it, because pycocotools compares with the rounded number: a recall of 7/20 does not reach
- * .35000000000000003. VOC's point is exactly p / 10. */
+/* Whether the recall hits / truths reaches recall point p. COCO's point is p / 100 as numpy.linspace rounds
+ * it: in pycocotools a recall of 7/20 does not reach .35000000000000003. VOC's is exactly p / 10. */
 static int reaches(int hits, int truths, int p, amp_ap_points points)
 {
     int last = (int)points - 1;

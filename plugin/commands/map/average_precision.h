@@ -1,11 +1,9 @@
-/* Average precision of detections against ground truth, as in pycocotools and PASCAL VOC. AlexeyAB's option
- * -points chooses between them. The code is arithmetic on two arrays and uses nothing from Darknet, so every
- * case can be checked by hand.
+/* Average precision of detections against ground truth, as in pycocotools or PASCAL VOC; AlexeyAB's option
+ * -points chooses. The code uses nothing from Darknet, so every case can be checked by hand.
  *
- * Matching. The detections of a class are sorted by descending score. Equal scores are sorted by image, then
- * by position in the array. In this order each detection may take one ground truth of its image. A detection
- * that takes a truth is a true positive, and any other is a false positive. So a second detection of the same
- * object is a false positive. Which truth a detection takes depends on -points:
+ * The detections of a class are sorted by descending score, then by image, then by position in the array. In
+ * this order each may take one ground truth of its image. A detection that takes a truth is a true positive,
+ * any other a false positive. Which truth it takes depends on -points:
  *
  * -points 101, COCO (pycocotools' evaluateImg): the truth with the highest IoU among those that reach the
  *   threshold and are not yet taken; of equal IoUs, the last. A difficult truth (pycocotools' `ignore`
@@ -14,16 +12,15 @@
  *   IoUs, the first. If that truth is already taken, the detection is a false positive, whatever else it
  *   overlaps. All detections of a difficult object are ignored.
  *
- * A detection that takes a difficult object is neither a true nor a false positive. A difficult object that
- * is not found is not a false negative. An IoU equal to the threshold reaches it. The number of detections
- * per image is not limited. By default pycocotools considers only 100 detections per image and class, and so
- * ignores boxes that Darknet would draw. With a higher maxDets it computes the same numbers as this code.
+ * A detection that takes a difficult object is neither a true nor a false positive; a difficult object that
+ * is not found is no false negative. An IoU equal to the threshold reaches it. The number of detections is
+ * not limited; pycocotools considers 100 per image and class by default, and computes the same numbers as
+ * this code with a higher maxDets.
  *
- * AlexeyAB's `detector map` uses VOC's matching for all values of -points. It differs from this code in three
- * ways: an IoU must exceed the threshold; a difficult object is considered only if no other object overlaps
- * enough; and a class without objects counts as AP 0. AlexeyAB's command stretches images unless
- * letter_box=1. This plugin fits images in the same way as the Darknet it is built into
- * (amp_fork_detector_fit). */
+ * AlexeyAB's `detector map` always uses VOC's matching, with three differences: an IoU must exceed the
+ * threshold; a difficult object is considered only if no other object overlaps enough; and a class without
+ * objects counts as AP 0. It also stretches images unless letter_box=1; this plugin fits them as its Darknet
+ * does (amp_fork_detector_fit). */
 #pragma once
 
 #include <stddef.h>
@@ -48,8 +45,7 @@ enum { AMP_AP_THRESHOLDS = 10 }; /* IoU .5, .55, ..., .95 */
 typedef struct amp_map_request {
     float confidence;       /* precision, recall and F1 count only detections with a higher score */
     amp_ap_points points;
-    double iou;             /* IoU threshold, above 0: a true positive has at least this IoU.
-                               amp_map_score.map uses it too */
+    double iou;             /* the threshold, above 0, for true positives and amp_map_score.map */
 } amp_map_request;
 
 typedef struct amp_class_score {

@@ -13,13 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The shortest turn of a program that takes turns with others (host/program/turns.h). Passing the turn on
- * takes a few microseconds. A small network measures an image in little more than that, so a turn of only one
- * image would waste time. */
+/* The shortest turn (host/program/turns.h): passing it on takes as long as a small network per image. */
 static const double TURN_SECONDS = .2;
 
-/* Loads the weights of all layers. A training may start from the weights of the first layers alone, but a
- * measurement needs all weights: Darknet would initialize missing ones at random. */
+/* Loads the weights of all layers: Darknet would initialize missing ones at random. */
 static amp_status load_all_weights(struct network *net, const char *file, amp_error *error)
 {
     int held, layers = amp_fork_view(net).layers;
@@ -34,8 +31,7 @@ static amp_status load_all_weights(struct network *net, const char *file, amp_er
 amp_status amp_evaluation_open(const char *cfg, const char *weights, struct network **out, amp_error *error)
 {
     cfg_document *document;
-    AMP_TRY(amp_cfg_document(cfg, &document, error)); /* returns an error; Darknet's parser would end the
-                                                         program */
+    AMP_TRY(amp_cfg_document(cfg, &document, error)); /* Darknet's parser would end the program */
     amp_document_give_back(document);
     *out = amp_fork_make_network(cfg, cfg, 1);
     amp_status status = load_all_weights(*out, weights, error);

@@ -1,4 +1,4 @@
-/* Runs a network on a list of images, one at a time. This is how mAP and accuracy are measured. */
+/* Runs a network on a list of images, one at a time, to measure mAP or accuracy. */
 #pragma once
 
 #include "../../host/data/text_lines.h"
@@ -7,10 +7,9 @@
 /* ---- image_loader.c: prefetches images in its own threads, and returns them in order ---- */
 
 typedef struct amp_loaded_image {
-    float *fitted;      /* the image, fitted to the network's input, in planes; NULL if it could not be
-                           read */
-    int size[2];        /* width and height of the image in the file */
-    char failure[512];  /* if fitted is NULL: the path, and what is wrong */
+    float *fitted;      /* the image, (c,h,w), fitted to the network's input; NULL: it could not be read */
+    int size[2];        /* width and height in the file */
+    char failure[512];  /* the path, and why it could not be read */
 } amp_loaded_image;
 
 struct amp_image_loader;
@@ -35,10 +34,8 @@ amp_status amp_check_channels(const struct network *, amp_error *);
 typedef struct amp_evaluation {
     const amp_lines *images;
     amp_image_fit fit;
-    int is_a_share;          /* 1: the list is one rank's share of the images. It may then happen that no
-                                image of the list can be read; this is no error */
-    /* Called for each image that can be read. Runs the network on it and records the result. i: the image's
-     * index in the list. */
+    int is_a_share;          /* 1: a rank's share of the images; it is no error if none of them can be read */
+    /* Runs the network on an image and records the result. i: the image's index in the list. */
     amp_status (*measure)(void *context, struct network *, int i, const amp_loaded_image *, amp_error *);
     void *context;
 } amp_evaluation;
@@ -49,8 +46,7 @@ typedef struct amp_evaluated {
     double seconds;
 } amp_evaluated;
 
-/* Calls measure for every image of the list, with the network's batch set to 1. An image that cannot be read
- * is reported on stderr and left out. AMP_BAD_CONFIG: no image can be read, or Darknet cannot load images for
- * this network (amp_check_channels). AMP_IO_FAILED: this program takes turns with others
- * (host/program/turns.h), and was asked to stop. */
+/* Calls measure for every image of the list, with batch 1. An image that cannot be read is reported on stderr
+ * and left out. AMP_BAD_CONFIG: no image can be read, or amp_check_channels fails. AMP_IO_FAILED: this
+ * program was asked to stop between turns (host/program/turns.h). */
 amp_status amp_evaluate(struct network *, const amp_evaluation *, amp_evaluated *, amp_error *);

@@ -47,7 +47,7 @@ static void begin_next(amp_image_loader *l)
     if (!s->is_started) load(s);
 }
 
-/* Waits until the next image has been read, and returns its slot. */
+/* Waits for the next image, and returns its slot. */
 static slot *finish_next(amp_image_loader *l)
 {
     slot *s = &l->slots[l->given++ % l->ahead];

@@ -1,4 +1,4 @@
-/* Measures a detector: reads the labels, runs the network, and prints the result. */
+/* Measures a detector and prints the result. */
 #include "map_measure.h"
 
 #include "../../host/data/label_file.h"
@@ -9,15 +9,13 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-/* Training drops boxes with a smaller width or height, relative to the image (data.c,
- * fill_truth_detection). */
+/* Training drops boxes that are thinner, relative to the image (data.c, fill_truth_detection). */
 static const float THINNEST = .001f;
 
 /* ---- the .data file ---- */
 
 /* Reads the list `difficult`, which has one path per image of `valid`, in the same order. amp_label_path
- * turns each path into the name of a label file, as if it were an image's path. This file has the image's
- * difficult objects. */
+ * turns it, like an image's path, into the name of the label file with the image's difficult objects. */
 static amp_status read_difficult(const char *file, amp_detection_data *data, amp_error *error)
 {
     AMP_TRY(amp_lines_read(file, "the list of difficult objects (`difficult` in the .data file)",
@@ -55,7 +53,7 @@ typedef struct measuring {
     const amp_detection_data *data;
     amp_map_result *result;
     int first; /* index of the first image that this rank measures */
-    /* image: index of the current image. is_difficult: 1 while labels of its difficult objects are read */
+    /* index of the current image; whether its difficult objects are being read */
     int image, is_difficult;
     amp_detected *found;
     size_t found_count, found_room;
@@ -78,8 +76,7 @@ static amp_status keep_truth(void *context, const char *file, unsigned long line
     return AMP_OK;
 }
 
-/* Reads an image's labels from the same file as Darknet's training. If the file is missing, the image has no
- * objects. */
+/* Reads an image's labels from the file that training reads. If it is missing, there are no objects. */
 static amp_status read_truths(measuring *m, const char *image_path, int difficult, amp_error *error)
 {
     char path[AMP_LABEL_PATH];
@@ -137,8 +134,7 @@ static amp_status count(const measuring *m, amp_map_result *r, amp_error *error)
     return AMP_OK;
 }
 
-/* Returns the images that this rank measures. They are consecutive in the list. So joining the ranks'
- * detections in rank order gives the array that a single rank would make. */
+/* This rank's images. They are consecutive, so detections joined in rank order are a single rank's. */
 static amp_lines share_of(const amp_lines *images)
 {
     size_t ranks = (size_t)amp_ranks_count(), rank = amp_ranks() ? (size_t)amp_ranks()->rank : 0;

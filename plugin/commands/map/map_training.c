@@ -1,9 +1,7 @@
 /* `detector train ... -map [N]`: measures mAP on the .data file's `valid` images every N iterations, like
- * AlexeyAB's -map. It measures the network that is being trained, not a copy, with one image at a time.
- * Masters, statistics, loss scale, counters and random generators do not change, so a training with -map
- * gives the same weights as one without. Each measurement is written as a row of BACKUP/NAME_map.csv. A
- * resumed training reads the best mAP so far from this file. The weights with the best mAP are saved as
- * NAME_best.weights. */
+ * AlexeyAB's -map, on the network that is being trained. The network's state and the random generators do not
+ * change, so -map does not change the trained weights. Each measurement is a row of BACKUP/NAME_map.csv, from
+ * which a resumed training reads the best mAP. The best weights are saved as NAME_best.weights. */
 #include "../../host/program/clock.h"
 #include "../../host/program/exchange.h"
 #include "../../host/program/failure.h"
@@ -26,9 +24,8 @@ typedef struct measured { long iteration; double map, map50_95; } measured;
 static struct {
     struct network *net; /* NULL: -map was not given */
     amp_detection_data data;
-    char header[64];    /* first line of NAME_map.csv, for example iteration,map50,map50_95 */
-    long every, last;   /* every: iterations between measurements; last: the last iteration that amp_map_step
-                           saw */
+    char header[64];    /* of NAME_map.csv: iteration,map50,map50_95 */
+    long every, last;   /* iterations between measurements; the last one that amp_map_step saw */
     measured best;      /* iteration 0: none yet */
     long age;           /* number of measurements since the best one */
     measured now;       /* the last step's measurement; iteration 0: that step measured nothing */

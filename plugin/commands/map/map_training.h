@@ -3,13 +3,11 @@
 
 struct network;
 
-/* Called before the loop, when the weights have been loaded. Results go to BASE_map.csv, and the best weights
- * to BASE_best.weights, in the backup folder. */
+/* Called once the weights are loaded. Writes BASE_map.csv and BASE_best.weights in the backup folder. */
 void amp_map_begin(struct network **nets, int count, const char *data_file, int train_images,
                    const char *backup_folder, const char *base);
-/* Called after each step. Measures if a measurement is due at this iteration. Call it before the step's files
- * are saved. A training that resumes from these files then need not repeat the measurement. */
+/* Called after each step, before its files are saved: a resumed training need not measure again. */
 void amp_map_step(void);
-/* Whether -patience ends the training here. If it does, prints a line on stderr. */
+/* Whether -patience ends the training here, after a line on stderr. */
 int amp_map_stops(void);
 void amp_map_end(void);

@@ -1,7 +1,6 @@
 /* `darknet amp valid DATA CFG WEIGHTS`: measures a network on the .data file's `valid` images. A detector
  * gets mean average precision, a classifier top-1 and top-K accuracy. `darknet detector map` does the same
- * for detectors only. AlexeyAB's Darknet has a `detector map` with the same wording in its output; pjreddie's
- * has none. */
+ * for detectors only, in the wording of AlexeyAB's. */
 #include "../command.h"
 
 #include "../../host/data/data_check.h"
@@ -45,15 +44,13 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
 
 /* ---- a classifier's accuracy ---- */
 
-/* A classifier's accuracy, counted as in stock's `classifier valid`. An image's class is the first label that
- * its path contains. An image without a label in its path counts as wrong. Darknet's top_k selects the K most
- * probable classes, so ties are broken as in stock. Ties are frequent in half precision. */
+/* A classifier's accuracy, as in stock's `classifier valid`. An image's class is the first label in its path;
+ * an image without one counts as wrong. Darknet's top_k breaks ties, which half precision often has. */
 typedef struct accuracy {
-    /* images: the `valid` list. labels: the class labels, in order; there may be more than `classes` */
+    /* labels: the class labels, in order; there may be more than `classes` */
     amp_lines images, labels;
-    int k, classes;            /* classes: from the .data file; 2 if it has none, as in Darknet */
-    double top1, topk;         /* accuracies, 0..1; while measuring, the number of images that are right so
-                                  far */
+    int k, classes;            /* from the .data file, or Darknet's default 2 */
+    double top1, topk;         /* 0..1; while measuring, the images that are right so far */
     /* the k most probable classes of one image (all classes if k is larger), most probable first */
     int *best;
     size_t unlabelled;         /* images without a label in their path */
@@ -101,8 +98,7 @@ static amp_status sum_up(accuracy *r, amp_error *error)
     return AMP_OK;
 }
 
-/* Measures accuracy on the images of a .data file's `valid` list. The input is the same as in `classifier
- * valid`: the middle square of the image, scaled to the network's size. */
+/* The input is that of `classifier valid`: the middle square of the image, scaled to the network's size. */
 static amp_status measure_accuracy(struct network *net, const char *data_file, accuracy *r, amp_error *error)
 {
     int outputs = amp_fork_view(net).outputs;
@@ -236,7 +232,7 @@ static amp_status measure(const request *r, FILE *json, amp_error *error)
 {
     struct network *net;
     amp_data_file data;
-    /* Making the network takes a while, so the .data file is read here first, to find its mistakes early. */
+    /* Finds mistakes in the .data file before the network is made, which takes a while. */
     amp_status status = amp_data_file_read(r->data, &data, error);
     amp_data_file_free(&data);
     if (status == AMP_OK) status = amp_evaluation_open(r->cfg, r->weights, &net, error);

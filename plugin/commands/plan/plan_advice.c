@@ -1,12 +1,11 @@
-/* Derives advice from the plan: what the user could change. Each piece of advice is a row of a table. */
+/* Derives from the plan what the user could change: rows of a table. */
 #include "plan_report.h"
 
 #include "../../host/program/failure.h"
 
 enum { MULTIPLE = 8 };
 
-/* The advice "fp32" and "no kernel" is given only for layers with at least this share of the matrix products'
- * operations. */
+/* "fp32" and "no kernel" are advised only for layers with at least this share of the products' operations. */
 static const double worth_telling = 0.01;
 
 static double share(const amp_plan_report *r, int i)
@@ -29,8 +28,8 @@ static void advise(amp_plan_report *r, const char *kind, int layer, const char *
 
 /* ---- alignment ---- */
 
-/* Returns the first loss that layer i's output reaches through layers without weights; -1: none. The number
- * of classes of this loss determines the number of filters of layer i. */
+/* The first loss that layer i's output reaches through layers without weights; -1: none. Its number of
+ * classes determines the filters of layer i. */
 static int loss_behind(const amp_plan_report *r, int i)
 {
     char reached[r->count + 1];
@@ -82,9 +81,8 @@ static void advise_fp32(amp_plan_report *r, int i)
                row->out);
 }
 
-/* Advises on fp32 layers that force later layers into fp32, although the later ones could run in half
- * precision. For example, if one shortcut is kept in fp32, all shortcuts that add to its output run in fp32
- * too. */
+/* Advises on fp32 layers that force later layers into fp32. One shortcut kept in fp32, for example, forces
+ * all shortcuts that add to its output. */
 static void advise_islands(amp_plan_report *r)
 {
     for (int i = 0; i < r->count; i++) {

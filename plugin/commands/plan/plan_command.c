@@ -1,6 +1,5 @@
-/* `darknet amp plan CFG`: prints which layers run in half precision and why, how much memory a training
- * takes, and what could be improved. The output is the engine's own plan for this network. The network is
- * made with weights of 0: neither weights nor images are read, and nothing is trained. */
+/* `darknet amp plan CFG`: prints which layers run in half precision and why, the memory of a training, and
+ * what could be improved: the engine's own plan. The network has weights of 0 and reads no images. */
 #include "../command.h"
 
 #include "../arguments.h"

@@ -76,8 +76,7 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     if (row->winograd[0]) amp_append(row->why, sizeof row->why, "; winograd: %s", row->winograd);
 }
 
-/* Some layers run Darknet's code, but the backend computes their matrix products. For them, records
- * the dtype of these products. */
+/* If the backend computes the matrix products of a layer of Darknet's code, records their dtype. */
 static void ask_about_products(amp_plan_row *row, const amp_node *node, const amp_backend *backend)
 {
     row->products = node->products;
@@ -86,8 +85,7 @@ static void ask_about_products(amp_plan_row *row, const amp_node *node, const am
     if (row->computes != node->products) add_why(row, ", computed in", row->computes);
 }
 
-/* Returns the operations of a training pass: forward, the weights' gradients, and the input's gradient if
- * another layer needs it. */
+/* The operations of a training pass: forward, the weights' gradients, and the input's if it is needed. */
 static double training_operations(const amp_node *node, double forward)
 {
     int wants_delta = 0;
@@ -193,8 +191,8 @@ static amp_status list_batches(amp_plan_report *r, amp_error *error)
     return AMP_OK;
 }
 
-/* Adds the row for a training with these checkpointing settings. in_force: 1: these are the .cfg's settings.
- * r->fits_amp then already has the number of images that fit. */
+/* Adds the row of these checkpointing settings. in_force: 1: they are the .cfg's; r->fits_amp is then
+ * known. */
 static amp_status add_checkpoint(amp_plan_report *r, const amp_recompute_settings *settings, int in_force,
                                  amp_error *error)
 {
@@ -213,7 +211,7 @@ static amp_status add_checkpoint(amp_plan_report *r, const amp_recompute_setting
     return AMP_OK;
 }
 
-/* Lists checkpoint=off, 1, 2, 4, 8 and 16, and the .cfg's setting if it is a different one. */
+/* Lists checkpoint=off, 1, 2, 4, 8 and 16, and the .cfg's setting. */
 static amp_status list_checkpoints(amp_plan_report *r, amp_error *error)
 {
     static const int usual[] = { AMP_CHECKPOINT_OFF, 1, 2, 4, 8, 16 };
@@ -234,8 +232,7 @@ static amp_status list_checkpoints(amp_plan_report *r, amp_error *error)
 
 /* ---- the network ---- */
 
-/* Chooses the plan's dtype: from -dtype, else from -amp, else from the .cfg. If none of these turns AMP on,
- * uses AMP's default dtype. */
+/* Chooses the plan's dtype: from -dtype, -amp or the .cfg, in this order; AMP's default if AMP is off. */
 static amp_status choose_dtype(amp_plan_report *r, const char *dtype, amp_error *error)
 {
     amp_cfg_facts requested, own;

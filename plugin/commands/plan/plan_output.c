@@ -25,9 +25,8 @@ static void channels_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
                  row->out_aligned ? "" : "!");
 }
 
-/* Prints why the layer runs in its dtype, and which casts it causes. A layer causes the cast of an input to
- * another form if it is the first layer that reads the input in that form. If the host reads the layer's
- * output, the layer also causes the cast of its output for the host. */
+/* Prints why the layer runs in its dtype, and its casts: of an input, if it is the first layer that reads the
+ * input in that form, and of its output, if the host reads it. */
 static void notes_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     const amp_plan_report *r = cell->context;

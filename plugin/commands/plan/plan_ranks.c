@@ -1,6 +1,5 @@
-/* `amp plan -ranks N`: shows how ranks share a step, what the all-reduce of gradients costs, and the
- * efficiency: the speedup over one rank, divided by the number of ranks. All numbers are calculated, not
- * measured.
+/* `amp plan -ranks N`: how ranks share a step, what the all-reduce of gradients costs, and the efficiency:
+ * the speedup over one rank, divided by the number of ranks. All numbers are calculated, not measured.
  *
  * In a ring all-reduce of V bytes of gradients, each rank sends and receives 2·V·(N-1)/N bytes, at best at
  * the link's rate. Backward is assumed to take two thirds of a pass. Gradients accumulate over the

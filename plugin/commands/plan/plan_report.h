@@ -1,7 +1,6 @@
 /* The data of `darknet amp plan`. plan_gather.c gathers it, plan_advice.c adds advice, and plan_output.c
- * prints it as a table or as JSON. Every number comes from the engine's plan, from the backend, or from
- * Darknet's structs; no layer is run. Bytes are for one training pass of `images` images, unless a comment
- * says otherwise. */
+ * prints it. Every number comes from the engine's plan, the backend, or Darknet's structs; no layer is run.
+ * Bytes are for one training pass of `images` images, unless a comment says otherwise. */
 #pragma once
 
 #include "../../amp/plan_facts.h"
@@ -19,8 +18,7 @@ typedef struct amp_plan_row {
     amp_autocast autocast;
     /* the dtype of the layer's tensors; fp32 for a loss, even if it reads half precision */
     amp_dtype dtype;
-    /* products: the dtype of the factors of the layer's matrix products; computes: the dtype of the layer's
-     * arithmetic */
+    /* dtypes of the factors of its matrix products, and of its arithmetic */
     amp_dtype products, computes;
     int keep_fp32, is_convolution;
     char why[96];
@@ -31,8 +29,7 @@ typedef struct amp_plan_row {
     char winograd[24];         /* winograd and kernel: as in amp_conv_facts */
     char kernel[64];
     double operations, training_operations; /* operations of one pass: forward alone; forward and backward */
-    /* bytes of activations and deltas. amp_bytes counts each buffer in the arena fully, although buffers of
-     * different layers share memory there */
+    /* activations and deltas. In amp_bytes, buffers that share memory in the arena count fully */
     size_t stock_bytes, amp_bytes;
     amp_plan_bytes arena;                   /* the arena's part of amp_bytes */
     size_t buffer_bytes;                    /* the part of amp_bytes in Darknet's own buffers */
@@ -57,29 +54,25 @@ typedef struct amp_plan_advice {
 /* What one value of checkpoint= costs at the .cfg's batch. */
 typedef struct amp_plan_checkpoint {
     char name[16];              /* the value: "off", "auto" or a number of segments */
-    /* in_force: it is the .cfg's value. fits: how many images per pass fit in memory; below 0: unknown */
+    /* in_force: it is the .cfg's value. fits: images per pass that fit in memory; below 0: unknown */
     int in_force, fits;
     size_t arena;
     double again;               /* how much of the arithmetic of forward is repeated in backward, in % */
 } amp_plan_checkpoint;
 
-/* A training by several ranks (`-ranks N`): what each rank computes per step, and the cost of the all-reduce
- * of gradients. */
+/* A training by several ranks (`-ranks N`): what a rank computes per step, and the cost of the all-reduce. */
 typedef struct amp_plan_ranks {
-    /* passes: the number of passes that each rank makes per step; images: per pass. Both are 0 if the batch
-     * cannot be shared equally. */
+    /* passes: of a rank per step; images: per pass. Both are 0 if the batch cannot be shared equally */
     int ranks, passes, images;
-    /* megabytes: sent by each rank per step; each rank receives as much. Below 0: the batch cannot be
-     * shared. */
+    /* that each rank sends per step, and receives. Below 0: the batch cannot be shared */
     double megabytes;
-    double wire_seconds;           /* time to send them over a link of the given rate */
-    /* Efficiency in %. blocking: the all-reduce starts after backward; overlapped: it runs during backward.
-     * Below 0: unknown. */
+    double wire_seconds;           /* to send them over the link */
+    /* Efficiency in %, with the all-reduce after backward, or during it. Below 0: unknown. */
     double blocking, overlapped;
 } amp_plan_ranks;
 
-/* The options for the table of ranks. ranks 0: no table. gbit: the link's rate in Gbit/s. step_ms:
- * milliseconds of a step with one rank; 0: unknown. */
+/* The options for the table of ranks. ranks 0: no table. gbit: the link's rate in Gbit/s. step_ms: of a step
+ * with one rank; 0: unknown. */
 typedef struct amp_plan_link { long ranks; double gbit, step_ms; } amp_plan_link;
 
 enum { AMP_PLAN_MOST_RANKS = 1024, AMP_PLAN_RANK_ROWS = 12 };
@@ -94,8 +87,7 @@ typedef struct amp_plan_report {
     const amp_plan *plan;
     amp_dtype dtype;
     int off_in_cfg;             /* AMP is off in the .cfg; the report shows what AMP would do */
-    int batch, subdivisions, steps, images; /* batch and subdivisions of the .cfg or the options; time steps
-                                               per image; images per pass */
+    int batch, subdivisions, steps, images; /* steps: time steps per image; images: per pass */
     const amp_backend *backend;
     amp_machine machine;
 
@@ -105,7 +97,7 @@ typedef struct amp_plan_report {
     int cast_count, cast_back;     /* number of casts; number of those that also cast the delta back */
     size_t cast_elements;
 
-    size_t parameters;             /* number of parameters */
+    size_t parameters;
     size_t masters, adam;          /* bytes of the masters (momentum and gradients each take as much); bytes
                                       of Adam's moments */
     size_t half_bytes, workspace;  /* bytes of the half precision copies of weights; bytes of the workspace,
@@ -114,8 +106,7 @@ typedef struct amp_plan_report {
     amp_footprint amp;
     /* bytes of activations, deltas and input: in stock Darknet, with the engine in fp32, and under AMP */
     size_t stock, fp32_bytes, amp_bytes;
-    /* operations per pass: all; those computed in half precision; those computed in fp32 on inputs stored in
-     * half precision */
+    /* operations per pass: all; in half precision; in fp32 on inputs stored in half precision */
     double operations, half_operations, stored_operations;
 
     amp_available_memory memory;   /* available before the network was made */
@@ -134,8 +125,8 @@ typedef struct amp_plan_report {
     int advice_count;
 } amp_plan_report;
 
-/* Makes the network and its plan, and fills the report. batch, subdivisions: 0 means the value in the .cfg.
- * The caller frees *report with amp_plan_report_free, also after an error. */
+/* Makes the network and its plan, and fills the report. batch, subdivisions: 0: the .cfg's. The caller frees
+ * *report, also after an error. */
 amp_status amp_plan_gather(const char *cfg, long batch, long subdivisions, const char *dtype,
                            amp_plan_report *report, amp_error *);
 /* Adds the advice to the report. */
@@ -147,13 +138,12 @@ void amp_plan_report_free(amp_plan_report *report);
 void amp_plan_print_table(const amp_plan_report *report, FILE *stream);
 void amp_plan_print_ranks(const amp_plan_report *report, FILE *stream);
 void amp_plan_write_ranks(const amp_plan_report *report, amp_json *json);
-/* Prints the table's part about the machine: library, instruction set, and how each dtype runs. */
+/* Prints the machine: library, instruction set, and how each dtype runs. */
 void amp_plan_print_machine(const amp_machine *machine, FILE *stream);
 amp_output_writer amp_plan_write_json;
 
-/* Returns the bytes of RAM that loaded images take: those of the current batch and of the prefetched one. 0
- * on a GPU, because the report is about the GPU's memory. */
+/* Bytes of RAM for loaded images, of the current batch and the prefetched one. 0 on a GPU. */
 size_t amp_plan_loaded_bytes(const amp_plan_report *report, int images);
 
-/* Returns the form's name for tables: "bf16", "fp32" or "fp32 nchw". */
+/* The form's name in tables: "bf16", "fp32" or "fp32 nchw". */
 const char *amp_plan_form_name(const amp_plan_report *report, amp_form form);

@@ -1,5 +1,5 @@
 /* Runs the passes of `darknet amp probe`. Stock's tensors are kept until AMP's fp32 has been compared with
- * them. fp32's tensors are kept until bf16 and fp16 have been compared with them. */
+ * them, fp32's until bf16 and fp16 have been. */
 #define _DEFAULT_SOURCE /* for setenv */
 #include "probe_comparison.h"
 
@@ -58,10 +58,9 @@ static void excuse(amp_trace_flags *flags, const amp_network_desc *n, int i, int
         if (d->inputs[k] >= 0) flags[d->inputs[k]][AMP_TRACE_DELTA] = 1;
 }
 
-/* Returns the effects that a fault of layer i has in this network. They differ from `effects` only for
- * AMP_LOSES_DELTA: the layer overwrites the part of its input's delta that later layers have computed. If
- * no later layer reads the same input, nothing is lost. Otherwise the delta is wrong on a GPU. On the CPU
- * amp_fork_watch_layers restores the lost part, so the delta can still be compared. */
+/* The effects of a fault of layer i in this network. With AMP_LOSES_DELTA the layer overwrites the part of
+ * its input's delta that later layers have computed. If no later layer reads that input, nothing is lost.
+ * Otherwise the delta is wrong on a GPU; on the CPU amp_fork_watch_layers restores the lost part. */
 static int effects_here(const amp_probe_comparison *c, const amp_network_desc *n, int i, int effects)
 {
     int value = n->layers[i].inputs[0], read = 0;
@@ -121,8 +120,7 @@ static int exceeds(const amp_trace *trace, int layer, int kind, float most)
     return 0;
 }
 
-/* Whether an input of the layer's batch norm may exceed `most`. The batch's statistics give a bound: N
- * numbers with mean m and variance v are all within sqrt(N v) of m. */
+/* Whether an input of batch norm may exceed `most`: N numbers are within sqrt(N · variance) of their mean. */
 static int sums_exceed(const amp_layer_desc *d, const amp_trace *trace, int layer, float most)
 {
     const amp_trace_tensor *m = amp_trace_at(trace, layer, AMP_TRACE_MEANS);
@@ -133,11 +131,10 @@ static int sums_exceed(const amp_layer_desc *d, const amp_trace *trace, int laye
     return 0;
 }
 
-/* Flags results that may be wrong because of inf, NaN or numbers beyond `most`. If a layer reads or writes
- * outputs beyond `most`, flags all results of the layer. If a layer computes a delta or gradient that is inf
- * or NaN, flags all results of the layer's backward. Finite results are flagged too, because Darknet's code,
- * compiled with -Ofast, may turn inf and NaN into finite numbers. Returns the number of flagged layers, and
- * sets *first to the first one. */
+/* Flags results that may be wrong because of inf, NaN or numbers beyond `most`: all results of a layer that
+ * reads or writes outputs beyond `most`, and all backward results of a layer with a delta or gradient that is
+ * inf or NaN. Finite results are flagged too: Darknet's code, compiled with -Ofast, may turn inf and NaN into
+ * finite numbers. Returns the number of flagged layers, and sets *first to the first one. */
 static int note_beyond(const amp_network_desc *n, const amp_trace *trace, float most, amp_trace_flags *flags,
                        int *first)
 {
@@ -157,7 +154,7 @@ static int note_beyond(const amp_network_desc *n, const amp_trace *trace, float 
     return count;
 }
 
-/* Whether Darknet's own code is known to compute the output of at least one layer wrongly. */
+/* Whether Darknet's own code is known to compute some output wrongly. */
 static int has_wrong_outputs(const amp_probe_comparison *c, int layers)
 {
     int wrong = 0;
@@ -188,8 +185,7 @@ static amp_status pass_in_stock(amp_probe_comparison *c, amp_subject *s, amp_tra
     return AMP_OK;
 }
 
-/* Records the network's size and the known faults of Darknet's own code, and loads the images. Runs no
- * pass. */
+/* Records the network's size and the known faults of Darknet's own code, and loads the images. */
 static amp_status look_at_stock(amp_probe_comparison *c, amp_subject *s, amp_error *error)
 {
     amp_view view = amp_fork_view(s->net);
@@ -241,8 +237,7 @@ static amp_status run_fed(amp_subject *s, const amp_trace *reference, int is_sto
     return status;
 }
 
-/* Runs a pass of the whole network: each layer reads what earlier layers computed. reference NULL: the pass
- * is only recorded. */
+/* Runs a pass of the whole network. reference NULL: the pass is only recorded. */
 static amp_status run_whole(amp_probe_run *run, amp_trace_flags *excused, amp_subject *s,
                             const amp_trace *reference, amp_trace *record, amp_error *error)
 {
@@ -256,9 +251,8 @@ static amp_status run_whole(amp_probe_run *run, amp_trace_flags *excused, amp_su
     return amp_subject_time(s, &run->seconds, error);
 }
 
-/* Runs fp32's passes. At most three traces are kept at a time: the two from which layers take their numbers
- * (stock's and fp32's), and one with the results of a pass. stock is NULL if Darknet's own code cannot run
- * the network. */
+/* Runs fp32's passes, with at most three traces at a time: stock's, fp32's, and the results of a pass. stock
+ * is NULL if Darknet's own code cannot run the network. */
 static amp_status run_fp32(amp_probe_comparison *c, amp_subject *s, const amp_trace *stock, amp_trace *record,
                            amp_error *error)
 {
@@ -271,7 +265,7 @@ static amp_status run_fp32(amp_probe_comparison *c, amp_subject *s, const amp_tr
     return status;
 }
 
-/* The pass of the whole network comes first, because it finds the loss scale. */
+/* The pass of the whole network comes first: it finds the loss scale. */
 static amp_status run_half(amp_probe_run *run, amp_subject *s, const amp_trace *fp32, amp_error *error)
 {
     AMP_TRY(run_whole(run, NULL, s, fp32, NULL, error));
@@ -292,8 +286,7 @@ static amp_status run_amp(amp_probe_comparison *c, amp_dtype dtype, const amp_tr
         c->beyond = amp_allocated(calloc((size_t)s.network.count + 1, sizeof *c->beyond));
         note_beyond(&s.network, record, FLT_MAX, c->undefined, &(int){ 0 });
         note_beyond(&s.network, record, (float)AMP_PROBE_FP16_MOST, c->beyond, &c->first_beyond);
-        /* Moves the description to c. It stays valid when the network is freed, except for its pointers to
-         * the network's arrays. */
+        /* The description outlives the network, except for its pointers to the network's arrays. */
         c->network = s.network;
         s.network = (amp_network_desc){ 0 };
     }

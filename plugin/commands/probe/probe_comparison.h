@@ -1,7 +1,6 @@
 /* `darknet amp probe`: runs a training pass in stock Darknet's own code and in AMP's fp32, bf16 and fp16,
- * with the same images and weights, and compares the passes layer by layer. The comparison shows whether
- * AMP's fp32 agrees with Darknet's, which layers lose most precision in half, and how much it helps to keep
- * these layers in fp32.
+ * with the same images and weights, and compares the passes layer by layer: whether AMP's fp32 agrees with
+ * Darknet's, which layers lose most precision in half, and how much it helps to keep them in fp32.
  *
  * subject.c runs a pass, trace.c compares its tensors, and probe_compare.c decides which passes are run. */
 #pragma once
@@ -18,7 +17,7 @@ typedef struct amp_keep_trial {
     double seconds;          /* of a pass */
 } amp_keep_trial;
 
-/* If the gradient's relative error is at most this, no advice is needed. */
+/* At most this relative error of the gradient needs no advice. */
 #define AMP_PROBE_LITTLE .01
 
 enum { AMP_KEEP_TRIALS = 4 }; /* with 1, 2, 4 and 8 layers in fp32 */
@@ -31,13 +30,11 @@ typedef double amp_conditions[AMP_TRACE_KINDS];
 /* A dtype's passes. fp32 is compared with stock; bf16 and fp16 are compared with fp32. */
 typedef struct amp_probe_run {
     int ran;                 /* 0: it did not run; amp_machine.note says why */
-    float scale, fed_scale;  /* loss scales: of the pass of the whole network, and of the pass in which each
-                                layer starts from fp32's numbers */
+    float scale, fed_scale;  /* loss scales, of the passes of `whole` and `added` */
     double loss;
-    amp_differences *whole;  /* each layer's differences in the pass of the whole network */
-    amp_differences *added;  /* the differences that each layer adds itself, when it starts from the
-                                reference's numbers */
-    double cosine, error;    /* of the gradients of all weights, biases and scales together */
+    amp_differences *whole;  /* in the pass of the whole network */
+    amp_differences *added;  /* what each layer adds itself, starting from the reference's numbers */
+    double cosine, error;    /* of all gradients together */
     double seconds;          /* of a pass */
     /* layers whose matrix products run in half precision, sorted by added error, largest first */
     int *order, order_count;
@@ -68,11 +65,9 @@ typedef struct amp_probe_comparison {
     amp_trace_flags *beyond;    /* in AMP's fp32, the layer reads or writes numbers that fp16 cannot hold */
     int first_beyond;           /* the first layer with numbers that fp16 cannot hold; -1: none */
     amp_lines stock_faults;  /* a sentence for each fault of Darknet's own code (amp_fork_stock_fault) */
-    int stock_runs;          /* 0: Darknet's own code cannot run this network. AMP's fp32 is then not
-                                compared; half precision is still compared with fp32 */
-    /* The condition of each layer: the relative change of its result per relative change of its input (L2
-     * norms). For fp32 it is measured with the numbers of Darknet's own pass; for half precision, with those
-     * of AMP's fp32. */
+    int stock_runs;          /* 0: Darknet's own code cannot run the network: no fp32 comparison */
+    /* The relative change of each layer's result per relative change of its input (L2 norms), with the
+     * numbers of Darknet's own pass for fp32, and of AMP's fp32 for half precision. */
     amp_conditions *conditions, *conditions_of_half;
     amp_probe_run runs[AMP_PROBE_DTYPES];
     amp_lines advice;        /* what the user should do */
@@ -91,28 +86,24 @@ void amp_probe_comparison_free(amp_probe_comparison *);
 
 /* ---- probe_conditions.c: how ill-conditioned each layer is ---- */
 
-/* Fills *out with the condition of each layer, measured with the numbers of `reference`. own: the subject's
- * results when each layer starts from these numbers, without a nudge. The caller frees *out. */
+/* Measures the condition of each layer with the numbers of `reference`. own: the results of layers that start
+ * from these numbers, without a nudge. The caller frees *out. */
 amp_status amp_probe_find_conditions(amp_subject *, const amp_trace *reference, const amp_trace *own,
                                      amp_conditions **out, amp_error *);
-/* Raises the conditions of weights' gradients to cover errors in the means that batch norm's backward
- * computes. reference and own: as in amp_probe_find_conditions. */
+/* Raises the conditions of weights' gradients to cover errors in the means of batch norm's backward. */
 amp_status amp_probe_add_mean_conditions(const amp_subject *, const amp_trace *reference,
                                          const amp_trace *own, amp_conditions *, amp_error *);
 
 /* ---- probe_keep.c: layers in fp32 ---- */
 
-/* Adds up the differences of all layers' gradients. excused: flags of the gradients to leave out; NULL:
- * none. */
+/* Adds up the differences of all gradients, except the flagged ones. excused may be NULL. */
 amp_difference amp_probe_gradient(amp_differences *, int layers, amp_trace_flags *excused);
-/* Fills order, trials and best of a dtype's run. The run's differences must already be known. fp32: the trace
- * that the trials are compared with. */
+/* Fills order, trials and best of a dtype's run, whose differences must be known. fp32: the reference. */
 amp_status amp_probe_try_keeping(amp_probe_comparison *, amp_dtype, const amp_trace *fp32, amp_error *);
 
 /* ---- probe_verdict.c: what the differences mean ---- */
 
-/* fp16's maximum, reduced by the error that rounding explains. A larger number in fp32 may become inf in
- * fp16. */
+/* fp16's maximum, less the error that rounding explains: a larger number in fp32 may become inf in fp16. */
 #define AMP_PROBE_FP16_MOST (65504 * (1 - 32 * 0x1p-12))
 /* Finds the faults of a dtype after its run. */
 void amp_probe_find_faults(amp_probe_comparison *, amp_dtype);
@@ -131,19 +122,15 @@ amp_probe_word amp_probe_word_of(const amp_probe_comparison *, amp_dtype);
 void amp_probe_advise(amp_probe_comparison *);
 /* Names for messages: "output", "delta", "weights' gradient", ... */
 extern const char *const amp_trace_names[AMP_TRACE_KINDS];
-/* Estimates the largest error that a gradient or a delta gets if rounding moves outputs across the kink of an
- * activation: 4 times amp_difference.flipped. Returns 0 for other tensors. added: the differences that each
- * layer adds itself. */
+/* Estimates the largest error of a gradient or a delta if rounding moves outputs across the kink of an
+ * activation: 4 times amp_difference.flipped. 0 for other tensors. added: what each layer adds itself. */
 double amp_probe_kinked(const amp_network_desc *, const amp_differences *added, int layer, amp_trace_kind);
-/* Whether the output of layer `value` is the input of a max pool or of another layer that copies selected
- * elements of its input (amp_layer_ops.chooses). */
+/* Whether a layer that copies selected elements (amp_layer_ops.chooses, a max pool) reads this output. */
 int amp_probe_is_chosen_of(const amp_network_desc *, int value);
-/* Returns the largest error of a layer's tensor that rounding explains, if the layer starts from the
- * reference's numbers. */
+/* The largest error of a tensor that rounding explains, if the layer starts from the reference's numbers. */
 double amp_probe_limit(const amp_probe_comparison *, amp_dtype, int layer, amp_trace_kind);
 
-/* Prints an amp_probe_comparison's verdict as a table, with the faults of Darknet's own code and the
- * advice. */
+/* Prints the verdict as a table, with the faults of Darknet's own code and the advice. */
 amp_output_writer amp_probe_print_verdict;
 
 /* ---- probe_figures.c, probe_page.c ---- */

@@ -1,17 +1,14 @@
 /* Measures each layer's condition: the factor by which the layer amplifies a relative change of its input. A
- * nudge multiplies each number of the input by 1 + AMP_NUDGE or 1 - AMP_NUDGE, at random. The results are
- * compared with the results without the nudge. This covers rounding errors that are independent of each
- * other.
+ * nudge multiplies each number of the input by 1 + AMP_NUDGE or 1 - AMP_NUDGE, at random, and the results are
+ * compared with those without it. This covers independent rounding errors.
  *
- * Random nudges do not cover an error that all n terms of a sum share. This error moves the sum n times as
- * far as an error in one term does; random nudges move the sum only sqrt(n) times as far. Two kinds of
- * shared errors are covered separately:
- *  - Darknet's CPU code adds up a gradient image by image. The sum over an image has a larger rounding error
- *    than a single number. The sums over two images may cancel each other, but their errors remain. So
- *    another nudge multiplies all pixels of an image's channel by the same factor.
+ * An error that all n terms of a sum share moves the sum n times as far as an error in one term; random
+ * nudges move it only sqrt(n) times as far. Two kinds of shared errors are covered separately:
+ *  - Darknet's CPU code adds up a gradient image by image. An image's sum has a rounding error, which
+ *    remains if the sums of two images cancel. So another nudge multiplies all pixels of an image's channel
+ *    by one factor.
  *  - Batch norm's backward subtracts the mean of a channel's deltas from each of them. An error in this mean
- *    moves all these deltas equally. Nudged deltas cannot show the effect, because their mean is subtracted.
- *    So mean_condition computes the effect. */
+ *    moves them all equally, which nudged deltas cannot show; mean_condition computes its effect. */
 #include "probe_comparison.h"
 
 #include <math.h>
@@ -62,8 +59,7 @@ amp_status amp_probe_find_conditions(amp_subject *s, const amp_trace *reference,
 
 /* ---- means ---- */
 
-/* The error that the limits (probe_verdict.c) allow for a mean, n/2 units of roundoff, divided by the error
- * that they allow for a gradient, 2n units. */
+/* The limits' error of a mean (n/2 u, probe_verdict.c), divided by that of a gradient (2n u). */
 #define PART_OF_A_MEAN .25
 
 /* Returns the condition of the weights' gradient with respect to the two means that batch norm's backward

@@ -16,7 +16,7 @@ static void print_number(double number, FILE *stream)
     else fprintf(stream, " %7.1e", number);
 }
 
-/* Returns the larger error of two tensors. One or both may be missing (NaN if both are). */
+/* The larger error of two tensors, without missing ones; NaN if both are. */
 static double larger(const amp_difference *a, const amp_difference *b)
 {
     return fmax(amp_difference_error(a), amp_difference_error(b));

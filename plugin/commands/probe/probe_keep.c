@@ -1,5 +1,5 @@
 /* Measures how much it helps to keep layers in fp32. Each trial sets amp=0 for the 1, 2, 4 or 8 layers that
- * add most to the error, and compares all layers' gradients with fp32's again. */
+ * add most to the error, and compares all gradients with fp32's. */
 #include "probe_comparison.h"
 
 #include <math.h>
@@ -8,9 +8,8 @@
 
 /* A trial is recommended only if the best trial reduces the gradient's error to at most this fraction. */
 #define WORTHWHILE .5
-/* If the best trial reaches WORTHWHILE, one of the good trials is recommended: the one that keeps the fewest
- * layers in fp32. A trial is good if its error is at most AMP_PROBE_LITTLE, or at most the best trial's error
- * divided by AS_GOOD. */
+/* The good trial with the fewest layers in fp32 is recommended. A trial is good if its error is at most
+ * AMP_PROBE_LITTLE, or at most the best trial's error divided by AS_GOOD. */
 #define AS_GOOD .8
 
 amp_difference amp_probe_gradient(amp_differences *d, int layers, amp_trace_flags *excused)
@@ -37,8 +36,7 @@ static double added_at(const amp_probe_run *r, int layer, amp_trace_kind kind)
     return isnan(error) ? 0 : error * error;
 }
 
-/* Returns the sum of the squared errors that a layer adds to its output, its weights' gradient and its
- * inputs' deltas. */
+/* Sums the squared errors that a layer adds to its output, weights' gradient and inputs' deltas. */
 static double added_by(const amp_probe_comparison *c, const amp_probe_run *r, int i)
 {
     const amp_layer_desc *d = &c->network.layers[i];
@@ -108,7 +106,7 @@ amp_status amp_probe_try_keeping(amp_probe_comparison *c, amp_dtype dtype, const
 {
     amp_probe_run *r = &c->runs[dtype];
     order_layers(c, r);
-    /* If fp32 itself is wrong, a comparison with it says nothing about half precision. */
+    /* If fp32 is wrong, a comparison with it is useless. */
     if (c->tries_nothing || amp_probe_is_wrong(c)) return AMP_OK;
     for (int count = 1; r->trial_count < AMP_KEEP_TRIALS && count <= r->order_count; count *= 2)
         AMP_TRY(try_first(c, dtype, count, fp32, error));

@@ -1,6 +1,5 @@
-/* Writes a comparison as an HTML page with charts: the error of outputs, deltas and weights' gradients by
- * layer, on a logarithmic axis. A line shows the error of the whole pass. A dot shows the error that the
- * layer adds itself. */
+/* Writes a comparison as an HTML page with charts: the errors of outputs, deltas and weights' gradients by
+ * layer, on a logarithmic axis. Lines are the errors of the whole pass, dots what each layer adds itself. */
 #include "probe_comparison.h"
 
 #include <math.h>

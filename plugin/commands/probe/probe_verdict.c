@@ -4,32 +4,28 @@
  *  - A layer without long sums differed by up to 40 u in measurements (docs/results); the limit is 256 u.
  *  - A sum of k products in fp32 is off by at most 8 sqrt(k) u times the sum of their absolute values, except
  *    with a probability below 1e-13 k (Higham and Mary, "A new approach to probabilistic rounding error
- *    analysis", 2019, theorem 2.4 with lambda = 8). For an output, k is the number of inputs that it is
- *    computed from. For a delta, k is the number of outputs that its element contributes to.
- *  - For gradients and for batch norm's statistics, Darknet's CPU code adds all n numbers of a channel one
- *    after the other. The rounding errors of these additions add up rather than cancel, and the errors of the
- *    statistics affect all results of the layer. Errors of up to n/8 u were measured, and of up to n u in
- *    gradients; the limits are n/2 u, and 2n u for gradients. On a GPU, n is at most a 256th of the channel's
- *    numbers, because many threads share the additions. For an average pool, n is at least the number of
- *    pixels in its window.
- *  - If a layer's result is small compared with the terms of its sums, its relative error is large. Example:
- *    a delta after batch norm over few numbers. So all limits are multiplied by the layer's condition: the
- *    factor by which the layer amplifies a relative change of its input (probe_conditions.c). This is correct
- *    because a sum computed in fp32 is the exact sum of terms that rounding moved (Higham, "Accuracy and
- *    stability of numerical algorithms", 3.1).
+ *    analysis", 2019, theorem 2.4 with lambda = 8). For an output, k is the number of its inputs; for a
+ *    delta, the number of outputs that its element contributes to.
+ *  - For gradients and batch norm's statistics, Darknet's CPU code adds all n numbers of a channel one
+ *    after the other. The rounding errors add up rather than cancel, and those of the statistics affect all
+ *    results of the layer. Errors of up to n/8 u were measured, and of up to n u in gradients; the limits are
+ *    n/2 u and 2n u. On a GPU, n is at most a 256th of the channel's numbers, because many threads share the
+ *    additions; for an average pool, n is at least the number of pixels in its window.
+ *  - A result that is small compared with the terms of its sums has a large relative error: a delta after
+ *    batch norm over few numbers, for example. So all limits are multiplied by the layer's condition
+ *    (probe_conditions.c). This is correct because a sum computed in fp32 is the exact sum of terms that
+ *    rounding moved (Higham, "Accuracy and stability of numerical algorithms", 3.1).
  *  - If rounding moves an output across the kink of leaky or relu, its delta gets the other slope
  *    (amp_probe_kinked). Darknet computes the slopes of logistic, tanh and similar activations from their
- *    outputs y, and AMP computes them from the inputs. Near an asymptote of the activation, Darknet's slopes
- *    are off by the rounding of 1 - y. The limits of deltas and gradients allow for both.
+ *    outputs y, and AMP from the inputs: near an asymptote Darknet's are off by the rounding of 1 - y. The
+ *    limits of deltas and gradients allow for both.
  *
- * In half precision, the limits are multiples of the rounding of one number: 2^-9 in bf16, 2^-12 in fp16.
- *  - For outputs and statistics the limit is 32 times the dtype's rounding. Errors of up to 8 times this
- *    rounding were measured.
- *  - For deltas and gradients of both dtypes the limit is 128 times bf16's rounding. It is larger because
- *    batch norm's backward subtracts the mean from a delta, which cancels digits. Errors of up to 37 times
- *    bf16's rounding were measured, with GPU kernels that were built for the CPU and store deltas in 16 bits.
- *    In fp16 the limit also allows for underflow of deltas.
- *  - These limits are multiplied by the layer's condition too.
+ * In half precision, the limits are multiples of the rounding of one number (2^-9 in bf16, 2^-12 in fp16),
+ * and of the layer's condition:
+ *  - For outputs and statistics, 32 times the dtype's rounding. Up to 8 times was measured.
+ *  - For deltas and gradients of both dtypes, 128 times bf16's rounding, because batch norm's backward
+ *    subtracts the mean from a delta, which cancels digits. Up to 37 times was measured, with GPU kernels
+ *    that were built for the CPU and store deltas in 16 bits. In fp16 the limit also allows for underflow.
  *  - An inf is not a fault if the numbers are too large for fp16, or if a lower loss scale removes it.
  *  - Deltas that a max pool passes on are not judged: rounding may make neighbouring inputs equal, so that
  *    the pool chooses another input, which then gets the delta. */
@@ -54,8 +50,7 @@ const char *const amp_trace_names[AMP_TRACE_KINDS] = {
 
 typedef double length_of(const amp_probe_comparison *, int layer);
 
-/* Returns own(layer). For a delta, returns the largest of own(layer) and of_reader(i), for all layers i that
- * compute a part of the delta. */
+/* own(layer); for a delta, the largest of it and of_reader(i) of the layers i that compute a part of it. */
 static double longest(const amp_probe_comparison *c, int layer, amp_trace_kind kind, length_of *own,
                       length_of *of_reader)
 {
@@ -83,8 +78,7 @@ static double weights_of(const amp_layer_desc *d)
     return weights;
 }
 
-/* to_output: the number of products that are summed for one output (weights / output channels). to_delta: the
- * number of products that are summed for one delta (weights / input channels). */
+/* The products summed for an output: weights / output channels; for a delta: weights / input channels. */
 static double to_output(const amp_probe_comparison *c, int layer)
 {
     const amp_layer_desc *d = &c->network.layers[layer];
@@ -99,9 +93,8 @@ static double to_delta(const amp_probe_comparison *c, int layer)
 
 /* ---- limits ---- */
 
-/* Returns the relative error of a layer's delta if each element has the largest rounding error of fp16's
- * smallest numbers. This rounding error is half the distance between two such numbers. After unscaling, the
- * distance is 2^-24 / loss scale. */
+/* The relative error of a layer's delta if each element has the rounding error of fp16's smallest numbers:
+ * half their distance, which after unscaling is 2^-24 / loss scale. */
 static double underflow(const amp_probe_comparison *c, int layer)
 {
     const amp_probe_run *r = &c->runs[AMP_FP16];
@@ -115,8 +108,8 @@ static int is_gradient(amp_trace_kind kind)
     return kind == AMP_TRACE_WEIGHTS || kind == AMP_TRACE_BIASES || kind == AMP_TRACE_SCALES;
 }
 
-/* Returns amp_difference.flipped of the outputs, multiplied by KINK. The factor is needed because batch norm
- * subtracts the mean from deltas, which amplifies the error a few times. */
+/* amp_difference.flipped of the outputs times KINK: batch norm subtracts the mean from deltas, which
+ * amplifies the error a few times. */
 double amp_probe_kinked(const amp_network_desc *n, const amp_differences *added, int layer,
                         amp_trace_kind kind)
 {
@@ -148,8 +141,7 @@ double amp_probe_limit(const amp_probe_comparison *c, amp_dtype dtype, int layer
     return limit * (of ? fmax(1, of[layer][kind]) : 1); /* `of` is NULL if Darknet's own code cannot run */
 }
 
-/* Whether this tensor is not judged: see the fields `excused`, `undefined` and `beyond` of
- * amp_probe_comparison. */
+/* Whether this tensor is not judged (amp_probe_comparison.excused, undefined, beyond). */
 static int is_excused(const amp_probe_comparison *c, amp_dtype dtype, int layer, amp_trace_kind kind)
 {
     if (dtype == AMP_FP32) return !c->stock_runs || c->excused[layer][kind];
@@ -185,8 +177,7 @@ void amp_probe_find_faults(amp_probe_comparison *c, amp_dtype dtype)
 
 enum { TEXT = 600 };
 
-/* Writes which tensor has the fault: "layer 3 [convolutional], output". For a delta, names the layers that
- * compute it. */
+/* Writes "layer 3 [convolutional], output"; for a delta, the layers that compute it. */
 static const char *place_of(const amp_probe_comparison *c, const amp_probe_fault *f, char text[TEXT])
 {
     const char *separator = "";
@@ -233,8 +224,7 @@ amp_probe_word amp_probe_word_of(const amp_probe_comparison *c, amp_dtype dtype)
          : r->fault_count ? AMP_PROBE_OFF : beyond ? AMP_PROBE_RANGE : AMP_PROBE_SAME;
 }
 
-/* A row of the table. The first row of a dtype shows its worst tensor. The rows below show other tensors
- * whose errors exceed their limits. */
+/* A row of the table: a dtype's worst tensor, or another one whose error exceeds its limit. */
 typedef struct row {
     const char *dtype, *word;
     char loss[16], error[16], scale[16], keep[16], off[16], limit[16], tensor[TEXT];

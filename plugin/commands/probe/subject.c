@@ -1,6 +1,5 @@
-/* Runs passes, and records and compares their tensors layer by layer. AMP's engine passes each tensor to an
- * observer as soon as it has computed the tensor. Stock Darknet calls a function before and after each layer
- * (amp_fork_watch_layers). */
+/* Runs passes, and records and compares their tensors layer by layer. AMP's engine shows each tensor to an
+ * observer; stock Darknet calls a function before and after each layer (amp_fork_watch_layers). */
 #include "subject.h"
 
 #include "../../backend/activate.h"
@@ -19,10 +18,9 @@
 #define LEAST_SCALE 0x1p-64f
 enum { LEAST_PASSES = 3, MOST_PASSES = 20 };
 #define SECONDS_OF_PASSES .2
-/* The images of an extra pass are multiplied by this factor. The extra pass runs before each pass in which
- * layers get the reference's numbers (amp_subject_pass.feeds). It leaves other numbers in memory, so that a
- * layer that reads a tensor too early gives wrong results. The factor is negative because batch norm would
- * cancel a positive one. */
+/* Multiplies the images of an extra pass, which runs before each pass with amp_subject_pass.feeds and leaves
+ * other numbers in memory, so that a layer that reads a tensor too early gives wrong results. Batch norm
+ * would cancel a positive factor. */
 #define OTHER_IMAGES -1.f
 
 /* The state of a running pass. */
@@ -37,8 +35,7 @@ typedef struct looker {
     float *numbers;          /* one tensor's numbers, in NCHW */
     unsigned char *bytes;    /* the same tensor in the backend's layout */
     size_t room;             /* allocated length of both, in floats */
-    int overflowed;          /* a gradient or a delta is inf or NaN. Deltas are checked too, because dropout
-                                may keep their inf and NaN out of the gradients */
+    int overflowed;          /* a gradient or a delta is inf or NaN (dropout may hide the latter) */
     int hopeless;            /* an output is inf or NaN, so another loss scale would not help */
     amp_status status;       /* the status of `watch`, which cannot return it */
     amp_error error;
@@ -83,9 +80,8 @@ static amp_status take_gradient(looker *l, int layer, int param, const float *ar
 
 /* ---- a convolution whose logistic is computed by the yolo layer after it ----
  *
- * Under AMP the convolution's output is x; in stock it is p = 1 / (1 + exp(-x)). Both are compared as p. The
- * deltas of the yolo layer and of the convolution are d/dx under AMP, and d/dp in stock. Both are compared as
- * d/dx = p (1 - p) d/dp. */
+ * Under AMP the convolution's output is x, in stock p = 1 / (1 + exp(-x)); both are compared as p. The deltas
+ * of both layers are d/dx under AMP, d/dp in stock; both are compared as d/dx = p (1 - p) d/dp. */
 
 static int gives_logits(const amp_layer_desc *d) { return d->yolo && d->yolo->before_logistic; }
 
@@ -115,8 +111,7 @@ static amp_status feed(looker *l, amp_backend *b, const amp_tensor *t, const amp
     return b->upload(b, t->data, l->bytes, amp_tensor_bytes(t), error);
 }
 
-/* Returns the activation's slope as Darknet computes it from the output y. NaN: Darknet keeps the input, and
- * computes the slope from the input. */
+/* The activation's slope as Darknet computes it from the output y; NaN if it computes it from the input. */
 static double slope_at(amp_activation a, double y)
 {
     switch (a) {
@@ -177,8 +172,8 @@ static amp_status see_tensor(looker *l, amp_backend *b, const amp_seen *seen, am
     return feed(l, b, t, amp_trace_at(reference, seen->layer, kind), alike, scale, error);
 }
 
-/* Whether the layer is a loss whose output another layer reads. AMP then shows only the loss's own part of
- * the delta, while stock's delta includes the other layer's part. */
+/* Whether the layer is a loss whose output another layer reads. Stock's delta includes that layer's part, but
+ * AMP shows only the loss's own. */
 static int mixes_deltas(const amp_network_desc *n, int layer)
 {
     int reads = 0;
@@ -241,9 +236,8 @@ static amp_status correct(looker *l, int layer, const amp_layer_arrays *a, amp_e
     return l->s->backend->upload(l->s->backend, a->output, with->numbers, a->count * sizeof(float), error);
 }
 
-/* Takes the layer's tensors as soon as they are complete: the output after forward, the delta before backward
- * (all its parts have been added then), and the gradients after backward. begins: 1 before the layer runs, 0
- * after. */
+/* Takes the layer's tensors once they are complete: the output after forward, the delta before backward, the
+ * gradients after backward. begins: 1 before the layer runs, 0 after. */
 static amp_status take_layer(looker *l, int layer, int begins, amp_error *error)
 {
     amp_layer_arrays a = amp_fork_layer_arrays(l->s->net, layer);
@@ -266,8 +260,7 @@ static void watch(void *context, int layer, int begins)
 /* ---- statistics ---- */
 
 /* Sets recurrent states and rolling statistics to 0 before a pass. A rolling statistic r then becomes (1-f)·0
- * + f·x for the batch's statistic x and the rolling factor f, so x is exactly r / f. No training pass reads
- * r. */
+ * + f·x for the batch's statistic x and the rolling factor f, so x is r / f. No training pass reads r. */
 static amp_status clear_statistics(looker *l, amp_error *error)
 {
     amp_subject *s = l->s;
@@ -282,7 +275,7 @@ static amp_status clear_statistics(looker *l, amp_error *error)
 }
 
 /* Appends the batch's statistics to l->whole. Rolling statistics come in pairs: means, then variances.
- * Recurrent states have no rolling factor and are left out. */
+ * Recurrent states have no rolling factor. */
 static amp_status take_statistics(looker *l, int layer, amp_error *error)
 {
     const amp_layer_desc *d = &l->s->network.layers[layer];
@@ -300,9 +293,8 @@ static amp_status take_statistics(looker *l, int layer, amp_error *error)
 
 /* ---- a pass ---- */
 
-/* Sets the network's input: the source's labels, and the source's images multiplied by factor. factor 0: the
- * images are nudged instead. If the source has no images or labels yet, keeps those of the network. Also
- * resets the network's counters and the random seed. */
+/* Sets the network's input to the source's labels, and its images times factor (0: nudged). If the source has
+ * none yet, keeps the network's. Also resets the network's counters and the random seed. */
 static void put_input(amp_subject *s, float factor)
 {
     const amp_subject_source *input = s->source;
@@ -354,7 +346,7 @@ static void forward_and_backward(amp_subject *s, float factor, int *is_forward, 
     restore_stdout(kept);
 }
 
-/* Resets the engine after a pass. This clears the gradients, but keeps the loss scale. */
+/* Resets the engine after a pass, except for the loss scale. */
 static amp_status forget(amp_subject *s, amp_error *error)
 {
     if (!s->engine) return AMP_OK;
@@ -456,8 +448,7 @@ amp_status amp_subject_time(amp_subject *s, double *seconds, amp_error *error)
 
 /* ---- making a subject ---- */
 
-/* Makes the network and loads its weights, but not their sidecar. Rounds the counter `seen` down to the
- * beginning of a step. */
+/* Makes the network and loads its weights without their sidecar. Rounds `seen` down to a whole step. */
 static struct network *load(const char *cfg, const char *dtype, const amp_subject_source *from)
 {
     const char *requested = amp_this_program()->dtype;
@@ -496,10 +487,9 @@ static amp_status set_up(amp_subject *s, amp_error *error)
     return set_scale(s, amp->config->dtype == AMP_FP32 ? 1 : s->engine->scaler.scale, error);
 }
 
-/* stirs 1: draws biases and scales. stirs 0: moves each parameter by up to half of its value. In stock this
- * move changes the parameters directly, because Darknet's own update skips some layers. Under AMP the move is
- * written into the momentum, and the next update applies it. All subjects with the same network and seed get
- * the same numbers. */
+/* stirs 1: draws biases and scales. stirs 0: moves each parameter by up to half of its value: in stock
+ * directly, because Darknet's own update skips some layers; under AMP through the momentum, at the next
+ * update. All subjects with the same network and seed get the same numbers. */
 static amp_status draw(amp_subject *s, int stirs, amp_error *error)
 {
     uint64_t state = stirs ? s->source->seed : ~(uint64_t)s->source->seed;

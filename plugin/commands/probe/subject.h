@@ -1,22 +1,19 @@
-/* A subject is a network whose passes are compared: stock Darknet's network, or a network under AMP in some
- * dtype. All subjects start from the same weights. All passes have the same images and the same random
- * numbers. */
+/* A subject is a network whose passes are compared: stock Darknet's, or one under AMP in some dtype. All
+ * subjects start from the same weights, and all passes have the same images and random numbers. */
 #pragma once
 
 #include "../../host/fork_commands.h"
 #include "trace.h"
 
-/* What all subjects of a comparison share: the weights that they start from, and the input of each pass.
- * Owned by the caller. */
+/* What all subjects of a comparison share. Owned by the caller. */
 typedef struct amp_subject_source {
     const char *weights;         /* NULL: random weights with this seed */
     unsigned seed;
-    /* 1: draws random biases (from -.2 to .2) and scales (from .5 to 1.5). In new networks all biases are 0
-     * and all scales 1, which would hide errors. */
+    /* 1: draws biases (-.2 to .2) and scales (.5 to 1.5): a new network's 0 and 1 would hide errors */
     int stirs,
-    /* 1: makes a training step before the passes. The step is a pass, then an update by momentum alone, which
-     * moves all parameters by the same amounts in all subjects with the same network and seed. The later
-     * passes show errors of the update, and stale copies of weights. The learning rate must not be 0. */
+    /* 1: makes a training step before the passes: a pass, then an update by momentum alone, which moves all
+     * parameters by the same amounts in all subjects. The later passes show errors of the update, and stale
+     * copies of weights. The learning rate must not be 0 */
         steps;
     float *images, *labels;      /* input of one pass; NULL until it is loaded */
     size_t image_count, label_count; /* in floats */
@@ -36,9 +33,8 @@ typedef struct amp_subject {
 /* The smallest loss scale of a training, unless the .cfg sets another. */
 #define AMP_LEAST_SCALE 0x1p-14f
 
-/* Which tensors are nudged before layers read them. A nudge multiplies each number by 1 + AMP_NUDGE
- * or 1 - AMP_NUDGE, at random. AMP_NUDGE is large enough that its effect exceeds rounding, and small enough
- * that little else changes. */
+/* Which tensors are nudged before layers read them. A nudge multiplies each number by 1 ± AMP_NUDGE, the sign
+ * at random. This is large enough to exceed rounding, and small enough that little else changes. */
 typedef enum amp_subject_nudge {
     AMP_NUDGE_NOTHING,
     AMP_NUDGE_OUTPUTS,  /* outputs and the image */
@@ -49,22 +45,20 @@ typedef enum amp_subject_nudge {
 
 /* What to do with the tensors of a pass. Each pointer may be NULL. */
 typedef struct amp_subject_pass {
-    const amp_trace *reference;  /* each tensor is compared with the same tensor of this trace */
-    amp_differences **found;     /* out: the differences of each layer; the caller frees *found */
-    int feeds;                   /* 1: each output and delta is compared, and then replaced by the reference's
-                                    output or delta. So `found` has the error that each layer adds itself. AMP
-                                    only */
-    amp_subject_nudge nudge;     /* with feeds: nudges the reference's numbers before layers get them */
-    const amp_trace *not_nudged; /* a record of the same pass without a nudge. Tensors are compared with it
-                                    instead of the reference, to measure each layer's condition */
+    const amp_trace *reference;  /* the trace to compare with */
+    amp_differences **found;     /* out: each layer's differences; the caller frees *found */
+    int feeds;                   /* AMP only. 1: each output and delta is compared, then replaced by the
+                                    reference's, so that `found` has the error that each layer adds itself */
+    amp_subject_nudge nudge;     /* with feeds: of the reference's numbers */
+    const amp_trace *not_nudged; /* a record of the same pass without a nudge, compared instead of the
+                                    reference, to measure conditions */
     amp_trace *record;           /* out: a copy of all tensors */
     const amp_trace *corrects;   /* stock only: its outputs replace those that are flagged in `wrong` */
     const amp_trace_flags *wrong;
     double *loss;
 } amp_subject_pass;
 
-/* dtype: "off" for stock. The network is made from cfg as in `detector train`. After an error the subject is
- * closed already. */
+/* dtype: "off" for stock. Makes the network as `detector train` does. An error closes the subject. */
 amp_status amp_subject_open(amp_subject *, const char *cfg, const char *dtype, const amp_subject_source *,
                             amp_error *);
 void amp_subject_close(amp_subject *);
@@ -75,7 +69,6 @@ void amp_subject_close(amp_subject *);
  * negated images runs first, so that a layer that reads a tensor too early finds other numbers. */
 amp_status amp_subject_run(amp_subject *, const amp_subject_pass *, amp_error *);
 
-/* Measures the seconds of an AMP network's pass without recording: processor time of all threads, or on a GPU
- * wall time. Takes the median of the passes that fit into a fifth of a second; at least 3 and at most 20
- * passes. */
+/* Measures an AMP network's pass without recording, in seconds of processor time of all threads, or on a GPU
+ * of wall time: the median of the 3 to 20 passes that fit into a fifth of a second. */
 amp_status amp_subject_time(amp_subject *, double *seconds, amp_error *);

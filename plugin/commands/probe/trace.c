@@ -44,9 +44,8 @@ double amp_trace_mean_square(const amp_trace_tensor *t)
     return t->count ? sum / (double)t->count : 0;
 }
 
-/* Returns amp_difference.floor of a tensor of `count` numbers. For gradients of biases and scales it is the
- * root mean square of the weights' gradient, times sqrt(count). For means it is the square root of the sum of
- * the variances. For other tensors it is 0. */
+/* amp_difference.floor of a tensor of `count` numbers. Biases and scales: the root mean square of the
+ * weights' gradient, times sqrt(count). Means: the root of the sum of the variances. Others: 0. */
 static double floor_of(const amp_trace *reference, int layer, amp_trace_kind kind, size_t count)
 {
     double sum = 0;
@@ -58,8 +57,7 @@ static double floor_of(const amp_trace *reference, int layer, amp_trace_kind kin
     return sqrt(sum);
 }
 
-/* Sets d->largest and d->flushed. fp16 rounds numbers of at most 2^-25 to 0 (2^-25 itself is a tie, which is
- * rounded to even). */
+/* Sets d->largest and d->flushed. fp16 rounds numbers of up to 2^-25, a tie, to 0. */
 static void take_sizes(const amp_trace_tensor *y, double scale, amp_difference *d)
 {
     size_t numbers = 0, flushed = 0;

@@ -1,14 +1,12 @@
-/* The tensors of one training pass, layer by layer, and their differences from another pass.
- *
- * All numbers are fp32, in Darknet's order (NCHW), and without the loss scale, whatever the pass's dtype. */
+/* The tensors of one training pass, layer by layer, and their differences from another pass. All numbers are
+ * fp32, in NCHW, and without the loss scale, whatever the pass's dtype. */
 #pragma once
 
 #include "../../tensor/status.h"
 #include "../../tensor/tensor.h"
 
 /* A layer's results in a pass. Gradients of weights, biases and scales are separate, and so are means and
- * variances, because an error in small numbers would not show beside large ones. Statistics are those of the
- * batch, not the rolling ones. */
+ * variances, because an error in small numbers would not show beside large ones. Batch statistics only. */
 typedef enum amp_trace_kind {
     AMP_TRACE_OUTPUT, AMP_TRACE_DELTA, AMP_TRACE_WEIGHTS, AMP_TRACE_BIASES, AMP_TRACE_SCALES,
     AMP_TRACE_MEANS, AMP_TRACE_VARIANCES, AMP_TRACE_KINDS
@@ -18,8 +16,7 @@ typedef struct amp_trace_tensor { float *numbers; size_t count; } amp_trace_tens
 
 typedef struct amp_trace {
     int layers;
-    amp_trace_tensor *tensors; /* layers * AMP_TRACE_KINDS tensors: all kinds of layer 0, then of layer 1,
-                                  ... */
+    amp_trace_tensor *tensors; /* [layers][AMP_TRACE_KINDS] */
 } amp_trace;
 
 /* Sums over the elements of a tensor x and its reference y. */
@@ -27,13 +24,10 @@ typedef struct amp_difference {
     int compared;          /* 1: x and y exist and have the same size */
     double xx, yy, xy, dd; /* d = x - y; all sums are NaN if x or y holds inf or NaN */
     double floor;          /* lower bound for the size of y: see amp_difference_error */
-    double flipped;        /* for an output only: the relative error of the layer's deltas that comes from
-                              different slopes of the activation at x and y. The slopes differ for example
-                              if x and y are on different sides of leaky's kink, or if rounding changed one
-                              of the slopes */
-    double largest;        /* the largest |y|, multiplied by `scale` of amp_trace_compare */
-    double flushed;        /* the share (0..1) of y's nonzero numbers that fp16 rounds to 0 after
-                              they have been multiplied by `scale` */
+    double flipped;        /* for an output only: the relative error of the layer's deltas from different
+                              slopes of the activation at x and y */
+    double largest;        /* the largest |y|, times `scale` of amp_trace_compare */
+    double flushed;        /* the share of y's nonzero numbers that, times `scale`, fp16 rounds to 0 */
 } amp_difference;
 
 /* One layer's differences and flags, indexed by amp_trace_kind. */
@@ -49,11 +43,10 @@ void amp_trace_append(amp_trace *, int layer, amp_trace_kind, const float *numbe
 
 double amp_trace_mean_square(const amp_trace_tensor *); /* 0 if there are no numbers */
 
-/* Compares a tensor with its reference. `reference` is the whole trace, because the floor is computed from
- * other tensors. The floor is for tensors whose exact value may be 0, so that they have only rounding
- * errors: the gradient of a bias before batch norm, or a mean. For gradients of biases and scales, the floor
- * is the size of the gradient of the layer's weights. For means it is the square root of their variances.
- * scale: the pass's loss scale for deltas, else 1. */
+/* Compares a tensor with its reference. The floor, from other tensors of `reference`, is for tensors whose
+ * exact value may be 0, so that they have only rounding errors: for gradients of biases (as before batch
+ * norm) and scales, the size of the weights' gradient; for means, the square root of their variances. scale:
+ * the pass's loss scale for deltas, else 1. */
 void amp_trace_compare(const amp_trace *reference, int layer, amp_trace_kind, const float *numbers,
                        size_t count, double scale, amp_difference *out);
 
@@ -63,7 +56,6 @@ void amp_trace_compare(const amp_trace *reference, int layer, amp_trace_kind, co
 double amp_difference_error(const amp_difference *);
 double amp_difference_cosine(const amp_difference *);
 
-/* Converts between a backend's tensor (any dtype and layout) and fp32 numbers in NCHW, and multiplies by
- * factor. If `from` is not NULL, writes its numbers into the tensor. If it is NULL, writes the tensor's
- * numbers to `to`. `memory`: the tensor's bytes, in host memory. */
+/* Converts between a backend's tensor (any dtype and layout; memory: its bytes, in host memory) and fp32
+ * numbers in NCHW, times factor: to the tensor from `from`, or, if it is NULL, from the tensor to `to`. */
 void amp_trace_convert(const amp_tensor *, void *memory, float factor, const float *from, float *to);

@@ -15,8 +15,7 @@ const char *amp_score_name(const amp_comparison *c, int i)
 
 /* ---- a dtype ---- */
 
-/* Writes a rate or an amount of memory with at least three digits: 12.3M, 1234, 123, 12.3, 1.23. A value of 0
- * means not measured, and leaves the cell empty. */
+/* A rate or memory with at least three digits: 12.3M, 1234, 123, 12.3, 1.23; empty if not measured (0). */
 static void amount_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     double value = ((const amp_mean *)cell->value)->mean;
@@ -91,7 +90,7 @@ static const amp_field times_fields[] = {
 static const char *const accuracy_names[] = { NULL, "cannot tell", "as good", "worse" };
 static const char *const speed_names[] = { NULL, "cannot tell", "faster", "not worth it", "slower" };
 
-/* Fields: the score minus the reference's score, in points, and the verdict on this difference. */
+/* The score minus the reference's, in points, and the verdict on it. */
 #define DIFFERENCE(k) { SUMMARY("mean", difference[k].mean), SUMMARY("standard_error", difference[k].error), \
     SUMMARY("least", difference[k].least), SUMMARY("most", difference[k].most), \
     SUMMARY("seeds", difference[k].count), \
@@ -162,16 +161,14 @@ static size_t most_steps(const amp_comparison *c)
     return most;
 }
 
-/* The number of steps in one part if the longest run is cut into `parts` parts. All runs use parts of this
- * length, so that the runs can be compared. */
+/* The steps of a part if the longest run is cut into `parts` parts. Parts of all runs have this length. */
 static size_t per_part(const amp_comparison *c, size_t parts)
 {
     size_t steps = most_steps(c);
     return steps ? (steps + parts - 1) / parts : 1;
 }
 
-/* Writes the median loss of each group of `each` steps. Losses that are inf or NaN are ignored. The median of
- * a group without finite losses is null. room: a buffer for `each` numbers. */
+/* Writes the median of the finite losses of each group of `each` steps, or null. room: for `each` numbers. */
 static void write_losses(amp_json *json, const amp_run *run, size_t steps, size_t each, double *room)
 {
     amp_json_array(json, "loss");
@@ -196,9 +193,8 @@ static int differs(double a, double b)
     return isfinite(a) != isfinite(b) || (isfinite(a) && (a < b || a > b));
 }
 
-/* Writes the loss scale each time it changes, or, if `steps` is set, the number of the step at which it
- * changes. A group of `each` steps is one column of the chart, so only the first, smallest, largest and last
- * scale of a group are considered. */
+/* Writes the loss scale each time it changes, or, if `steps` is set, the step of the change. `each` steps are
+ * one column of the chart, so only their first, smallest, largest and last scale are considered. */
 static void write_scales(amp_json *json, const char *key, const amp_run *run, size_t each, int steps)
 {
     double before = -1;

@@ -9,7 +9,7 @@ __asm__(".pushsection .rodata\n.global amp_report_page\n.hidden amp_report_page\
         "amp_report_page: .incbin \"" AMP_REPORT_PAGE "\"\n.byte 0\n.popsection\n");
 extern const char amp_report_page[] __attribute__((visibility("hidden")));
 
-/* Writes the page up to a mark. Returns a pointer to the text after the mark. */
+/* Writes the page up to a mark. Returns the text after it. */
 static const char *write_until(FILE *stream, const char *page, const char *mark)
 {
     const char *at = strstr(page, mark);

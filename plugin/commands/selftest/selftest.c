@@ -15,9 +15,8 @@ enum { SEED = 1 };
 /* ---- the built-in networks, which together have every kind of layer that AMP computes itself ---- */
 
 typedef struct builtin {
-    const char *name;     /* describes the network's layers to the user; NULL ends the list */
-    const char *section;  /* the network is left out if Darknet does not know this section; NULL: every
-                             Darknet knows all its sections */
+    const char *name;     /* lists the network's layers for the user; NULL ends the list */
+    const char *section;  /* left out if Darknet does not know this section; NULL: every Darknet knows all */
     const char *layers;   /* a .cfg, with blanks instead of line ends */
 } builtin;
 
@@ -104,7 +103,7 @@ typedef struct findings {
     int plainly;           /* 1: the verdict on fp32 was AMP_PROBE_WRONG for some network */
 } findings;
 
-/* Adds the faults of one comparison to *found. Returns the number of faults in this comparison. */
+/* Adds the faults of one comparison to *found, and returns their number. */
 static int take_findings(const amp_probe_comparison *c, findings *found)
 {
     static const amp_dtype order[] = { AMP_FP32, AMP_BF16, AMP_FP16 };
@@ -123,8 +122,7 @@ static int take_findings(const amp_probe_comparison *c, findings *found)
 
 static amp_status test(const char *name, const char *cfg, long images, findings *found, amp_error *error)
 {
-    /* A user's .cfg (images above 0) is compared without a training step: the .cfg may clip gradients, and
-     * Darknet cannot do that. */
+    /* A user's .cfg (images above 0) is compared without a training step: Darknet cannot clip gradients. */
     amp_probe_comparison c = { .cfg = cfg, .images = images, .tries_nothing = 1,
                                .source = { .seed = SEED, .stirs = 1, .steps = !images } };
     amp_status status = amp_probe_compare(&c, error);
@@ -150,8 +148,7 @@ static amp_status test_all(findings *found, amp_error *error)
     return AMP_OK;
 }
 
-/* Tests all GPUs, beginning with the first one, whose description has been printed already. If -i names a GPU
- * other than the first, tests only the named GPU. */
+/* Tests all GPUs, beginning with the first, which is described already; or only the one that -i names. */
 static amp_status test_all_gpus(findings *found, amp_error *error)
 {
     int first = amp_fork_device() == 0;
