@@ -1,6 +1,5 @@
-/* Loads batches with Darknet's own loaders, with the arguments that train_detector and train_classifier use.
- * Before loading, rejects files with which these two functions would crash on a NULL pointer or end the
- * program with status 0. */
+/* Loads batches with Darknet's own loaders and train_detector's or train_classifier's arguments. First
+ * rejects files with which these two would crash or end the program with status 0. */
 #include "../data/data_check.h"
 #include "../program/failure.h"
 #include "data.h"
@@ -17,8 +16,8 @@ struct amp_batches {
     int inputs, truths;
 };
 
-/* Numbers of loader threads in Darknet's own training commands. Each thread has its own random generator, so
- * a different number of threads would load different images. */
+/* As in Darknet's own training commands. Each thread has its own random generator, so another number of
+ * threads would load other images. */
 enum { DETECTOR_THREADS = 64, CLASSIFIER_THREADS = 32 };
 
 static void prepare_detector(load_args *args, network *net, const layer *last)

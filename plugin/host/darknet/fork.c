@@ -1,5 +1,4 @@
-/* The functions of fork.h that have no file of their own: numbers that describe a network, and calls of
- * Darknet's functions. */
+/* The functions of fork.h that have no file of their own: facts about a network, and calls of Darknet. */
 #include "../fork.h"
 
 #include "network.h"
@@ -9,8 +8,7 @@
 
 struct darknet_amp *amp_fork_state(const struct network *net) { return net->amp; }
 
-/* batch_number is computed as in Darknet's get_current_batch, but without dividing by 0 if a step has no
- * images. */
+/* batch_number: as in Darknet's get_current_batch, but without dividing by 0 if a step has no images. */
 amp_view amp_fork_view(const struct network *net)
 {
     size_t images_of_step = (size_t)net->batch * (size_t)net->subdivisions;
@@ -30,8 +28,8 @@ amp_view amp_fork_view(const struct network *net)
                        .eps = net->eps, .images = net->input, .labels = net->truth };
 }
 
-/* For a dropout, AMP draws one number per element. For a crop, Darknet draws the numbers: on the CPU from the
- * same generator, on a GPU from cuRAND (not counted). */
+/* AMP draws one number per element of a dropout. Darknet draws a crop's numbers: on the CPU from the same
+ * generator, on a GPU from cuRAND (not counted). */
 size_t amp_fork_random_numbers(const struct network *net)
 {
     size_t count = 0;

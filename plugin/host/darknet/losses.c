@@ -1,5 +1,5 @@
-/* Called after the forward of a loss layer that Darknet's own code computes. First corrects a softmax's loss
- * if a probability has underflowed to 0. Then adds up the loss of each image. */
+/* After the forward of a loss layer that Darknet's own code computes: corrects a softmax's loss if a
+ * probability has underflowed to 0, then adds up the loss of each image. */
 #include "room.h"
 
 #include <math.h>
@@ -10,8 +10,7 @@
 
 /* ---- softmax ---- */
 
-/* The numbers that one softmax covers: `count` numbers that are `stride` apart. first: the index of the first
- * number within its image. */
+/* The `count` numbers of one softmax, `stride` apart. first: the index of the first one within its image. */
 typedef struct group { int first, count, stride; } group;
 
 static group group_of(const layer *l, int i)
@@ -23,8 +22,8 @@ static group group_of(const layer *l, int i)
     return g;
 }
 
-/* Returns log p[i], where p[i] = exp(x[i] / t) / Σ exp(x[k] / t), t is the temperature, and k runs over the
- * softmax of i. x: the inputs of one image. */
+/* Returns log p[i], where p[i] = exp(x[i] / t) / Σ exp(x[k] / t) over the softmax of i, and t is the
+ * temperature. x: the inputs of one image. */
 static double log_probability(const layer *l, const float *x, int i)
 {
     group g = group_of(l, i);
@@ -35,8 +34,8 @@ static double log_probability(const layer *l, const float *x, int i)
     return (x[i] - largest) / t - log(sum);
 }
 
-/* A softmax's loss is -log p of each true class. If p underflowed to 0, Darknet's loss is inf. In this case
- * the function computes the loss from the softmax's input, and sums up the cost again. */
+/* A softmax's loss is -log p of each true class. If p underflowed to 0, Darknet's loss is inf: computes it
+ * from the softmax's input, and sums up the cost again. */
 static void complete_softmax(struct darknet_amp *amp, int index, const float *input)
 {
     layer *l = &amp->net->layers[index];
@@ -68,7 +67,7 @@ static void complete_softmax(struct darknet_amp *amp, int index, const float *in
 
 /* ---- the loss of each image ---- */
 
-/* Adds an array's numbers, or their squares, to the losses of the images that they belong to. */
+/* Adds an array's numbers, or their squares, to the losses of their images. */
 static void add_image_losses(struct darknet_amp *amp, const float *array, int per_image, int squared)
 {
     double *losses = amp->image_losses.pass;

@@ -1,10 +1,9 @@
 /* Decides which of Darknet's layers AMP computes itself (native layers), and which stay Darknet's own fp32
  * code.
  *
- * The rule fails closed. A layer is native only if AMP implements its type (the type has a kind), and if all
- * options that AMP does not know for this type are 0 (not set) in the layer's struct. Otherwise Darknet's own
- * code runs the layer, and `amp plan` says why. So if a fork of Darknet adds an option to its layers, AMP
- * never ignores it: test e2e_source_tree fails until the fork's layers.c has a row for it. */
+ * The rule fails closed. A layer is native only if AMP implements its type, and if all options that AMP does
+ * not know for this type are 0 (not set) in the layer's struct. So AMP never ignores an option that a fork
+ * adds: test e2e_source_tree fails until the fork's layers.c has a row for it. */
 #include "room.h"
 
 static const amp_own_type *type_of(const layer *l)
@@ -43,7 +42,7 @@ amp_activation amp_host_activation_of(ACTIVATION a)
     return (unsigned)a < amp_own_activation_count ? amp_own_activations[a] : AMP_ACTIVATIONS;
 }
 
-/* The largest side of a maxpool's window. The backend stores the maximum's index within the window in a byte,
+/* The largest side of a maxpool's window: the backend stores the maximum's index within the window in a byte,
  * in which 255 means no maximum. */
 enum { LARGEST_POOL = 15 };
 

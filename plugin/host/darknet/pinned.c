@@ -42,7 +42,7 @@ int amp_host_image_turns(amp_host_pinned *p, size_t bytes)
 {
 #ifdef GPU
     if (!p->second_tried && cudaMalloc((void **)&p->second, bytes) != cudaSuccess) {
-        cudaGetLastError(); /* clears the error */
+        cudaGetLastError();
         p->second = NULL;
     }
     p->second_tried = 1;
@@ -56,7 +56,7 @@ int amp_host_image_turns(amp_host_pinned *p, size_t bytes)
 void amp_host_unpin(amp_host_pinned *p)
 {
 #ifdef GPU
-    /* If one of these calls fails, the device is unusable, and a later call will report that. */
+    /* After a failure the device is unusable, which a later call reports. */
     if (p->locked && cudaHostUnregister(p->input) != cudaSuccess) cudaGetLastError();
     if (p->second && cudaFree(p->second) != cudaSuccess) cudaGetLastError();
 #endif
