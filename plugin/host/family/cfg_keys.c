@@ -1,5 +1,5 @@
-/* The sections of AlexeyAB's and hank-ai's Darknets, the keys that their parsers read in each, and the keys'
- * allowed values. This file is data, without code. */
+/* The sections of AlexeyAB's and hank-ai's Darknets, the keys that their parsers read, and their allowed
+ * values. */
 #include "../darknet/cfg_rules.h"
 
 static const char *const activations[] = {

@@ -1,5 +1,5 @@
-/* Called before AMP takes over a network of this fork. Sets fields that AMP reads but this Darknet leaves
- * unset, and rejects networks that AMP would train incorrectly. */
+/* Before AMP takes over a network of this fork: sets fields that AMP reads but Darknet leaves unset, and
+ * rejects networks that AMP would train incorrectly. */
 #include <math.h>
 
 #include "../darknet/room.h"
@@ -26,8 +26,7 @@ void amp_own_complete(network *net)
     net->outputs = get_network_output_size(AMP_NET(net));
 }
 
-/* Checks only what depends on the way in which a training is started. The check of the .cfg (cfg_keys.c,
- * cfg_own.c) has already covered everything else. */
+/* Checks only what depends on how a training is started; cfg_keys.c and cfg_own.c check the .cfg. */
 amp_status amp_own_check(const network *net, amp_error *error)
 {
     if (amp_host_on_gpu(net) && net->optimized_memory)

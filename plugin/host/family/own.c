@@ -1,5 +1,5 @@
-/* What AlexeyAB's and hank-ai's Darknets do differently from pjreddie's, or have in addition: see
- * ../darknet/own.h. What differs between these two is in the folder of each. */
+/* What AlexeyAB's and hank-ai's Darknets have or do differently from pjreddie's: see ../darknet/own.h. The
+ * folder of each has what differs between them. */
 #include "../darknet/room.h"
 
 #include <errno.h>
@@ -19,8 +19,8 @@
 
 /* ---- losses and averages ---- */
 
-/* Sets *l->cost as Darknet computes it. Prints AMP's own line: the losses per image, and the mean IoU of the
- * labelled boxes. */
+/* Sets *l->cost as Darknet computes it. Prints AMP's own line: losses per image, mean IoU of labelled
+ * boxes. */
 void amp_own_print_yolo(network *net, int index, const amp_yolo_result *r)
 {
     const layer *l = &net->layers[index];
@@ -35,7 +35,7 @@ void amp_own_print_yolo(network *net, int index, const amp_yolo_result *r)
                 r->cost / l->batch, r->box_cost / l->batch, r->iou / count, (int)r->labels);
 }
 
-/* Darknet averages convolutional layers only. Layers that share another layer's weights have no averages. */
+/* Darknet averages convolutional layers only, and none that share another layer's weights. */
 int amp_fork_averages(const network *net, int only_begun, amp_average *averages)
 {
     int count = 0;
@@ -53,7 +53,7 @@ int amp_fork_averages(const network *net, int only_begun, amp_average *averages)
 /* ---- memory ---- */
 
 #ifdef GPU
-/* Page-locked buffers do not come from calloc, so free() must not get them. */
+/* Page-locked buffers must not get to free(). */
 static void free_pinned(float **buffer, int *pinned)
 {
     if (*pinned && *buffer) cuda_free_host(*buffer);
@@ -61,8 +61,8 @@ static void free_pinned(float **buffer, int *pinned)
     *pinned = 0;
 }
 
-/* Does not free weights_gpu16, because Darknet's push_convolutional_layer writes to it. If `adam` is set,
- * push_convolutional_layer also copies Adam's moments. These are freed, so `adam` is set to 0. */
+/* Keeps weights_gpu16, to which push_convolutional_layer writes. With `adam` set, that function would also
+ * copy Adam's moments, which are freed. */
 static void free_internals_gpu(layer *l)
 {
     l->adam = 0;
@@ -103,8 +103,8 @@ void amp_fork_set_counters(struct network *net, amp_counters counters)
 
 /* ---- Darknet's functions ---- */
 
-/* Darknet's loops hand the images and labels to each pass as arguments. The plugin's commands put them into
- * net->input and net->truth, which are allocated here and freed by amp_own_free. */
+/* Darknet's loops hand images and labels to each pass as arguments; the plugin's commands put them into
+ * net->input and net->truth, which amp_own_free frees. */
 network *amp_own_parse(char *cfg)
 {
     network *net = calloc(1, sizeof *net);
@@ -121,8 +121,8 @@ void amp_own_free(network *net)
 {
     float *input = net->input, *truth = net->truth;
     for (int i = 0; i < net->n; i++) {
-        layer *l = &net->layers[i]; /* an [empty] layer uses the buffers of the layer before it; clear its
-                                       pointers, or Darknet frees these buffers twice */
+        layer *l = &net->layers[i]; /* an [empty] layer borrows the buffers of the layer before it, which
+                                       Darknet would free twice */
         if (l->type != EMPTY) continue;
         l->output = l->delta = NULL;
 #ifdef GPU
@@ -144,7 +144,7 @@ static network_state state_of(network *net)
 }
 
 #ifdef GPU
-/* Copies images and labels to the GPU and runs the forward, as forward_backward_network_gpu does. */
+/* Does what forward_backward_network_gpu does. */
 static void push_and_forward(network *net)
 {
     size_t images = (size_t)net->inputs * net->batch, labels = (size_t)net->truths * net->batch;
@@ -182,7 +182,7 @@ amp_image_fit amp_fork_detector_fit(const struct network *net)
     return net->letter_box ? AMP_FIT_LETTERBOX : AMP_FIT_STRETCH;
 }
 
-/* Suppresses overlapping boxes as Darknet's own commands do: nms_kind of the last layer says how. */
+/* Suppresses overlapping boxes as Darknet's commands do, by the last layer's nms_kind. */
 detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, float suppression,
                          int *count)
 {
@@ -194,7 +194,7 @@ detection *amp_own_boxes(network *net, const int size[2], float least, float hie
     return boxes;
 }
 
-/* The largest square in the middle of the image, resized to w x h, as by pjreddie's center_crop_image. */
+/* As pjreddie's center_crop_image: the largest square in the middle of the image, resized to w x h. */
 image amp_own_center_crop(image im, int w, int h)
 {
     int side = im.w < im.h ? im.w : im.h;
@@ -234,9 +234,9 @@ void amp_own_detector_args(network *net, const layer *last, load_args *args)
     args->mini_batch = net->batch / net->time_steps;
 }
 
-/* Returns the size below which photos must not be reduced. For a detector: load_data_detection enlarges a
- * crop to the input's size, and a crop's side is at least the fraction `least` of the photo's side. For a
- * classifier: load_data_augment resizes a photo's shorter side to at most max_crop. */
+/* Returns the size below which photos must not be reduced. load_data_detection enlarges a crop, whose side is
+ * at least the fraction `least` of the photo's, to the input's size; load_data_augment resizes a photo's
+ * shorter side to at most max_crop. */
 amp_photo_use amp_fork_photo_use(const network *net, int classifier)
 {
     amp_view v = amp_fork_view(net);
@@ -249,8 +249,7 @@ amp_photo_use amp_fork_photo_use(const network *net, int classifier)
     return (amp_photo_use){ .w = v.largest_w / least, .h = v.largest_h / least, .jitter = -1 };
 }
 
-/* The first load starts as many loader threads as its arguments ask for. They run until this call ends
- * them. */
+/* Ends the loader threads that the first load started. */
 void amp_own_end_loading(load_args *args) { free_load_threads(args); }
 
 /* ---- windows ---- */
@@ -258,8 +257,8 @@ void amp_own_end_loading(load_args *args) { free_load_threads(args); }
 #ifdef OPENCV
 int cvInitSystem(int argc, char **argv) __attribute__((weak)); /* OpenCV's; missing in OpenCV 5 */
 
-/* Qt, which most builds of OpenCV use for windows, ends a program whose display does not answer. So a child
- * process tries to open the display. */
+/* Qt, OpenCV's usual window library, ends a program whose display does not answer: a child process tries to
+ * open the display. */
 static int display_answers(void)
 {
     int status = 0;
@@ -301,8 +300,8 @@ int amp_fork_knows_map(void) { return 1; }
 /* array: weights, or batch norm's arrays; may be NULL. */
 static int is_good(const float *array, int count) { return !array || amp_all_finite(array, (size_t)count); }
 
-/* Whether this layer computes the logistic function of several numbers at once, and these numbers are finite
- * if the layer's input is finite. (A convolution with activation=logistic computes one number at a time.) */
+/* Whether this layer computes the logistic of several numbers at once, which are finite if its input is. (A
+ * convolution with activation=logistic computes one at a time.) */
 static int is_logistic(const layer *l)
 {
     if (l->type == YOLO || l->type == GAUSSIAN_YOLO) return 1;
@@ -311,9 +310,9 @@ static int is_logistic(const layer *l)
            && is_good(l->rolling_mean, l->n) && is_good(l->rolling_variance, l->n);
 }
 
-/* With -Ofast, 1 / (1 + e^-x) is compiled to code that computes four numbers at a time: r (2 - r (1 + e^-x)),
- * a Newton step on the processor's estimate r of the reciprocal. Below x = -88.7, e^-x is inf and r is 0, and
- * 0 times inf is NaN. The last one to three numbers of an array are computed by a division, and become 0. */
+/* -Ofast compiles 1 / (1 + e^-x) to r (2 - r (1 + e^-x)) for four numbers at a time: a Newton step on the
+ * processor's estimate r of the reciprocal. Below x = -88.7, e^-x is inf and r is 0, so the result is NaN. An
+ * array's last one to three numbers are divided, and become 0. */
 const char *amp_fork_fault(const struct network *net, char text[256])
 {
     int i = 0;
@@ -326,8 +325,7 @@ const char *amp_fork_fault(const struct network *net, char text[256])
     return text;
 }
 
-/* Returns the value that output k of the layer has if its logistic is 0. This is not 0 for the x and y of a
- * box, which are scaled after the logistic (scale_x_y). */
+/* Returns output k if its logistic is 0. scale_x_y scales x and y of a box after the logistic. */
 static float logistic_of_least(const layer *l, int k)
 {
     int entry = k / (l->w * l->h) % (l->outputs / (l->w * l->h * l->n));

@@ -1,5 +1,5 @@
-/* Computes, in fp32 on a GPU, shortcuts that have weights or several inputs of different shapes: see gaps.h.
- * Uses only Darknet's kernels, and computes the same as gaps.c. */
+/* Shortcuts with weights or with inputs of different shapes, in fp32 on a GPU: see gaps.h. Uses only
+ * Darknet's kernels, and computes the same as gaps.c. */
 #include "gaps.h"
 
 #ifdef GPU
@@ -7,10 +7,9 @@
 #include "activations.h"
 #include "blas.h"
 
-/* Parts of the workspace. The array `x` has the output's size and holds an input, or a part of a delta. The
- * arrays `p` and `slope` (see gaps.c) and `dots` (sums of delta times input) have one element per weight, in
- * the weights' order: all groups of the first input, then all groups of the second, and so on. The arrays
- * `sum` and `other` have one element per group. */
+/* Parts of the workspace. `x` has the output's size and holds an input, or a part of a delta. `p`, `slope`
+ * (see gaps.c) and `dots` (sums of delta times input) are laid out like the weights: all groups of the first
+ * input, then of the second, and so on. `sum` and `other` have one element per group. */
 typedef struct shares { int inputs, groups, each; float *x, *p, *slope, *dots, *sum, *other; } shares;
 
 size_t amp_gap_shortcut_room(const layer *l)
@@ -31,9 +30,9 @@ static void share_by_relu(const layer *l, const shares *m)
     pow_ongpu(m->groups, -1, m->sum, 1, m->sum, 1);
 }
 
-/* Sets m->p and m->sum. The shares are e / (E + .0001), where e = exp(w - the largest w) and E is the sum of
- * all e. Darknet's softmax computes p = e / E. The largest p is 1 / E, so the shares are p * m->sum with
- * m->sum = 1 / (1 + .0001 * largest p). The largest p is found with max(a, b) = a + relu(b - a). */
+/* Sets m->p and m->sum. The shares are e / (E + .0001), where e = exp(w - the largest w), and E is the sum of
+ * all e. Darknet's softmax computes p = e / E, so the largest p is 1 / E, and the shares are p * m->sum with
+ * m->sum = 1 / (1 + .0001 * largest p). The largest p comes from max(a, b) = a + relu(b - a). */
 static void share_by_softmax(const layer *l, const shares *m)
 {
     int groups = m->groups;
@@ -69,9 +68,8 @@ static shares shares_of(const layer *l, float *room)
     return m;
 }
 
-/* The part of an input that is added to the output: `times` blocks of `count` floats, which begin `step`
- * floats apart in the input. Each block is the first part of one image. If input and output have the same
- * size, one block holds all images. */
+/* What of an input is added to the output: `times` blocks of `count` floats, `step` floats apart in the
+ * input. Each block is the first part of an image, or all images if input and output have the same size. */
 typedef struct common { int times, count; size_t step; } common;
 
 static common common_of(const layer *l, int k)
@@ -81,7 +79,7 @@ static common common_of(const layer *l, int k)
     return (common){ l->batch, length < l->outputs ? length : l->outputs, (size_t)length };
 }
 
-/* Copies input k to x, with zeros beyond its end if it is shorter than the output. */
+/* Copies input k to x, with zeros beyond its end. */
 static void read_input(const layer *l, const shares *m, int k, float *input)
 {
     common both = common_of(l, k);
@@ -123,8 +121,8 @@ static void add_delta(const layer *l, const shares *m, int k, float *sum)
         axpy_ongpu(both.count, 1, m->x + (size_t)l->outputs * i, 1, sum + both.step * i, 1);
 }
 
-/* Adds slope[k] * (dots[k] - sum over j of p[j] dots[j]) to the gradient of input k's weight, in each group.
- * This equals the sum of delta * slope[k] * (x[k] - y): see gaps.c. */
+/* Adds slope[k] * (dots[k] - sum over j of p[j] dots[j]) to the gradient of input k's weight in each group:
+ * the sum of delta * slope[k] * (x[k] - y), see gaps.c. */
 static void add_gradients(const layer *l, const shares *m)
 {
     int groups = m->groups;
