@@ -4,7 +4,7 @@
 const char amp_fork_name[] = "hank-ai's; patches for its commit f684e1d7";
 const char amp_fork_log_option[] = "-step_log"; /* hank-ai's -log names a file for all output */
 
-/* The options that get_all_possible_arguments, run_detector and main (-i) know. */
+/* The options of get_all_possible_arguments, run_detector and main (-i). */
 const amp_fork_option amp_fork_options[] = {
     AMP_OWN_FAMILY_OPTIONS,
     { "-colour", 0, 1, 1 }, { "-color", 0, 1, 1 }, { "-nocolour", 0, 1, 1 }, { "-nocolor", 0, 1, 1 },
@@ -14,8 +14,7 @@ const amp_fork_option amp_fork_options[] = {
     { "-skip_classes", 1, 1, 0 }, { "-log", 1, 1, 1 }, { "-fuse", 0, 1, 0 }, { "-dont_fuse", 0, 1, 0 },
     { 0 } };
 
-/* Always 0: hank-ai's Darknet reads images with OpenCV, which finds the size only when it decodes the
- * image. */
+/* hank-ai's Darknet reads images with OpenCV, which finds the size only by decoding. */
 int amp_own_image_size(const char *path, int *w, int *h) { return 0; }
 
 const size_t amp_fork_chart_bytes = 1000 * 940 * 3;
