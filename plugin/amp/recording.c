@@ -1,10 +1,9 @@
-/* Decides which passes are recorded, and when a recording is no longer valid. */
+/* Decides which passes are recorded, and when a recording is invalid. */
 #include "recording.h"
 
 #include <string.h>
 
-/* The first layer that prevents recording because it does more than queue work on the device; NULL: no layer
- * does. */
+/* The first layer that does more than queue work on the device, which prevents recording; or NULL. */
 static const amp_node *layer_against(const amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {

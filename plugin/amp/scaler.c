@@ -1,5 +1,5 @@
-/* The state machine of scaler.h. The scale is multiplied in double and stored as float, as in torch's
- * amp_update_scale_, so that the sequence of scales equals torch's bit for bit. */
+/* The scale is multiplied in double and stored as float, as in torch's amp_update_scale_: the sequence of
+ * scales equals torch's bit for bit. */
 #include "scaler.h"
 
 #include <float.h>
@@ -19,8 +19,8 @@ static float inverse_of(float scale) { return (float)(1.0 / (double)scale); }
 static float smaller(float a, float b) { return a < b ? a : b; }
 static float larger(float a, float b) { return a > b ? a : b; }
 
-/* -- Valid values. Comparisons are written so that NaN fails them. Scales are compared in float: otherwise
- * min_scale = 0.7, a double, would differ from the scale 0.7f. -- */
+/* -- Valid values. NaN fails all comparisons. Scales are compared in float, so that min_scale = 0.7, a
+ * double, equals the scale 0.7f. -- */
 
 static const char *scale_problem(float scale, const amp_scaler *settings)
 {
@@ -143,8 +143,7 @@ void amp_scaler_resume(amp_scaler *scaler, const amp_scaler *saved)
     scaler->stuck = scale == saved->scale ? saved->stuck : 0;
     scaler->scale = scale;
     if (!scaler->dynamic) return;
-    /* If the saved tracker is at or past the interval, lowers it so that the next clean step makes the scale
-     * grow. */
+    /* A tracker at or past the interval becomes one below it: the next clean step makes the scale grow. */
     scaler->growth_tracker = saved->growth_tracker < scaler->growth_interval ? saved->growth_tracker
                                                                             : scaler->growth_interval - 1;
     int tolerated = saved->hysteresis - saved->hysteresis_tracker;

@@ -1,5 +1,5 @@
-/* Reads a sidecar. Everything is checked before it is used. So any input results either in a valid
- * amp_sidecar or in a one-line message that says what is wrong. */
+/* Reads a sidecar. Everything is checked before it is used: any input gives a valid amp_sidecar or a one-line
+ * message. */
 #include "sidecar_format.h"
 
 #include <errno.h>
@@ -11,8 +11,7 @@
 #include "../tensor/half.h"
 #include "cfg_text.h"
 
-/* The unread bytes of a record, or of a part of it. Reading more than is left sets `broken` and returns
- * zeros. */
+/* The unread bytes of a record, or of a part of it. Reading more sets `broken` and returns zeros. */
 typedef struct cursor {
     const unsigned char *at, *end;
     int broken;
@@ -37,8 +36,7 @@ static const unsigned char *take(cursor *c, size_t size)
 static uint32_t take_u32(cursor *c) { return amp_fetch_u32(take(c, 4)); }
 static uint64_t take_u64(cursor *c) { return amp_fetch_u64(take(c, 8)); }
 
-/* Fills the struct at `to` from a record. Returns 1 if the record has exactly the size of the fields, else
- * 0. */
+/* Fills the struct at `to` from a record. Returns whether the record has exactly the fields' size. */
 static int take_fields(cursor *c, const amp_saved_field *fields, void *to)
 {
     for (const amp_saved_field *f = fields; f->size; f++) {
@@ -59,8 +57,8 @@ static amp_saved_text take_text(cursor *c)
     return (amp_saved_text){ at, length };
 }
 
-/* Takes the number of entries that follow, each of at least entry_bytes bytes. If the unread bytes are too
- * few for this number, sets `broken` and returns 0. */
+/* Takes the number of entries that follow, of at least entry_bytes bytes each. If the unread bytes are too
+ * few, sets `broken` and returns 0. */
 static int take_count(cursor *c, size_t entry_bytes)
 {
     uint32_t count = take_u32(c);
@@ -70,7 +68,7 @@ static int take_count(cursor *c, size_t entry_bytes)
 
 /* ---- records ---- */
 
-/* The smallest sizes, in bytes, of a parameter and of an array of statistics in the NETW record. */
+/* The smallest entries of the NETW record, in bytes. */
 enum { PARAM_BYTES = 18, STATISTICS_BYTES = 16 };
 
 static amp_status read_scaler(amp_sidecar *c, cursor r, amp_error *error)
@@ -97,8 +95,8 @@ static amp_status read_run(amp_sidecar *c, cursor r, amp_error *error)
     return AMP_OK;
 }
 
-/* Takes the number of entries, then the entries, each of at least `bytes` bytes. Only the entries of
- * parameters have a name. */
+/* Takes the number of entries, then the entries, of at least `bytes` bytes each. Only parameters are
+ * named. */
 static amp_saved_entry *take_entries(const amp_sidecar *c, cursor *r, int bytes, int *count)
 {
     *count = take_count(r, (size_t)bytes);
@@ -166,7 +164,7 @@ static amp_status read_spikes(amp_sidecar *c, cursor r, amp_error *error)
     return problem ? refuse(c, error, "it is damaged: its record of spikes: %s", problem) : AMP_OK;
 }
 
-/* The entry that an array of this kind and index belongs to, or NULL. */
+/* The entry of an array of this kind and index, or NULL. */
 static amp_saved_entry *entry_of(const amp_sidecar *c, uint32_t kind, uint32_t index)
 {
     const struct { amp_saved_entry *entries; int count; } lists[] = {
@@ -181,9 +179,8 @@ static int is_wanted(const amp_sidecar *c, const amp_saved_entry *e, uint32_t ki
     return amp_saved_wanted((amp_saved_kind)kind, c->adam, e->unsaved, c->run.window);
 }
 
-/* Whether an array's values are valid. Optimizer state and averages must be finite, and Adam's v must not be
- * negative, since its square root is taken. Gradients of an unfinished batch may be inf or NaN: the end of
- * the step checks them. */
+/* Optimizer state and averages must be finite, and Adam's v not negative, since its square root is taken.
+ * Gradients of an unfinished batch may be inf or NaN: the end of the step checks them. */
 static int values_sound(uint32_t kind, const unsigned char *at, size_t count)
 {
     if (kind != AMP_SAVED_MOMENTUM && kind != AMP_SAVED_M && kind != AMP_SAVED_V
@@ -337,7 +334,7 @@ amp_status amp_sidecar_read(const char *path, amp_sidecar **out, amp_error *erro
 {
     struct stat info;
     *out = NULL;
-    /* Open only regular files: opening a device may have a side effect, and opening a FIFO may block. */
+    /* Opening a device may have a side effect, and opening a FIFO may block. */
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) return no_file(path, &info, error);
     int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (file < 0)

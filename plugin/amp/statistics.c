@@ -30,9 +30,8 @@ double amp_median(double *values, size_t count)
     return amp_quantile(values, count, .5);
 }
 
-/* The probability that Student's t lies between -x and x, where x = sqrt(freedom) tan(angle): the finite
- * series of Abramowitz and Stegun, Handbook of Mathematical Functions (1964), 26.7.3 for odd and 26.7.4
- * for even degrees of freedom. */
+/* The probability that Student's t lies between -x and x = sqrt(freedom) tan(angle): Abramowitz and Stegun,
+ * Handbook of Mathematical Functions (1964), 26.7.3 for odd and 26.7.4 for even degrees of freedom. */
 static double probability_within(double angle, int freedom)
 {
     int odd = freedom % 2;
@@ -44,7 +43,7 @@ static double probability_within(double angle, int freedom)
     return odd ? (angle + sin(angle) * sum) * 2 / acos(-1) : sin(angle) * sum;
 }
 
-/* The result is t = sqrt(freedom) tan(angle). Finds the angle by bisection, to the precision of double. */
+/* t = sqrt(freedom) tan(angle); bisects the angle to the precision of double. */
 double amp_student(int count, double alpha)
 {
     double low = 0, high = acos(-1) / 2;
