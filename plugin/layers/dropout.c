@@ -1,7 +1,7 @@
 /* The [dropout] layer. It works out of place; Darknet's own works in place, in the previous layer's buffers.
  *
- * In training, forward draws one number per element, in NCHW order, from the host's generator. So,
- * with the same seed, this layer drops the same elements as stock Darknet. */
+ * In training, forward draws one number per element, in NCHW order, from the host's generator, so that the
+ * same seed drops the same elements as in stock Darknet. */
 #include "layer.h"
 
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
@@ -13,7 +13,7 @@ static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int for
     return AMP_OK;
 }
 
-/* Draws the mask of one image into `keep`, in NHWC order. numbers: scratch of the same length. */
+/* Draws one image's mask into `keep`, in NHWC order. numbers: scratch of the same length. */
 static void draw_image(const amp_node *node, const amp_host *host, float *numbers, uint8_t *keep)
 {
     amp_shape s = node->output->shape;

@@ -1,5 +1,5 @@
 /* A layer that the host runs with its own fp32 code, on fp32 NCHW buffers. Inputs are cast to this form, and
- * their deltas are cast back from it. */
+ * their deltas are cast back. */
 #include "layer.h"
 
 static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
@@ -8,7 +8,7 @@ static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
     for (int i = node->desc.input_count - 1; i >= 0; i--)
         AMP_TRY(amp_value_read(call, node->inputs[i], AMP_FORM_PLAIN, &x, error));
     amp_value_write(node->output);
-    /* Set the layer's own delta to zero, as Darknet does before each layer: the layer's code adds to it. */
+    /* The layer's own code adds to its delta, as in Darknet, which zeroes it first. */
     amp_tensor delta = amp_value_delta(node->output, AMP_FORM_PLAIN);
     if (delta.data && call->keeps_state)
         AMP_TRY(call->backend->zero(call->backend, delta.data, amp_tensor_bytes(&delta), error));
@@ -19,7 +19,7 @@ static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
                                 error);
 }
 
-/* The host's backward adds to its inputs' deltas, so these must be initialized first. */
+/* The host's backward adds to its inputs' deltas: initialize them first. */
 static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {
     amp_backend *b = call->backend;
@@ -31,8 +31,7 @@ static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
     }
     amp_value *input = node->inputs[0];
     amp_tensor x = amp_value_data(input, AMP_FORM_PLAIN), dx = amp_value_delta(input, AMP_FORM_PLAIN);
-    /* A layer with several inputs adds to the deltas of all of them, so it needs dx.data even if the first
-     * input wants no delta. A layer with one input accepts NULL. */
+    /* With several inputs, the layer adds to all their deltas, wanted or not. With one, it accepts NULL. */
     float *target = input->wants_delta || node->desc.input_count > 1 ? dx.data : NULL;
 
     float *momentum[AMP_MAX_PARAMS];
