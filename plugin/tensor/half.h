@@ -1,7 +1,6 @@
 /* Scalar conversions between fp32 and the two 16-bit formats, in integer arithmetic that no compiler flag can
- * change. Conversions to 16 bits round to nearest, ties to even (IEEE 754-2019, 4.3.1), and overflow to
- * infinity. NaN stays a (quiet) NaN, and fp16 keeps subnormals. Backends have their own vectorised
- * conversions, which tests compare with the functions here. */
+ * change. They round to nearest, ties to even (IEEE 754-2019, 4.3.1), and overflow to infinity. NaN stays a
+ * (quiet) NaN, and fp16 keeps subnormals. Tests compare the backends' vectorised conversions with these. */
 #pragma once
 
 #include <stdint.h>
@@ -23,7 +22,7 @@ static inline int amp_is_finite(float value) { return (amp_float_bits(value) & 0
 
 static inline int amp_all_finite(const float *values, size_t count)
 {
-    unsigned bad = 0; /* no early exit from the loop, so that it can be vectorised */
+    unsigned bad = 0; /* no early exit, so that the loop can be vectorised */
     for (size_t i = 0; i < count; i++) bad |= !amp_is_finite(values[i]);
     return !bad;
 }

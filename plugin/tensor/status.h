@@ -1,9 +1,7 @@
 /* How the plugin reports a failure: a status that names the cause, and a message of one line for the user.
  *
  * A function that can fail returns amp_status and takes an amp_error, which it fills only on failure. The
- * message says what is wrong, where (file, line, layer) and what to do; it contains no newline.
- *
- * Files that include this header, directly or indirectly, also get the three standard headers below. */
+ * message says what is wrong, where (file, line, layer) and what to do. */
 #pragma once
 
 #include <stdarg.h>
@@ -18,10 +16,10 @@ typedef enum amp_status {
     AMP_NO_MEMORY,
     AMP_BACKEND_FAILED, /* a library that the backend uses reported an error */
     AMP_DIVERGED,       /* gradients or weights stay inf or NaN: training must end */
-    AMP_BAD_SIDECAR, /* a sidecar is damaged, or belongs to other weights or to another network */
+    AMP_BAD_SIDECAR,    /* a sidecar is damaged, or belongs to other weights or another network */
     AMP_IO_FAILED,      /* a file could not be read or written */
-    AMP_COMM_FAILED,    /* a rank is gone, or the communication library reported an error */
-    AMP_HELP_PRINTED    /* nothing is wrong: the command line asked for help, and it was printed */
+    AMP_COMM_FAILED,    /* a rank is gone, or the communication library failed */
+    AMP_HELP_PRINTED    /* no failure: help was asked for, and printed */
 } amp_status;
 
 typedef struct amp_error {
@@ -29,7 +27,7 @@ typedef struct amp_error {
     char message[1024];
 } amp_error;
 
-/* Fills *error (may be NULL) and returns status, so that failing is one statement. */
+/* Fills *error (may be NULL) and returns status. */
 __attribute__((format(printf, 3, 4)))
 static inline amp_status amp_fail(amp_error *error, amp_status status, const char *format, ...)
 {
@@ -43,8 +41,8 @@ static inline amp_status amp_fail(amp_error *error, amp_status status, const cha
     return status;
 }
 
-/* Prints a line and ends the program. The definition in host/program/failure.c also ends the other ranks and
- * removes temporary files. A program that is linked without that file uses the weak definition below. */
+/* Prints a line and ends the program. host/program/failure.c defines it to also end the other ranks and
+ * remove temporary files; programs without that file use the weak definition below. */
 #ifdef __cplusplus
 extern "C"
 #endif
@@ -58,17 +56,16 @@ __attribute__((weak)) void amp_out_of_memory(void)
 }
 #endif
 
-/* Checks the result of a function that allocates memory (malloc, strdup, open_memstream, ...). Returns
- * `memory`, or prints a line and ends the program if `memory` is NULL. Use it for small blocks: functions
- * that allocate large ones (tensors, a network's buffers) return AMP_NO_MEMORY. */
+/* Returns `memory` from malloc, strdup, open_memstream and the like, or ends the program with a line if it is
+ * NULL. For small blocks: functions that allocate large ones (tensors, buffers) return AMP_NO_MEMORY. */
 static inline void *amp_allocated(void *memory)
 {
     if (!memory) amp_out_of_memory();
     return memory;
 }
 
-/* Makes room for one more element of `size` bytes in an array that has `count` elements and space for *room
- * elements. Doubles the space of a full array. Returns the array, which may have moved. */
+/* Makes room for one more element of `size` bytes in an array of `count` elements and space for *room, which
+ * is doubled if full. Returns the array, which may have moved. */
 static inline void *amp_grow(void *array, size_t count, size_t *room, size_t size)
 {
     if (count < *room) return array;
