@@ -18,8 +18,8 @@ typedef struct amp_anomaly {
 
 enum { AMP_ANOMALY_TEXT = 160 };
 
-/* Writes text such as "in the output of layer 3 [convolutional] (forward pass)", and returns it. type: the
- * layer's section; ignored for an input of the network. */
+/* Writes a place like "in the output of layer 3 [convolutional] (forward pass)" to text, and returns it.
+ * type: the layer's section; ignored for an input of the network. */
 const char *amp_anomaly_text(const amp_anomaly *, const char *type, char text[AMP_ANOMALY_TEXT]);
 
 /* Records the tensor if it is the first that contains inf or NaN. */

@@ -55,8 +55,7 @@ typedef struct cfg_section_kind {
 /* A section or key that Darknet supports, but AMP cannot train with. */
 typedef struct cfg_refusal {
     const char *section; /* the name of the section's kind; NULL: any section */
-    const char *key;     /* rejected unless it has its default (a CFG_LAYER: always). NULL: the section itself
-                            is rejected */
+    const char *key;     /* rejected unless it has its default (a CFG_LAYER: always). NULL: the section is */
     const char *word;    /* if not NULL: only this word of a CFG_WORD is rejected */
     const char *why;
 } cfg_refusal;
@@ -105,8 +104,7 @@ typedef enum cfg_use {
 } cfg_use;
 
 struct cfg_walk {
-    const cfg_shape *in;       /* the current layer's input: the previous layer's output, or the network's
-                                  input */
+    const cfg_shape *in;       /* of the current layer: the previous layer's output or the network's input */
     cfg_shape *out;            /* the current layer's output, which its rule fills in */
     const cfg_shape *layers;   /* all layers; index 0 is the first */
     cfg_shape net;             /* the network's input */
@@ -116,13 +114,11 @@ struct cfg_walk {
     double batch, time_steps;  /* batch: images per pass, times time_steps. [net]'s rule sets both */
     double resized, resized_h; /* during cfg_walk_again: width and height of the network, else 0 */
     cfg_use use;
-    int only_warns;            /* 1: failures are warnings, since the user may not intend to run the command
-                                  that they concern */
+    int only_warns;            /* 1: failures are warnings about a command that the user may not run */
     struct cfg_check *check;
 };
 
-/* These functions read a key of the current section: a CFG_WORD as its index in `words`, a CFG_LAYER as the
- * layer's index. */
+/* Read a key of the current section: a CFG_WORD as its index in `words`, a CFG_LAYER as the layer's index. */
 int cfg_walk_given(const cfg_walk *, const char *key);
 /* The default if the key is not given; 0 if this fork does not have it. */
 double cfg_walk_number(const cfg_walk *, const char *key);

@@ -73,7 +73,7 @@ static size_t copy_line(cfg_item *item, cfg_syntax syntax, char *text)
 {
     size_t kept = 0;
     int equals = 0, blank = 0; /* equals: 0 before the first '=', 1 directly after it, 2 inside the value;
-                                  blank: the last character was one */
+                                  blank: the previous character was a blank */
     if (!item->raw[item->raw_size - 1])
         break_item(item, 1, "byte %zu of the line is NUL: this is not a text file", item->raw_size);
     for (size_t i = 0; i < item->raw_size && item->raw[i] != '\n'; i++) {

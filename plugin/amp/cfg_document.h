@@ -45,8 +45,7 @@ typedef struct cfg_document {
     size_t size;         /* number of bytes read */
 } cfg_document;
 
-/* Reads a file. The caller frees *out. AMP_BAD_CONFIG: it is missing, unreadable or not a regular file; *out
- * is NULL. */
+/* The caller frees *out. AMP_BAD_CONFIG: the file is missing, unreadable or not regular; *out is NULL. */
 amp_status cfg_document_read(const char *file, cfg_syntax syntax, cfg_document **out, amp_error *error);
 void cfg_document_free(cfg_document *); /* NULL is fine */
 

@@ -241,7 +241,7 @@ static amp_status enter_section(parse *p, const cfg_item *item, amp_error *error
         return cfg_fail(error, place_of(p, item), "the first section is not [net]",
                         "[net] first, then the layers");
     }
-    /* A misspelt [amp], such as "[AMP]", which Darknet would ignore. cfg_check checks the other names. */
+    /* A misspelt [amp], like "[AMP]", which Darknet would ignore. cfg_check checks the other names. */
     if (cfg_did_you_mean(problem, sizeof problem, "unknown section", item->text, &ours, 1))
         return cfg_fail(error, place_of(p, item), problem, CFG_SECTIONS_ALLOWED);
     memset(p->layer_line, 0, sizeof p->layer_line);

@@ -34,8 +34,7 @@ typedef struct amp_step_report {
     amp_anomaly bad;             /* if the step was skipped, but not as a spike: a tensor with inf or NaN.
                                     bad.is_first: no earlier tensor of the step has any */
     amp_anomaly bad_loss;        /* a loss that is inf or NaN, which alone does not skip the step */
-    int bad_master;              /* 1: the weights themselves are inf or NaN (amp_parameters_bad_master), and
-                                    `bad` names them */
+    int bad_master;              /* 1: weights are bad (amp_parameters_bad_master); `bad` names them */
     amp_anomaly anomaly;         /* the first inf or NaN in execution order; only with debug=1, or if an
                                     overflow ends training */
     double gradient_norm;        /* L2 norm of the unscaled gradient, averaged over the batch, before
@@ -71,8 +70,7 @@ typedef struct amp_engine {
     amp_anomaly rejected; /* why this step must be skipped, regardless of its gradients */
     amp_anomaly bad_loss; /* the step's first loss that is inf or NaN */
     amp_recording recording; /* recorded passes, for replay; recording.line_is_new may be written */
-    amp_parallel parallel; /* the exchange with other ranks after amp_parallel_join; parallel.is_last_pass may
-                              be written */
+    amp_parallel parallel; /* other ranks (amp_parallel_join); parallel.is_last_pass may be written */
 
     amp_parameters parameters; /* masters, gradients, moments, statistics; parameters.held may be written */
     amp_scaler scaler;    /* may be written, to resume a training */

@@ -1,8 +1,7 @@
 /* The end of a step: all parameters are updated, or the step is skipped (see engine.c). */
 #include "engine.h"
 
-/* Sets report->bad to the reason of a skip: the first recorded inf or NaN, else the first bad array in
- * execution order. */
+/* Sets report->bad to the reason of a skip: the first recorded inf or NaN, else the first bad array. */
 static void find_cause(amp_engine *engine, amp_step_report *report)
 {
     report->bad = report->anomaly;

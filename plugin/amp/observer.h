@@ -34,7 +34,7 @@ typedef struct amp_seen {
 
 typedef struct amp_observer {
     void *context; /* owned by the caller; must outlive the observer */
-    /* Called by the thread that runs the pass, which any status but AMP_OK ends. */
+    /* Called by the thread that runs the pass. Any status but AMP_OK ends the pass. */
     amp_status (*see)(void *context, amp_backend *, const amp_seen *, amp_error *);
 } amp_observer;
 

@@ -1,5 +1,4 @@
-/* Sums of gradients in buckets, rolling statistics, and the record by which ranks agree to skip a step: see
- * parallel.h. */
+/* Sums of gradients, rolling statistics, and the record by which ranks agree on a skip: see parallel.h. */
 #include "parallel.h"
 
 #include <math.h>

@@ -31,8 +31,8 @@ void amp_parameters_collect(amp_parameters *, const amp_network_desc *network);
 amp_status amp_parameters_take(amp_parameters *, amp_error *);
 void amp_parameters_free(amp_parameters *);
 
-/* keep commits the current statistics, if amp_parameters_take was called; restore replaces them by the
- * committed ones. */
+/* keep commits the current statistics (after amp_parameters_take); restore replaces them by the committed
+ * ones. */
 amp_status amp_parameters_keep(amp_parameters *, amp_error *);
 amp_status amp_parameters_restore(amp_parameters *, amp_error *);
 amp_status amp_parameters_zero_gradients(amp_parameters *, amp_error *);

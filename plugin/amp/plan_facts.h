@@ -16,7 +16,7 @@ typedef struct amp_plan_bytes {
 /* layer -1 is the image. */
 amp_plan_bytes amp_plan_bytes_of(const amp_plan *, int layer);
 
-/* A cast of a value to another form, once for all layers that read it, and their delta's cast back. */
+/* A cast of a value to another form, for all layers that read this form, and its delta's cast back. */
 typedef struct amp_plan_cast {
     int producer;      /* -1: the image */
     int reader;        /* the first layer that reads the value in form `to`; -1: the host */

@@ -40,10 +40,8 @@ typedef struct amp_scaler {
                              values are Apex's */
 
     int hysteresis_tracker; /* found_infs left until the scale backs off */
-    int growth_tracker;     /* consecutive clean steps; 0 again at growth_interval, even if the scale cannot
-                               grow */
-    int stuck;              /* consecutive skipped steps in which the scale should have backed off but could
-                               not */
+    int growth_tracker;     /* consecutive clean steps; 0 again at growth_interval */
+    int stuck;              /* consecutive skipped steps in which the scale could not shrink */
     unsigned long steps;    /* including skipped ones */
     unsigned long skipped;
 } amp_scaler;

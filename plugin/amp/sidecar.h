@@ -29,8 +29,7 @@ typedef struct amp_run_state {
     uint32_t seed;
     uint64_t next_job;        /* the loading job whose images come next */
     unsigned char random[AMP_RANDOM_STATE_BYTES]; /* of the main thread's random number generator */
-    int32_t looped;           /* 1: saved by a training command's loop: loop_count and average_loss are
-                                 valid */
+    int32_t looped;           /* 1: by a training command's loop: loop_count, average_loss are valid */
     int32_t loop_count;
     float average_loss;
     /* ranks: how many train; 0 or 1: one. With several, wire is the type in which gradients are sent (an
@@ -65,11 +64,11 @@ amp_status amp_sidecar_states(const amp_engine *, float *states, amp_error *);
 /* The host's part of the state. `states` and `averages` are NULL: amp_sidecar_fit_rank and
  * amp_sidecar_fit_averages restore them. */
 const amp_run_state *amp_sidecar_run(const amp_sidecar *);
-int amp_sidecar_adam(const amp_sidecar *);         /* 1: by a training with Adam or AdamW; 0: with SGD */
+int amp_sidecar_adam(const amp_sidecar *);         /* 1: the saved training used Adam or AdamW; 0: SGD */
 
 /* Restores scale, trackers, counters and arrays; the engine keeps its .cfg's settings. note (may be empty):
- * what the user should know, such as another optimizer. AMP_BAD_SIDECAR: of another network; nothing was
- * changed. Any other error: the backend's memory cannot be written; do not use the engine any more. */
+ * what the user should know, for example of another optimizer. AMP_BAD_SIDECAR: of another network; nothing
+ * was changed. Any other error: the backend's memory cannot be written; do not use the engine any more. */
 amp_status amp_sidecar_apply(const amp_sidecar *, amp_engine *, char note[256], amp_error *);
 
 /* Call after amp_sidecar_apply. The engine's recurrent layers continue from what this rank saved or, if the

@@ -115,8 +115,8 @@ static amp_status copy_array(const copier *c, float *to, const unsigned char *fr
     return c->backend->upload(c->backend, to, from, count * sizeof *to, c->error);
 }
 
-/* Copies an array, or writes zeros if the file lacks it: gradients if saved between steps, moments after
- * another optimizer. */
+/* Copies an array, or writes zeros if the file lacks it (gradients between steps, another optimizer's
+ * moments). */
 static amp_status copy_or_clear(const copier *c, float *to, const unsigned char *from, size_t count)
 {
     if (from) return copy_array(c, to, from, count);

@@ -32,8 +32,7 @@
 
 #include "sidecar.h"
 
-/* Like PNG's signature: the first byte shows that the file is not text, and a transfer in text mode changes
- * the line ends. */
+/* Like PNG's signature: the first byte is not text, and a transfer in text mode changes the line ends. */
 #define AMP_SIDECAR_MAGIC "\x89" "AMP\r\n\x1a\n"
 
 /* Ends every message that rejects a sidecar. */
@@ -60,8 +59,7 @@ enum {
 #define AMP_TAG_SPIKES AMP_SIDECAR_TAG('S', 'P', 'I', 'K')
 #define AMP_TAG_ARRAY AMP_SIDECAR_TAG('A', 'R', 'R', 'Y')
 
-/* A parameter has the kinds before AMP_SAVED_PARAM_KINDS, statistics have LIVE and COMMITTED, and an average
- * has AVERAGE. */
+/* Parameters have the kinds before AMP_SAVED_PARAM_KINDS, statistics LIVE and COMMITTED, averages AVERAGE. */
 typedef enum amp_saved_kind {
     AMP_SAVED_MOMENTUM, AMP_SAVED_M, AMP_SAVED_V, AMP_SAVED_MASTER, AMP_SAVED_GRADIENT, AMP_SAVED_PARAM_KINDS,
     AMP_SAVED_LIVE = AMP_SAVED_PARAM_KINDS, AMP_SAVED_COMMITTED, AMP_SAVED_AVERAGE, AMP_SAVED_KINDS

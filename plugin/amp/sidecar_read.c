@@ -1,4 +1,4 @@
-/* Reads a sidecar. Everything is checked before it is used: any input gives a valid amp_sidecar or a one-line
+/* Reads a sidecar. Everything is checked before it is used: any input gives a valid amp_sidecar or a
  * message. */
 #include "sidecar_format.h"
 
@@ -95,8 +95,7 @@ static amp_status read_run(amp_sidecar *c, cursor r, amp_error *error)
     return AMP_OK;
 }
 
-/* Takes the number of entries, then the entries, of at least `bytes` bytes each. Only parameters are
- * named. */
+/* Takes the number of entries, then the entries, each of `bytes` or more. Only parameters have names. */
 static amp_saved_entry *take_entries(const amp_sidecar *c, cursor *r, int bytes, int *count)
 {
     *count = take_count(r, (size_t)bytes);

@@ -14,8 +14,7 @@ amp_status amp_batchnorm_forward(amp_node *, amp_call *, const amp_tensor *x, co
 amp_status amp_batchnorm_backward(amp_node *, amp_call *, const amp_tensor *x, const amp_tensor *y,
                                   const amp_tensor *dy, const amp_tensor *dx, amp_activation, amp_error *);
 
-/* Call it after amp_layer_ops.plan. Requests memory for what batch norm or the activation's gradient needs in
- * backward. */
+/* Call it after amp_layer_ops.plan. Requests memory for what the epilogue needs in backward. */
 void amp_epilogue_plan(amp_node *, amp_arena *, int forward_time, int backward_time);
 
 /* Whether the backend's convolution applies the activation, which then needs no separate pass. */
@@ -35,8 +34,8 @@ int amp_epilogue_can_add(const amp_node *);
 amp_status amp_epilogue_backward(amp_node *, amp_call *, amp_tensor *sums, amp_error *);
 /* Whether the sums' delta differs from the output's, because of batch norm or an activation. */
 int amp_epilogue_changes_delta(const amp_node *);
-/* Where amp_epilogue_backward writes the sums' delta: over the output's or, with node->keeps_delta, to a
- * separate buffer. */
+/* Where amp_epilogue_backward writes the sums' delta: over the output's; with node->keeps_delta,
+ * elsewhere. */
 amp_tensor amp_epilogue_sums_delta(const amp_node *);
 /* Computes dx, the delta of the activation's input, from the output's delta. dx may be that delta's buffer
  * and, with a linear activation, must be: then nothing is done. */

@@ -17,8 +17,7 @@ typedef enum amp_autocast_class {
     AMP_CLASS_FP32      /* the host's own fp32 layer */
 } amp_autocast_class;
 
-/* Activation checkpointing: what backward recomputes of a layer's forward. Its memory is free between forward
- * and backward. */
+/* Activation checkpointing: what backward recomputes. Its memory is free between forward and backward. */
 typedef enum amp_recompute {
     AMP_RECOMPUTE_NOTHING,
     AMP_RECOMPUTE_OUTPUT, /* the output, from the sums that batch norm keeps */
@@ -203,8 +202,8 @@ typedef struct amp_host {
     void (*backward)(void *context, int layer, float *input, float *input_delta, int training);
     /* The labels for a loss that AMP computes, in memory that the backend can read, or NULL. */
     const float *(*labels)(void *context, int layer);
-    /* Receives the result of a loss that AMP computed in the last forward, with each image's cost. `loss` is
-     * called afterwards. */
+    /* Receives the result of a loss that AMP computed in the last forward, and each image's cost. `loss` is
+     * called later. */
     void (*found)(void *context, int layer, const amp_yolo_result *, const double *image_costs);
     /* A loss layer's loss in the last forward. */
     float (*loss)(void *context, int layer);
@@ -243,8 +242,8 @@ typedef struct amp_call {
 struct amp_node {
     amp_layer_desc desc;
     int index;
-    amp_form form;             /* the form in which it computes; also its output's home form (yolo's output is
-                                  plain) */
+    amp_form form;             /* in which it computes; its output's home form, except yolo's, which is
+                                  plain */
     amp_dtype dtype;           /* the dtype of `form` */
     amp_dtype products;        /* of its matrix products: the network's half dtype with desc.lends_products
                                   and without desc.keep_fp32, else `dtype` */
@@ -265,8 +264,7 @@ struct amp_node {
     int leaves_norm;           /* 1: forward stops after the sums: the output's only reader, a shortcut,
                                   computes with them. Ignored if an observer reads outputs */
     amp_node *norm_of;         /* in a shortcut: the node with leaves_norm whose batch norm it computes */
-    int keeps_delta;           /* 1: backward must not overwrite the output's delta, whose buffer another
-                                  value shares */
+    int keeps_delta;           /* 1: backward must not overwrite the output's delta: its buffer is shared */
     void *sums_delta;          /* with keeps_delta: the delta of the sums */
     void *delta_part;          /* deconvolutional layers: scratch for their part of the input's delta */
     void *kept;                /* what else forward keeps for backward, in the arena: max pooling's indices,
@@ -287,8 +285,7 @@ static inline float *amp_gradient_of(const amp_node *node, const float *master)
 /* Run amp_layer_ops's functions. Error messages and the profiler's ranges name the layer. */
 amp_status amp_node_plan(amp_node *, amp_call *, amp_arena *, int forward_time, int backward_time,
                          amp_error *);
-void amp_node_drop_weights(amp_node *, amp_backend *); /* frees the copies that amp_nodes_load_weights
-                                                          makes */
+void amp_node_drop_weights(amp_node *, amp_backend *); /* frees amp_nodes_load_weights's copies */
 amp_status amp_node_forward(amp_node *, amp_call *, amp_error *);
 amp_status amp_node_backward(amp_node *, amp_call *, amp_error *);
 

@@ -359,8 +359,7 @@ void cfg_rule_shortcut_of_one_size(cfg_walk *walk)
             fail(walk, "from", "layer %d outputs %.0fx%.0f, but the layer before this one outputs %.0fx%.0f; "
                                "both must have the same size", index, from->w, from->h, in->w, in->h);
     }
-    /* With relu6, Darknet's own shortcut outputs 0. With hard_mish, it does not keep the input that the
-     * gradient needs. */
+    /* With relu6, Darknet's own shortcut outputs 0. With hard_mish, it does not keep the gradient's input. */
     if (is_own && (has_activation(walk, "relu6") || has_activation(walk, "hard_mish")))
         fail(walk, "activation", "cannot be trained in a shortcut that has weights or adds layers of "
                                  "different shapes; use another activation, or run with -amp off");

@@ -1,5 +1,4 @@
-/* Macros for the forks' tables of .cfg keys, and the rules that compute the shapes of layers
- * (cfg_rules.c). */
+/* Macros for the forks' tables of .cfg keys, and the rules for the shapes of layers (cfg_rules.c). */
 #pragma once
 
 #include <stddef.h>

@@ -76,8 +76,7 @@ void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event)
         begin_job(args);
         if (!takes_another(args)) return;
         amp_sharing_begin_job(args->n, args->threads);
-        /* *args->d still points to the previous batch's rows, which the training loop frees through its own
-         * copy. */
+        /* *args->d still has the previous batch's rows, which the loop frees through its own copy. */
         memset(args->d, 0, sizeof *args->d);
     }
 }

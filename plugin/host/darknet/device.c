@@ -32,8 +32,8 @@ int amp_fork_choose_gpu(int number)
     return 1;
 }
 
-/* CUDA numbers the GPUs listed in CUDA_VISIBLE_DEVICES from 0. If it lists only one, the launcher (such as
- * Slurm) has chosen this rank's GPU. */
+/* CUDA numbers the GPUs listed in CUDA_VISIBLE_DEVICES from 0. If it lists only one, the launcher (Slurm, for
+ * example) has chosen this rank's GPU. */
 int amp_fork_take_gpu(int number)
 {
     static const char variable[] = "CUDA_VISIBLE_DEVICES";

@@ -1,5 +1,4 @@
-/* Measures a network on images, one at a time, as `detector test` and `classifier valid` do: see
- * fork_commands.h. */
+/* Measures a network on single images, like `detector test` and `classifier valid`: see fork_commands.h. */
 #include "../data/data_files.h"
 #include "room.h"
 #include "image.h"

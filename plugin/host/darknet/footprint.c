@@ -1,6 +1,5 @@
 /* Computes how many bytes and operations Darknet's layers need: see fork.h and fork_commands.h. The formulas
- * follow stock's make_*_layer functions; test_plan_command.c compares them with what these really
- * allocate. */
+ * follow stock's make_*_layer functions; test_plan_command.c checks them. */
 #include <limits.h>
 
 #include "room.h"

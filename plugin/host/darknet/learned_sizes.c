@@ -34,8 +34,7 @@ static int is_numloaded(const layer *l)
     return l->numload && (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL);
 }
 
-/* The floats that are read for a layer: weights, biases and, if it normalizes, scales, means and
- * variances. */
+/* The floats read for a layer: weights, biases and, if it normalizes, scales, means and variances. */
 static size_t saved_floats(const layer *l)
 {
     amp_host_sizes sizes = amp_host_sizes_of(l);

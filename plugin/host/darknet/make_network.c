@@ -1,5 +1,4 @@
-/* Makes and frees a command's network. If Darknet's parser crashes or ends the program, a line names the
- * .cfg. */
+/* Makes and frees a command's network. A line names the .cfg if Darknet's parser crashes or exits. */
 #define _DEFAULT_SOURCE /* setenv */
 #include <signal.h>
 #include <string.h>

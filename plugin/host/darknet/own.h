@@ -23,8 +23,7 @@
 #define AMP_OWN_EDGE(edge) (edge) /* an edge of a label's box, as computed by read_boxes */
 #define AMP_OWN_RANDOM(net) ((net)->random) /* random= of [net], which classifier train reads */
 #define AMP_OWN_GPU gpu_index /* the number of the GPU to use; negative: none */
-/* Finds the softmax (a group of the tree) that output i belongs to: its first output and how many it
- * covers. */
+/* Finds the softmax (a group of the tree) of output i: its first output, and how many it covers. */
 #define AMP_OWN_TREE_GROUP(t, i, first, count) \
     (*(first) = (t)->group_offset[(t)->group[i]], *(count) = (t)->group_size[(t)->group[i]])
 #endif
@@ -33,8 +32,8 @@
  *
  * The fork's layers.c implements these functions and tables, except amp_own_batchnorm_rule. */
 
-/* Sets *layers to the layers that layer l reads besides the one before it (a route: instead of it). Returns
- * how many. */
+/* Sets *layers to what layer l reads besides the layer before it (a route: instead of it); returns how
+ * many. */
 int amp_own_far_inputs(const layer *l, const int **layers);
 /* A recurrent layer's parts are the connected or convolutional layers inside it. amp_host_parts
  * (learned_sizes.c) fills in `parts`, and returns their number; 0 for other layers. */
@@ -113,8 +112,7 @@ extern const amp_own_fault amp_own_faults[];
 void amp_own_free_internals(layer *l, int on_gpu);
 /* Whether this layer's output and delta in Darknet are those of the layer before it, as a dropout's are. */
 int amp_own_borrows_buffers(const layer *l);
-/* Resizes a layer whose resize function Darknet's resize_network does not call. Returns 0 for other
- * layers. */
+/* Resizes a layer if resize_network does not call Darknet's function for it. Returns 0 for other layers. */
 int amp_own_resize(layer *l, int w, int h);
 
 /* ---- a pass (callbacks.c, fork.c) ---- */
@@ -123,11 +121,10 @@ int amp_own_resize(layer *l, int w, int h);
  * other code reads. The copy may differ from the output on the GPU. */
 int amp_own_pulls_output(const layer *l);
 #ifdef GPU
-/* Call it before a forward on a GPU. Starts to copy the images and labels to the engine's arrays on the
- * GPU. */
+/* Call it before a forward on a GPU. Starts to copy images and labels to the engine's arrays there. */
 amp_status amp_own_push(network *net, amp_backend *, amp_error *);
 #endif
-/* Call it after a forward. Sets fields that Darknet reads from the network, such as the cost. */
+/* Call it after a forward. Sets fields that Darknet reads from the network, like the cost. */
 void amp_own_end_forward(network *net, int output_layer);
 
 /* For running one of Darknet's own layers, on the CPU or a GPU. The fork's gaps.h declares the functions that

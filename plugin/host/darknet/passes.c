@@ -1,5 +1,4 @@
-/* Runs the parts of a training step one by one, and lets a watcher observe stock's layers: see
- * fork_commands.h. */
+/* Runs the parts of a training step, and lets a watcher observe stock's layers: see fork_commands.h. */
 #include "network.h"
 #include "room.h"
 

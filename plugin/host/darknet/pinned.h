@@ -31,8 +31,7 @@ void amp_host_pin(amp_host_pinned *, const network *net);
 /* Returns whether the backend's upload_ahead may copy this pass's images; in_second then says to which block.
  * Call it before amp_host_pin. */
 int amp_host_image_ahead(amp_host_pinned *, const network *net);
-/* Like amp_host_image_ahead, for a fork with its own page-locked memory for images. bytes: of the largest
- * pass. */
+/* Like amp_host_image_ahead, for a fork's own page-locked memory. bytes: of the largest pass. */
 int amp_host_image_turns(amp_host_pinned *, size_t bytes);
 /* Call it before net->input is freed, while no copy is running. None runs between two hooks:
  * amp_engine_forward ends with uploads_done. */

@@ -20,8 +20,7 @@ struct amp_fork_memory {
     size_t workspace_bytes;
 };
 
-/* The addresses of Darknet's pointers to a layer's output and delta in CPU memory or (on_gpu=1) GPU
- * memory. */
+/* Darknet's pointers to a layer's output and delta in CPU memory or, with on_gpu=1, GPU memory. */
 float **amp_host_output_of(layer *l, int on_gpu);
 float **amp_host_delta_of(layer *l, int on_gpu);
 

@@ -5,8 +5,7 @@
 
 /* ---- a dropout changes the output of the layer before it, and that layer's backward reads it ---- */
 
-/* Whether the activation's gradient depends on more than the output's sign. (mish's gradient is computed from
- * the input.) */
+/* Whether the activation's gradient depends on more than the output's sign. (mish's depends on the input.) */
 static int slope_needs_size(ACTIVATION a)
 {
     switch (amp_host_activation_of(a)) {
@@ -38,7 +37,7 @@ static int lacks_delta(const network *net, int i, int on_gpu)
     return i < 0 || !*amp_host_delta_of(&net->layers[i], on_gpu);
 }
 
-/* Whether a far input of the layer has no delta, such as a crop. */
+/* Whether a far input of the layer has no delta (a crop has none). */
 static int reads_a_layer_without_delta(const network *net, const layer *l, int i, int on_gpu)
 {
     const int *far;
@@ -47,8 +46,8 @@ static int reads_a_layer_without_delta(const network *net, const layer *l, int i
     return lacks;
 }
 
-/* Whether the layer's backward writes to a missing delta of the layer before it. On the CPU gaps.c prevents
- * this. */
+/* Whether the layer's backward writes to a missing delta of the layer before it. gaps.c prevents it on the
+ * CPU. */
 static int writes_to_no_delta(const network *net, const layer *l, int i, int on_gpu)
 {
     if (!on_gpu || !lacks_delta(net, i - 1, 1)) return 0;

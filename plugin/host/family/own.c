@@ -19,8 +19,7 @@
 
 /* ---- losses and averages ---- */
 
-/* Sets *l->cost as Darknet computes it. Prints AMP's own line: losses per image, mean IoU of labelled
- * boxes. */
+/* Sets *l->cost as Darknet computes it. Prints AMP's line: losses per image, mean IoU of labelled boxes. */
 void amp_own_print_yolo(network *net, int index, const amp_yolo_result *r)
 {
     const layer *l = &net->layers[index];
@@ -257,8 +256,7 @@ void amp_own_end_loading(load_args *args) { free_load_threads(args); }
 #ifdef OPENCV
 int cvInitSystem(int argc, char **argv) __attribute__((weak)); /* OpenCV's; missing in OpenCV 5 */
 
-/* Qt, OpenCV's usual window library, ends a program whose display does not answer: a child process tries to
- * open the display. */
+/* Qt, OpenCV's usual window library, exits if the display does not answer: a child process tries it. */
 static int display_answers(void)
 {
     int status = 0;

@@ -30,8 +30,8 @@ static const amp_fork_option *option_of(const char *word)
     return NULL;
 }
 
-/* Returns the position, from 0, of a word without a dash in `detector train DATA CFG WEIGHTS`; 5 for other
- * words. */
+/* Returns the word's position, from 0, in `detector train DATA CFG WEIGHTS`; 5: none. The word has no
+ * dash. */
 static int place_of(const char *word)
 {
     static const char *const functions[] = { "train", "test", "valid", "map", "recall", "calcanchors" };

@@ -93,8 +93,8 @@ static void end_uncaught()
     default_end();
 }
 
-/* In the plugin's commands, Darknet's output goes to stderr, as AlexeyAB's does: stdout is for the command's
- * own text. */
+/* In the plugin's commands, Darknet's output goes to stderr, as AlexeyAB's does: stdout is for the
+ * command. */
 extern "C" void amp_note_command(int is_ours)
 {
     runs_ours = is_ours;

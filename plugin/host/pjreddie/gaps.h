@@ -130,8 +130,7 @@ void amp_gap_backward(layer l, network net);
 /* Bytes of workspace that a local or crnn layer needs. */
 size_t amp_gap_workspace(const layer *l);
 
-/* Whether a layer of this type has parameters or far inputs: its backward runs even if its input needs no
- * delta. */
+/* Whether the type has parameters or far inputs: its backward then runs even if its input needs no delta. */
 int amp_gap_works_without_delta(LAYER_TYPE type);
 
 /* Whether Darknet's own backward overwrites the previous layer's delta instead of adding to it. */
