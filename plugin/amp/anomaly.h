@@ -7,19 +7,19 @@
 
 /* The tensor in which inf or NaN was found, if `found` is 1. */
 typedef struct amp_anomaly {
-    int found, layer;    /* -1: an input of the network */
+    int found, layer;    /* layer -1: an input of the network */
     int is_first;        /* 1: no earlier tensor of the step contained inf or NaN; 0: unknown */
     const char *pass;    /* "forward", "backward" or "update" */
     const char *tensor;  /* "image", "input", "output", "loss", "delta", "labels", or a parameter's name */
-    int is_gradient;     /* 1: the gradient of the parameter `tensor` contains inf or NaN */
+    int is_gradient;     /* 1: `tensor` is a parameter, and its gradient contains inf or NaN */
     int bad_images;      /* how many images of the subdivision contain inf or NaN; 0: unknown (gradients) */
     int image;           /* the first of them, from 0 */
 } amp_anomaly;
 
 enum { AMP_ANOMALY_TEXT = 160 };
 
-/* Writes a place like "in the output of layer 3 [convolutional] (forward pass)" to text, and returns it.
- * type: the layer's section; ignored for an input of the network. */
+/* Writes, for example, "in the output of layer 3 [convolutional] (forward pass)" to text, and returns it.
+ * type: the name of the layer's section; ignored for an input of the network. */
 const char *amp_anomaly_text(const amp_anomaly *, const char *type, char text[AMP_ANOMALY_TEXT]);
 
 /* Records the tensor if it is the first that contains inf or NaN. */

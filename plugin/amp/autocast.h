@@ -1,5 +1,5 @@
 /* Autocast chooses the form in which each layer computes: HALF (fp16 or bf16), WIDE (fp32), or PLAIN (the
- * host's own fp32 layer). The classes are torch.amp's; see docs/design.md. */
+ * host's own fp32 layer). The classes are those of torch.amp; see docs/design.md. */
 #pragma once
 
 #include "../layers/layer.h"
@@ -19,6 +19,6 @@ typedef struct amp_autocast {
     int input; /* with AMP_WHY_INPUT: the input that decided; -1: several inputs, which are all HALF */
 } amp_autocast;
 
-/* Returns a layer's form, never HALF with dtype fp32 or amp=0, and the reason. input_homes: the form in which
- * each input's producer wrote it. */
+/* Returns the form in which a layer computes, and why. input_homes: the home form of each input (the form in
+ * which its producer wrote it). With dtype fp32 or amp=0 the result is never HALF. */
 amp_autocast amp_autocast_of(const amp_layer_desc *desc, amp_dtype dtype, const amp_form *input_homes);

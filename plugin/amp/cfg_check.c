@@ -22,7 +22,7 @@ typedef struct section {
     const char *name;         /* the document owns it */
     unsigned long line;
     const cfg_section_kind *kind;     /* NULL: unknown */
-    int is_wrong;             /* 1: a key has an error, so the section's rule is not called */
+    int is_wrong;             /* 1: one of the section's keys has an error, so its rule is not called */
     entry *entries;
     size_t count, room;
 } section;
@@ -137,7 +137,7 @@ static int is_kept_in_int(const cfg_key *key)
     return key->type == CFG_WHOLE || key->type == CFG_FLAG || key->type == CFG_LAYER;
 }
 
-/* Describes a key's allowed values, for messages: "a whole number from 1 to 5", "linear, leaky". */
+/* Describes the values that a key allows, for messages: "a whole number from 1 to 5", "linear, leaky". */
 static const char *describe(const cfg_key *key, char text[256])
 {
     int list = key->rules & CFG_LIST, is_whole = key->type == CFG_WHOLE, is_above = key->rules & CFG_ABOVE;

@@ -35,13 +35,13 @@ typedef struct cfg_key {
 
 typedef struct cfg_walk cfg_walk;
 
-/* Properties of a kind of section that need no rule; combined with |. */
+/* Traits are properties of a kind of section that need no rule. They are combined with |. */
 enum {
     CFG_NEEDS_IMAGE = 1,   /* the layer's input must have width, height and channels */
     CFG_SAME_IMAGE = 2,    /* output shape = input shape */
     CFG_SAME_COUNT = 4,    /* number of outputs = number of inputs; the output is not an image */
     CFG_ONE_SIZE = 8,      /* Darknet cannot resize a network with a layer of this kind */
-    CFG_READS_TRUTH = 16   /* a loss that reads one truth value (label) per input */
+    CFG_READS_TRUTH = 16   /* a loss that reads one truth value (label) for each of its inputs */
 };
 
 typedef struct cfg_section_kind {
@@ -56,7 +56,7 @@ typedef struct cfg_section_kind {
 typedef struct cfg_refusal {
     const char *section; /* the name of the section's kind; NULL: any section */
     const char *key;     /* rejected unless it has its default (a CFG_LAYER: always). NULL: the section is */
-    const char *word;    /* if not NULL: only this word of a CFG_WORD is rejected */
+    const char *word;    /* for a CFG_WORD: only this word is rejected; else NULL */
     const char *why;
 } cfg_refusal;
 
@@ -75,18 +75,18 @@ typedef struct cfg_fork {
 
 /* ---- what a rule sees ---- */
 
-/* The output of one layer, or the network's input, per image. */
+/* The output of one layer, or the network's input. Numbers are per image. */
 typedef struct cfg_shape {
     double w, h, c;            /* 0 if the output is not an image */
-    const char *no_image;      /* why it is not an image; NULL: needs no explanation */
+    const char *no_image;      /* why the output is not an image; NULL if this needs no explanation */
     double outputs;            /* 0: unknown, because of an error up to this layer */
     double weights;
-    double reads;              /* truth values that the layer's loss reads */
+    double reads;              /* number of truth values that the layer's loss reads */
     double truths;             /* truth values that the loader must provide; 0: `outputs` */
     double classes;            /* of a layer that detects boxes, else 0 */
     double loaded;             /* truth values that `detector train` loads if this layer is the last */
-    double cells;              /* of a [detection] layer's grid, else 0 */
-    double boxes;              /* most boxes per image from which a detecting layer learns */
+    double cells;              /* number of grid cells of a [detection] layer, else 0 */
+    double boxes;              /* maximum number of boxes per image from which a detecting layer learns */
     double random;             /* the layer's random=; not 0: a training resizes the network */
     int one_size;              /* the layer's kind has CFG_ONE_SIZE */
     int ends_resizing;         /* 1: a resize of the network ends at this layer */
@@ -120,12 +120,12 @@ struct cfg_walk {
 
 /* Read a key of the current section: a CFG_WORD as its index in `words`, a CFG_LAYER as the layer's index. */
 int cfg_walk_given(const cfg_walk *, const char *key);
-/* The default if the key is not given; 0 if this fork does not have it. */
+/* Returns the default if the key is not given, and 0 if this fork has no key of this name. */
 double cfg_walk_number(const cfg_walk *, const char *key);
 int cfg_walk_numbers(const cfg_walk *, const char *key); /* length of a list; 0: not given */
 double cfg_walk_at(const cfg_walk *, const char *key, int index); /* a list's number; index: from 0 */
 const char *cfg_walk_text(const cfg_walk *, const char *key); /* NULL: not given */
-/* Reports a failure if int cannot hold `count`. what: "weights", for example. */
+/* Reports a failure if int cannot hold `count`; what: "weights", for example. */
 void cfg_walk_count(cfg_walk *, double count, const char *what);
 void cfg_walk_enter(cfg_walk *, int index); /* makes another layer's section the current one; -1: [net] */
 int cfg_walk_traits(const cfg_walk *);      /* traits of the current section's kind */
@@ -156,10 +156,10 @@ typedef struct cfg_listener {
 typedef struct cfg_summary {
     int errors, warnings, layers;
     double w, h, c, batch;     /* of the network's input */
-    double weights, outputs;   /* sums over all layers, outputs of one image */
+    double weights, outputs;   /* sums over all layers; outputs are those of one image */
     const char *last;          /* the name of the last layer's section: "[yolo]" */
     double classes, boxes;     /* of the last layer, as in cfg_shape */
-    double truths;             /* truth values per image that the loader provides */
+    double truths;             /* number of truth values per image that the loader provides */
     char first_error[1024];
 } cfg_summary;
 

@@ -67,8 +67,8 @@ static void break_item(cfg_item *item, int fatal, const char *format, ...)
     item->text = amp_allocated(strdup(problem));
 }
 
-/* Copies the line to `text`, without blanks unless the syntax is CFG_SPACED. Returns the bytes written,
- * including the final 0. */
+/* Copies the line to `text`, without blanks unless the syntax is CFG_SPACED. Returns the number of bytes
+ * written, including the final 0. */
 static size_t copy_line(cfg_item *item, cfg_syntax syntax, char *text)
 {
     size_t kept = 0;

@@ -14,8 +14,8 @@ enum { CFG_LINE_LIMIT = 65536, CFG_FILE_LIMIT = 1 << 26 };
 /* How a fork of Darknet reads a file. */
 typedef enum cfg_syntax {
     CFG_PLAIN,  /* as described above */
-    CFG_STRICT, /* hank-ai's .cfg: '#' begins a comment anywhere in a line, and a line that begins with ';' is
-                   one only without '=' */
+    CFG_STRICT, /* how the hank-ai fork reads a .cfg: a '#' begins a comment anywhere in a line, and a line
+                   that begins with ';' is a comment only if it has no '=' */
     CFG_SPACED  /* hank-ai's .data file: only blanks around a key and its value are removed, ':' may replace
                    '=', and only '#' or ';' at its beginning makes a line a comment */
 } cfg_syntax;
@@ -23,7 +23,7 @@ typedef enum cfg_syntax {
 typedef enum cfg_kind {
     CFG_NOTHING, /* a blank line or a comment; no text */
     CFG_SECTION, /* text: the whole line, "[amp]" */
-    CFG_OPTION,  /* text: the key; value: what follows the first '='; NULL: no '=' */
+    CFG_OPTION,  /* text: the key; value: what follows the first '=', or NULL if there is no '=' */
     CFG_BROKEN   /* text: what is wrong with the line */
 } cfg_kind;
 
@@ -31,7 +31,7 @@ typedef struct cfg_item {
     cfg_kind kind;
     unsigned long line;     /* from 1 */
     const char *text, *value;
-    const char *raw;        /* the line in the file, with its '\n'; not terminated */
+    const char *raw;        /* the line as it is in the file, including its '\n'; not terminated */
     size_t raw_size;
     int blanks; /* CFG_OPTION: 1 if blanks were removed inside the value, not only around it */
     int fatal;  /* CFG_BROKEN: 1 if Darknet cannot read the rest of the file either */

@@ -88,8 +88,8 @@ static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') 
 
 static int least(int a, int b) { return a < b ? a : b; }
 
-/* The optimal string alignment distance: how many edits (insert, drop, replace, swap two neighbours) turn a
- * into b, ignoring case. */
+/* The number of edits (insert, drop, replace, swap two neighbours) that turn a into b, ignoring case: the
+ * optimal string alignment distance. */
 static int edit_distance(const char *a, const char *b)
 {
     int d[NAME_LIMIT + 1][NAME_LIMIT + 1];

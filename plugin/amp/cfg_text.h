@@ -21,8 +21,8 @@ amp_status cfg_fail(amp_error *error, cfg_place place, const char *problem, cons
  * Returns NULL, or what is wrong. */
 const char *cfg_parse_number(const char *value, double *number);
 
-/* Writes "WHAT, did you mean NAME?" with the closest of names[count] to text[size], and returns 1. If none is
- * close, writes only WHAT and returns 0. */
+/* Writes "WHAT, did you mean NAME?" to text[size] and returns 1. NAME is the entry of names[count] that is
+ * closest to `name`. If no entry is close, writes only WHAT and returns 0. */
 int cfg_did_you_mean(char *text, size_t size, const char *what, const char *name, const char *const *names,
                      size_t count);
 

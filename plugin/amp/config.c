@@ -18,9 +18,9 @@ typedef enum amp_key {
     KEYS
 } amp_key;
 
-/* DTYPE_NAME is stored as an amp_dtype, LOG_OR_SKIP as AMP_SPIKE_LOG or AMP_SPIKE_SKIP. scale_problem has
- * SCALE's bounds. REAL_OR_0 is 0 or within its row's bounds. WHOLE_OR_WORD is "off", "auto" or a whole
- * number. BYTES is a number with MB or GB. */
+/* The types of values. DTYPE_NAME is stored as an amp_dtype, LOG_OR_SKIP as AMP_SPIKE_LOG or AMP_SPIKE_SKIP.
+ * SCALE has the bounds that scale_problem checks. REAL_OR_0 is 0 or within its row's bounds. WHOLE_OR_WORD is
+ * "off", "auto" or a whole number. BYTES is a number with the unit MB or GB. */
 typedef enum key_type {
     FLAG, DTYPE_NAME, LOG_OR_SKIP, SCALE, SCALE_OR_DYNAMIC, WHOLE, REAL, REAL_OR_0, WHOLE_OR_WORD, BYTES
 } key_type;
@@ -33,12 +33,12 @@ typedef struct key_row {
     key_type type;
     double fallback;   /* the default; for dtype and loss_scale see `settle` */
     double least, most;
-    const char *below, *above; /* messages about a number below `least` or above `most` */
+    const char *below, *above; /* what an error message says about a number below `least`, or above `most` */
     const char *allowed, *help;
-    const char *initial;       /* the default as text; NULL: `fallback` */
+    const char *initial;       /* the default as text; NULL: use fallback as the text */
 } key_row;
 
-/* The first two members of a row whose key has the name of its field in amp_config. */
+/* KEY(name) fills the first two members of a row whose key has the same name as its field in amp_config. */
 #define KEY(name) #name, offsetof(amp_config, name)
 
 /* docs/keys.md has the same table, in the same order; test_config compares the two. */
@@ -61,7 +61,7 @@ static const key_row rows[KEYS] = {
     [BACKOFF_FACTOR] = { KEY(backoff_factor), REAL, 0.5, DBL_MIN, 1 - DBL_EPSILON / 2,
                          "not between 0 and 1", "not between 0 and 1", "a number above 0 and below 1",
                          "multiply the scale by this when a step is skipped" },
-    /* The scaler's own limit: as many consecutive skipped steps end training. */
+    /* The upper bound is the scaler's own limit on consecutive skipped steps; reaching it ends training. */
     [HYSTERESIS] = { KEY(hysteresis), WHOLE, 1, 1, AMP_SCALER_STUCK_LIMIT, "below 1", "too large",
                      "a whole number from 1 to 100",
                      "lower the scale after this many consecutive skipped steps" },
@@ -147,7 +147,7 @@ static const char *parse_bytes(const char *value, double *number)
     return problem;
 }
 
-/* Returns NULL and sets *number, or returns what is wrong. */
+/* Returns NULL and sets *number, or returns what is wrong with value. */
 static const char *parse_value(const key_row *row, const char *value, double *number)
 {
     if (!value || !*value) return "has no value";
@@ -263,7 +263,7 @@ static amp_status refuse_key(const parse *p, const cfg_item *item, amp_error *er
     return cfg_fail(error, place_of(p, item), problem, allowed);
 }
 
-/* Parses and checks a key's value. before: the line on which this section already sets the key, or 0. */
+/* Parses and checks the value of a key. before: the line on which this section already sets the key, or 0. */
 static amp_status read_value(const parse *p, const cfg_item *item, amp_key key, unsigned long before,
                              double *number, amp_error *error)
 {
@@ -349,7 +349,7 @@ static void fill(const parse *p, amp_config *config)
     }
 }
 
-/* Reports a setting that is wrong in combination with others. */
+/* Reports a setting that is wrong in combination with other settings. */
 static amp_status refuse_setting(const parse *p, amp_key key, const char *problem, const char *allowed,
                                  amp_error *error)
 {

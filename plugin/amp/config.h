@@ -31,10 +31,10 @@ typedef struct amp_config {
     int graphs;             /* 1: record each pass of a training once, then replay it (recording.h) */
     int winograd;           /* 0: all convolutions use the direct algorithm (amp_conv_desc.direct) */
     int checkpoint;         /* activation checkpointing: AMP_CHECKPOINT_OFF, _AUTO, or a number of segments */
-    double memory;          /* AMP_CHECKPOINT_AUTO's limit of a training's memory in bytes; 0: the free
-                               memory */
+    double memory;          /* upper limit, in bytes, of a training's memory with AMP_CHECKPOINT_AUTO; 0: the
+                               free memory */
     amp_dtype wire;         /* the type in which ranks exchange gradients */
-    int sync_batchnorm;     /* 1: batch norm treats all ranks' images of a pass as one batch */
+    int sync_batchnorm;     /* 1: batch norm treats the images of all ranks in a pass as one batch */
     int layer_count;
     amp_layer_keys *layers; /* one entry per layer; [net] and [amp] are not layers */
     char *file;         /* the .cfg's name */

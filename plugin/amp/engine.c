@@ -116,13 +116,13 @@ void amp_engine_reject_step(amp_engine *engine, const amp_anomaly *why)
 
 /* ---- plans: one per shape and mode, built on first use and kept while there is room ---- */
 
-/* Whether the plan has folded batch norm into weights that have changed since. */
+/* Whether the plan folds batch norm into weights that have changed since the plan was built. */
 static int is_outdated(const amp_engine *engine, const amp_plan *plan)
 {
     return plan->key.folds && plan->planned_version != engine->weights_version;
 }
 
-/* Returns the plan for this key, or NULL without one that is up to date. */
+/* Returns the plan for this key, or NULL if it has not been built or is outdated. */
 static amp_plan *find_plan(const amp_engine *engine, const amp_plan_key *key)
 {
     for (int i = 0; i < engine->plan_count; i++)

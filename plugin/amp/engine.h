@@ -1,8 +1,8 @@
 /* The engine: forward, backward and update of one network with autocast, loss scaling and fp32 master
  * weights.
  *
- * It knows the host only through amp_host and descriptions of the network, and the machine only through
- * amp_backend. There is one engine per network, which one thread at a time may use. */
+ * The engine knows the host only through amp_host and the host's descriptions of the network. It knows the
+ * machine only through amp_backend. There is one engine per network, and one thread at a time may use it. */
 #pragma once
 
 #include "anomaly.h"
@@ -19,8 +19,8 @@ typedef struct amp_engine_settings {
     amp_scaler scaler;   /* in its state before the first step */
     amp_spikes spikes;   /* in its state before the first step */
     double clip_norm;    /* 0: off */
-    int adam, adamw;     /* adamw: decoupled weight decay */
-    int sync_batchnorm;  /* 1: batch norm treats all ranks' images of a pass as one batch */
+    int adam, adamw;     /* adamw: Adam with decoupled weight decay */
+    int sync_batchnorm;  /* 1: batch norm treats the images of all ranks in a pass as one batch */
     int graphs;          /* 1: record passes and replay them where possible (recording.h) */
     int direct;          /* amp_conv_desc.direct for all convolutions */
     int debug;           /* 1: find the first non-finite tensor of each step */
@@ -33,19 +33,19 @@ typedef struct amp_step_report {
     float scale_before, scale_after;
     amp_anomaly bad;             /* if the step was skipped, but not as a spike: a tensor with inf or NaN.
                                     bad.is_first: no earlier tensor of the step has any */
-    amp_anomaly bad_loss;        /* a loss that is inf or NaN, which alone does not skip the step */
+    amp_anomaly bad_loss;        /* a loss that is inf or NaN; a bad loss alone does not skip the step */
     int bad_master;              /* 1: weights are bad (amp_parameters_bad_master); `bad` names them */
-    amp_anomaly anomaly;         /* the first inf or NaN in execution order; only with debug=1, or if an
-                                    overflow ends training */
+    amp_anomaly anomaly;         /* the first inf or NaN in execution order; only with debug=1, or in a step
+                                    in which an overflow ends training */
     double gradient_norm;        /* L2 norm of the unscaled gradient, averaged over the batch, before
                                     clipping; 0 after an overflow */
 } amp_step_report;
 
 enum { AMP_MAX_PLANS = 16 }; /* random=1 uses ten sizes, and validation a few more */
 
-/* Other code may read all members, and may write to those whose comments say so. */
+/* Code outside the engine may read all members, and may write to those whose comments say so. */
 typedef struct amp_engine {
-    amp_engine_settings settings; /* settings.recompute may be changed */
+    amp_engine_settings settings; /* only settings.recompute may be changed */
     amp_backend *backend;
     amp_host host;
     amp_plan *plans[AMP_MAX_PLANS];
@@ -55,14 +55,14 @@ typedef struct amp_engine {
     void *block;          /* memory of the active plan's arena */
     size_t block_bytes;
     int training;         /* 1: the current pass belongs to a training */
-    int trains;           /* 1: has had a plan that keeps state; 0: has only predicted so far */
-    unsigned long weights_version; /* from 1, increased when the masters change. Copies of the masters made at
-                                      another version are stale: the plans' half copies, and the backend's
-                                      copies for host layers */
+    int trains;           /* 1: the engine has had a plan that keeps state; 0: it has only predicted so far */
+    unsigned long weights_version; /* starts at 1, and increases by 1 when the masters change. A copy of the
+                                      masters is stale if it was made at another version. This holds for the
+                                      plans' half copies and for the backend's copies for host layers */
 
-    amp_observer observer; /* may be changed between passes. see = NULL: no observer */
+    amp_observer observer; /* the caller may change it between passes. see = NULL: no observer */
     int in_step;          /* 1: a training forward has run since the last update */
-    int watched_step;     /* 1: anomaly detection watches this step */
+    int watched_step;     /* 1: anomaly detection is on for this step */
     int watching;         /* 1: it watches the current pass */
     int backward_follows; /* 1: a backward followed the last training forward */
     void *losses_due;     /* the last forward's losses (download_later); NULL: the host has them */
@@ -92,7 +92,7 @@ amp_status amp_engine_outline(amp_engine *, const amp_plan_key *, amp_dtype, con
                               amp_plan **out, amp_error *);
 void amp_engine_free_plans(amp_engine *);
 
-/* Call after a resize, which changed the host's buffers: no plan is active any more. */
+/* Call after a resize: the host's buffers have changed, so no plan is active any more. */
 void amp_engine_invalidate(amp_engine *);
 /* Call when weights were loaded or received from another rank: the next forward makes new half copies. */
 void amp_engine_weights_changed(amp_engine *);

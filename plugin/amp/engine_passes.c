@@ -19,7 +19,7 @@ static amp_status show(amp_engine *engine, amp_seen_kind kind, int layer, const 
     return engine->watching ? amp_anomaly_look(&engine->anomaly, engine->backend, &seen, error) : AMP_OK;
 }
 
-/* Casts the layer's inputs now, so that the observer sees them before the layer does. */
+/* Casts the layer's inputs now, so that the observer sees the cast tensors before the layer reads them. */
 static amp_status show_inputs(amp_engine *engine, amp_node *node, amp_call *call, amp_error *error)
 {
     for (int k = 0; k < node->desc.input_count; k++) {
@@ -54,9 +54,9 @@ static amp_status show_gradients(amp_engine *engine, const amp_node *node, amp_e
     return AMP_OK;
 }
 
-/* Whether anomaly detection watches this pass: all training passes of a step or none, and no validation
- * between them. Without debug=1, only if one more overflow would end training: the final message then names
- * the tensor in which it began. */
+/* Decides whether anomaly detection watches this pass. It watches either all training passes of a step or
+ * none, and never a validation between steps. Without debug=1 it watches a step only if one more overflow
+ * would end training, so that the final error message can name the tensor in which the overflow began. */
 static void begin_pass(amp_engine *engine, const amp_plan *plan, int training)
 {
     int of_step = training && plan->key.keeps_state;
@@ -240,7 +240,7 @@ static amp_status forward_recorded(amp_engine *engine, amp_plan *plan, float *im
     return AMP_OK;
 }
 
-/* Makes the plan's copies of the weights again if the masters have changed. */
+/* Makes the plan's copies of the weights from the current masters, unless they are up to date. */
 static amp_status refresh_weights(amp_engine *engine, amp_plan *plan, amp_error *error)
 {
     if (plan->weights_version == engine->weights_version) return AMP_OK;

@@ -17,8 +17,8 @@ typedef enum amp_seen_kind {
     AMP_SEEN_IMAGE,    /* fp32 NCHW, as the host gave it; layer is -1 */
     AMP_SEEN_INPUT,    /* another layer's output, or the image, cast to this layer's form; shown only for the
                           first layer that reads it */
-    AMP_SEEN_OUTPUT,   /* the layer's output, N,H,W,C, in its home form; the network's output again in fp32
-                          NCHW */
+    AMP_SEEN_OUTPUT,   /* the layer's output, N,H,W,C, in its home form; the network's output is shown
+                          again in fp32 NCHW */
     AMP_SEEN_DELTA,    /* in backward: the output's delta, in its shape and home form, if a gradient reaches
                           the layer; in forward: the delta that a loss has computed for its input */
     AMP_SEEN_GRADIENT  /* fp32, flat: (1, count, 1, 1); times the loss scale */
@@ -27,9 +27,9 @@ typedef enum amp_seen_kind {
 typedef struct amp_seen {
     amp_seen_kind kind;
     int layer;          /* index in the .cfg; -1: the image */
-    const char *name;   /* "image", "input", "output", "delta", or a parameter's name ("weights"); lives as
-                           long as the engine */
-    amp_tensor tensor;  /* in the backend's memory; may be written until see returns */
+    const char *name;   /* "image", "input", "output", "delta", or a parameter's name ("weights"); valid as
+                           long as the engine exists */
+    amp_tensor tensor;  /* in the backend's memory; the observer may write to it until see returns */
 } amp_seen;
 
 typedef struct amp_observer {

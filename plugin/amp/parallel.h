@@ -28,7 +28,7 @@ enum { AMP_BUCKET = 1 << 20, AMP_DRIFT_STEPS = 64 };
 typedef struct amp_rank_record {
     uint64_t step, masters;   /* step: number of the current update; masters: checksum of a 64th of the
                                  masters */
-    double loss;              /* sum over the rank's passes */
+    double loss;              /* the sum over the rank's passes */
     float scale;              /* the loss scale */
     int32_t rejected;         /* 1: the step must be skipped */
     int32_t found;            /* 1: the following fields say where an inf or NaN was found, as in amp_anomaly:
@@ -37,10 +37,10 @@ typedef struct amp_rank_record {
     char pass[16], tensor[64];
 } amp_rank_record;
 
-/* One rank's state. amp_parallel_join sets the first four members; `passes`, `is_last_pass` and `begun` are 0
- * at the beginning of every step. */
+/* The state of one rank. amp_parallel_join sets the first four members and zeroes the others; the fields
+ * `passes`, `is_last_pass` and `begun` are 0 at the beginning of every step. */
 typedef struct amp_parallel {
-    amp_comm *comm;           /* NULL: only one rank; the functions here do nothing */
+    amp_comm *comm;           /* NULL: there is only one rank, and the functions here do nothing */
     amp_dtype wire;           /* the type in which gradients are sent */
     size_t bucket;            /* the number of elements per bucket */
     amp_batchnorm_ranks batchnorm; /* count is 0 without sync_batchnorm */

@@ -4,8 +4,8 @@
 #include <float.h>
 #include <math.h>
 
-/* Returns the index of the parameter with this master, or the next free index. Layers that share a master
- * share its gradient and its update. */
+/* Returns the index of the parameter with this master, or the next free index if the master is new. Layers
+ * that share a master share its gradient and its update. */
 static int param_of(const amp_parameters *p, const float *master)
 {
     int i = 0;

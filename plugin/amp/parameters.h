@@ -1,5 +1,5 @@
-/* A network's parameters with their gradients and moments, and its rolling statistics, which forward changes
- * and a skipped step restores. All arrays are in .cfg order. */
+/* A network's parameters with their gradients and moments, and its rolling statistics. Forward changes the
+ * statistics, so a skipped step must restore them. All arrays are in .cfg order. */
 #pragma once
 
 #include "anomaly.h"

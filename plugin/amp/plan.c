@@ -99,7 +99,7 @@ static amp_status choose_folding(amp_plan *plan, amp_backend *backend, amp_error
     return AMP_OK;
 }
 
-/* How many inputs of later layers read this layer's output. */
+/* Returns how many inputs of later layers read this layer's output. */
 static int reads_of(const amp_plan *plan, int layer)
 {
     int reads = 0;
@@ -191,8 +191,8 @@ static int passed_deltas(const amp_node *node)
 
 static int is_plain_sum(const amp_node *node) { return passed_deltas(node) == 2; }
 
-/* Finds batch norms that only a shortcut reads: its forward normalizes and adds in one pass, and the batch
- * norm's output is never written. Only if the backend can do this (adds_to_batchnorm). */
+/* Finds batch norms whose output is never written to memory, because only a shortcut reads it: the shortcut's
+ * forward normalizes and adds in one pass. The backend must be able to do this (adds_to_batchnorm). */
 static void choose_joint_norms(amp_plan *plan, const amp_backend *backend)
 {
     for (int i = 0; backend->adds_to_batchnorm && i < plan->count; i++) {
@@ -280,7 +280,7 @@ static void request_data(amp_plan *plan, amp_value *value, const life reads[AMP_
         life l = reads[form];
         if (form == (int)value->home) {
             extend(&l, produced);
-            /* The cast to another form, at that form's first use, reads the home form. */
+            /* A cast to another form reads the home form. It happens at the first use of the other form. */
             for (int other = 0; other < AMP_FORMS; other++) if (other != form) extend(&l, reads[other].first);
         }
         size_t size = form == AMP_FORM_HALF ? amp_dtype_size(value->low_dtype) : 4;

@@ -4,27 +4,27 @@
 
 #include "autocast.h"
 
-/* Each key has its own plan. */
+/* Each distinct key has its own plan. */
 typedef struct amp_plan_key {
     int batch, w, h;
     int keeps_state;  /* 1: a backward will follow, so forward keeps what it needs */
     int image_delta;  /* 1: backward also computes the gradient of the image */
     int frozen;       /* how many layers at the start of the network do not learn now; set by the host */
-    int folds;        /* 1: only predicts, never with keeps_state. Batch norm is folded into weights (fold.c),
-                         and matrix products apply the activation */
+    int folds;        /* 1: the network only predicts. Batch norm is folded into weights (fold.c), and matrix
+                         products also apply the activation. Never with keeps_state */
 } amp_plan_key;
 
 typedef struct amp_network_desc {
     amp_layer_desc *layers;
     int count;
     amp_shape image;
-    int output_layer;       /* the layer whose fp32 output the host returns */
+    int output_layer;       /* index of the layer whose fp32 output the host returns */
 } amp_network_desc;
 
 typedef struct amp_plan {
     amp_plan_key key;
-    amp_network_desc network;  /* what the nodes' arrays point to; freed with the plan. Empty if the caller
-                                  keeps it (amp_plan_request.network) */
+    amp_network_desc network;  /* the description whose arrays the nodes use; amp_plan_free frees it. Empty if
+                                  the caller keeps the description (amp_plan_request.network) */
     amp_node *nodes;
     amp_value *values, image;
     amp_value **links;         /* memory for the `inputs` arrays of all nodes */
@@ -34,8 +34,8 @@ typedef struct amp_plan {
     amp_arena arena;
     char *needs_output, *needs_delta; /* per layer: 1 if the host's fp32 buffer is in use */
     char *host_reads;                 /* per layer: 1 if the host reads its fp32 output after the pass */
-    amp_yolo_result *results;         /* of the losses that AMP computes, followed by each image's part of the
-                                         cost (amp_plan_image_costs); in the arena */
+    amp_yolo_result *results;         /* results of the losses that AMP computes, followed by each image's
+                                         part of the cost (amp_plan_image_costs); in the arena */
     int result_count, loss_count;     /* result_count: losses that AMP computes; loss_count: all losses */
     unsigned long last_use;
     unsigned long planned_version;    /* of the masters whose values decided which layers are folded */
@@ -52,7 +52,7 @@ double *amp_plan_image_costs(const amp_plan *, amp_yolo_result *results);
 typedef struct amp_plan_request {
     const amp_network_desc *network; /* must outlive the plan, unless the caller moves it to plan->network */
     const amp_plan_key *key;
-    amp_dtype low;                   /* the dtype of form HALF; fp32: no layer gets this form */
+    amp_dtype low;                   /* the dtype of layers in form HALF; fp32: no layer gets this form */
     const amp_gradients *gradients;  /* one entry per layer; must outlive the plan */
     amp_call call;
     const amp_recompute *recompute;  /* one entry per layer (recompute.h), ignored where nothing can be

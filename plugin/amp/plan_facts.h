@@ -1,4 +1,4 @@
-/* A plan's bytes and casts, layer by layer, without running it. */
+/* The bytes and casts of a plan, layer by layer, without running it. */
 #pragma once
 
 #include "plan.h"
@@ -9,8 +9,8 @@ typedef struct amp_plan_bytes {
     size_t output; /* the layer's output in its home form */
     size_t copies; /* the output cast to other forms */
     size_t deltas; /* of the output in all forms, and sums_delta and delta_part of amp_node */
-    size_t kept;   /* what else forward keeps for backward (batch norm's input and statistics, max pooling's
-                      indices), and a loss's result */
+    size_t kept;   /* everything else that forward keeps for backward (batch norm's input and statistics,
+                      max pooling's indices), and a loss's result */
 } amp_plan_bytes;
 
 /* layer -1 is the image. */
@@ -19,7 +19,7 @@ amp_plan_bytes amp_plan_bytes_of(const amp_plan *, int layer);
 /* A cast of a value to another form, for all layers that read this form, and its delta's cast back. */
 typedef struct amp_plan_cast {
     int producer;      /* -1: the image */
-    int reader;        /* the first layer that reads the value in form `to`; -1: the host */
+    int reader;        /* index of the first layer that reads the value in form `to`; -1: the host reads it */
     amp_form from, to;
     int backward;      /* 1: a delta is cast back in backward */
     size_t elements;

@@ -30,7 +30,7 @@ amp_recompute_cost amp_recompute_cost_of(const amp_plan *plan)
 typedef struct layer_facts {
     int last;                 /* the last layer that reads this layer's output, or itself */
     int segment;
-    size_t crossing;          /* bytes of the activations that cross a cut just before this layer */
+    size_t crossing;          /* bytes of the activations that would cross a cut just before this layer */
 } layer_facts;
 
 typedef struct chooser {
@@ -67,8 +67,8 @@ static void find_readers(chooser *c)
             c->layers[at].crossing += bytes_of(&plan->nodes[i]);
 }
 
-/* Cuts the network into segments with about the same bytes of activations. Each cut moves to a nearby layer
- * where few bytes cross it. */
+/* Cuts the network into segments whose activations have about the same number of bytes. Each cut is moved to
+ * a nearby layer where few bytes cross it. */
 static void cut(const chooser *c, int segments)
 {
     const amp_plan *plan = c->whole;

@@ -20,8 +20,8 @@ typedef struct amp_recompute_settings {
     size_t budget;  /* in bytes; used only if `segments` is 0 */
 } amp_recompute_settings;
 
-/* Fills `chosen`, one entry per layer, for amp_plan_create. If nothing fits into the budget, chooses what
- * needs the least memory. */
+/* Fills `chosen`, one entry per layer, for amp_plan_create. If no choice fits into the budget, uses the
+ * choice that needs the least memory. */
 amp_status amp_recompute_choose(const amp_plan_request *, const amp_recompute_settings *,
                                 amp_recompute *chosen, amp_error *);
 

@@ -1,4 +1,4 @@
-/* Decides which passes are recorded, and when a recording is invalid. */
+/* Decides which passes are recorded, and when a recording is no longer valid. */
 #include "recording.h"
 
 #include <string.h>

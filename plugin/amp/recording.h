@@ -28,7 +28,7 @@ typedef struct amp_recording {
     amp_recorded blocks[2];
     amp_recorded *current;     /* the current pass's entry of `blocks`; NULL: not recorded */
     amp_value *values, image;  /* copies of the plan's values after a forward; owned */
-    char line[400];            /* for the user; empty: no message */
+    char line[400];            /* a message for the user; empty: no message */
     int line_is_new;           /* 1: `line` is not printed yet; the host clears this */
 } amp_recording;
 
@@ -36,14 +36,14 @@ typedef struct amp_recording {
  * image_delta. looks: what observes each layer ("debug=1"), or NULL. ranks: whether several ranks train. */
 int amp_recording_is_off(amp_recording *, const amp_plan *, const amp_backend *, const char *looks,
                          int ranks);
-/* Call when a training's forward begins: sets `current`, or clears it if this pass is not recorded. */
+/* Call when a training's forward begins. Sets `current`, or clears it if this pass must not be recorded. */
 void amp_recording_choose(amp_recording *, const amp_plan *, const amp_call *, const float *image);
-/* keep saves which forms of the plan's values are valid; call it after a forward that was not replayed. put
- * restores this; call it after a replayed forward, and before a backward runs again because its recording
- * failed. */
+/* amp_recording_keep_values saves which forms of the plan's values are valid; call it after a forward that
+ * was not replayed. amp_recording_put_values restores what was saved; call it after a forward was replayed,
+ * and also before a backward runs again because its recording failed. */
 void amp_recording_keep_values(amp_recording *, const amp_plan *);
 void amp_recording_put_values(const amp_recording *, amp_plan *);
 /* Call when another plan becomes active. */
 void amp_recording_drop(amp_recording *, amp_backend *);
-/* Frees all recordings, turns recording off for this training, and sets `line` to the reason. */
+/* Frees all recordings, turns recording off for the rest of this training, and sets `line` to the reason. */
 void amp_recording_fail(amp_recording *, amp_backend *, const amp_error *why);

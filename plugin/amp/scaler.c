@@ -1,5 +1,5 @@
-/* The scale is multiplied in double and stored as float, as in torch's amp_update_scale_: the sequence of
- * scales equals torch's bit for bit. */
+/* The state machine of scaler.h. The scale is multiplied in double and stored as float, as in torch's
+ * amp_update_scale_, so that the sequence of scales equals torch's bit for bit. */
 #include "scaler.h"
 
 #include <float.h>
@@ -19,8 +19,8 @@ static float inverse_of(float scale) { return (float)(1.0 / (double)scale); }
 static float smaller(float a, float b) { return a < b ? a : b; }
 static float larger(float a, float b) { return a > b ? a : b; }
 
-/* -- Valid values. NaN fails all comparisons. Scales are compared in float, so that min_scale = 0.7, a
- * double, equals the scale 0.7f. -- */
+/* -- Valid values. Comparisons are written so that NaN fails them. Scales are compared in float: otherwise
+ * min_scale = 0.7, a double, would differ from the scale 0.7f. -- */
 
 static const char *scale_problem(float scale, const amp_scaler *settings)
 {

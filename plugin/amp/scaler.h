@@ -34,10 +34,10 @@ typedef struct amp_scaler {
     int growth_interval;  /* >= 1 */
     double growth_factor, backoff_factor; /* growth_factor > 1 and finite; 0 < backoff_factor < 1 */
     double min_scale;     /* > 0, <= scale, inverse finite in fp32. torch has no lower limit */
-    double max_scale;     /* >= scale; INFINITY, torch's rule: fp32's largest number */
+    double max_scale;     /* >= scale; INFINITY: torch's rule, growth up to fp32's largest number */
     int hysteresis;       /* 1 to AMP_SCALER_STUCK_LIMIT. The scale backs off after this many consecutive
-                             found_infs, and at each further one until a clean step. 1 is torch's rule, larger
-                             values are Apex's */
+                             found_infs, and then at each further one until a clean step. Every found_inf
+                             skips its step. 1 is torch's rule, larger values are Apex's */
 
     int hysteresis_tracker; /* found_infs left until the scale backs off */
     int growth_tracker;     /* consecutive clean steps; 0 again at growth_interval */
@@ -71,10 +71,10 @@ amp_status amp_scaler_init(amp_scaler *scaler, const amp_scaler *settings, amp_e
  * the next found_inf returns AMP_DIVERGED again. */
 amp_status amp_scaler_update(amp_scaler *scaler, int found_inf);
 
-/* Whether amp_scaler_update(scaler, 1) would return AMP_DIVERGED. */
+/* 1 if amp_scaler_update(scaler, 1) would return AMP_DIVERGED, else 0. */
 int amp_scaler_would_diverge(const amp_scaler *scaler);
 
-/* What unscales gradients: 1/scale, divided in double and rounded once to float. */
+/* The factor that unscales gradients: 1/scale, divided in double and rounded once to float. */
 float amp_scaler_inverse(const amp_scaler *scaler);
 
 /* Returns NULL, or what is wrong with a state read from a file (any bits): amp_scaler_init and

@@ -19,16 +19,16 @@ typedef struct amp_average { float *values; size_t count; } amp_average;
 
 /* What the program around the engine carries from step to step. */
 typedef struct amp_run_state {
-    uint64_t seen;            /* images trained on: Darknet's network.seen */
-    int64_t t;                /* optimizer steps: Darknet's network.t */
+    uint64_t seen;            /* number of images trained on: Darknet's network.seen */
+    int64_t t;                /* number of optimizer steps: Darknet's network.t */
     uint64_t steps, skipped;  /* of the whole training */
-    int32_t width, height;    /* of the network's input; random=1 changes it */
-    int32_t batch, subdivisions; /* an unfinished batch continues only if both are unchanged */
+    int32_t width, height;    /* size of the network's input; random=1 changes it */
+    int32_t batch, subdivisions; /* an unfinished batch is continued only if both are unchanged */
     int32_t window;           /* subdivisions done in the current batch */
-    int32_t seeded;           /* 1: trained with -seed: seed, next_job and random are valid */
+    int32_t seeded;           /* 1: the training uses -seed, so seed, next_job and random are valid */
     uint32_t seed;
     uint64_t next_job;        /* the loading job whose images come next */
-    unsigned char random[AMP_RANDOM_STATE_BYTES]; /* of the main thread's random number generator */
+    unsigned char random[AMP_RANDOM_STATE_BYTES]; /* state of the main thread's random number generator */
     int32_t looped;           /* 1: by a training command's loop: loop_count, average_loss are valid */
     int32_t loop_count;
     float average_loss;
@@ -61,8 +61,8 @@ void amp_sidecar_free(amp_sidecar *);
 size_t amp_sidecar_state_count(const amp_engine *);
 amp_status amp_sidecar_states(const amp_engine *, float *states, amp_error *);
 
-/* The host's part of the state. `states` and `averages` are NULL: amp_sidecar_fit_rank and
- * amp_sidecar_fit_averages restore them. */
+/* The host's part of the state. The fields `states` and `averages` are NULL; amp_sidecar_fit_rank and
+ * amp_sidecar_fit_averages restore them from the file. */
 const amp_run_state *amp_sidecar_run(const amp_sidecar *);
 int amp_sidecar_adam(const amp_sidecar *);         /* 1: the saved training used Adam or AdamW; 0: SGD */
 

@@ -35,7 +35,7 @@
 /* Like PNG's signature: the first byte is not text, and a transfer in text mode changes the line ends. */
 #define AMP_SIDECAR_MAGIC "\x89" "AMP\r\n\x1a\n"
 
-/* Ends every message that rejects a sidecar. */
+/* The end of every message that rejects a sidecar. */
 #define AMP_SIDECAR_REMEDY "remove the sidecar to start with a fresh loss scale and momentum"
 
 enum {
@@ -123,7 +123,7 @@ typedef struct amp_saved_entry {
     const unsigned char *arrays[AMP_SAVED_KINDS]; /* by kind; NULL: not in the file */
 } amp_saved_entry;
 
-/* A valid sidecar file. Texts, `states` and the entries' arrays point into `bytes`. */
+/* A sidecar file that was read and is valid. Texts, `states` and the entries' arrays point into `bytes`. */
 struct amp_sidecar {
     unsigned char *bytes;
     size_t size;
@@ -140,7 +140,7 @@ struct amp_sidecar {
     size_t state_count;
 };
 
-/* Whether statistics i are a recurrent layer's state, carried from batch to batch. */
+/* Whether statistics i are the state that a recurrent layer carries from batch to batch. */
 static inline int amp_saved_is_state(const amp_parameters *e, int i)
 {
     return e->statistics[i].unsaved && e->statistics[i].rolling_factor <= 0;

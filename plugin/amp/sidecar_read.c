@@ -57,8 +57,8 @@ static amp_saved_text take_text(cursor *c)
     return (amp_saved_text){ at, length };
 }
 
-/* Takes the number of entries that follow, of at least entry_bytes bytes each. If the unread bytes are too
- * few, sets `broken` and returns 0. */
+/* Takes the number of entries that follow, each of at least entry_bytes bytes. If the unread bytes are too
+ * few for this number, sets `broken` and returns 0. */
 static int take_count(cursor *c, size_t entry_bytes)
 {
     uint32_t count = take_u32(c);
@@ -163,7 +163,7 @@ static amp_status read_spikes(amp_sidecar *c, cursor r, amp_error *error)
     return problem ? refuse(c, error, "it is damaged: its record of spikes: %s", problem) : AMP_OK;
 }
 
-/* The entry of an array of this kind and index, or NULL. */
+/* The entry that an array of this kind and index belongs to, or NULL. */
 static amp_saved_entry *entry_of(const amp_sidecar *c, uint32_t kind, uint32_t index)
 {
     const struct { amp_saved_entry *entries; int count; } lists[] = {
@@ -333,7 +333,7 @@ amp_status amp_sidecar_read(const char *path, amp_sidecar **out, amp_error *erro
 {
     struct stat info;
     *out = NULL;
-    /* Opening a device may have a side effect, and opening a FIFO may block. */
+    /* Open only regular files: opening a device may have a side effect, and opening a FIFO may block. */
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) return no_file(path, &info, error);
     int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (file < 0)

@@ -20,8 +20,8 @@ enum { AMP_SPIKE_FREE_DROPS = 8 };
 typedef struct amp_spike_window { uint64_t seen; double values[AMP_SPIKE_WINDOW]; } amp_spike_window;
 
 void amp_spike_window_add(amp_spike_window *, double value);
-/* The median of the window; for an even number of values, the mean of the middle two. 0 until AMP_SPIKE_LEAST
- * values were added. */
+/* The median of the values in the window; for an even number of values, the mean of the middle two. Returns 0
+ * until AMP_SPIKE_LEAST values were added. */
 double amp_spike_window_median(const amp_spike_window *);
 
 /* Settings and state. */
@@ -29,7 +29,7 @@ typedef struct amp_spikes {
     double factor;            /* 0: no step is a spike, and the other members are not used */
     int drop;                 /* 1: a spike's update is dropped; 0: the spike is only reported */
     uint64_t dropped;         /* steps so far */
-    double loss;              /* sum over the current step's passes so far */
+    double loss;              /* sum of the losses of the current step's passes so far */
     amp_spike_window norms, losses;
 } amp_spikes;
 
@@ -43,7 +43,7 @@ amp_spike amp_spikes_judge(const amp_spikes *, double norm, double loss);
  * which amp_spikes_judge sets `dropped`. 0: never. Below 0: always. */
 double amp_spikes_norm_limit(const amp_spikes *, double loss);
 
-/* Adds the norm and loss of a step that was taken to the windows. */
+/* Adds a step's norm and loss to the windows. Call this only for steps that were taken. */
 void amp_spikes_take(amp_spikes *, double norm, double loss);
 
 /* Whether more than AMP_SPIKE_FREE_DROPS steps and more than AMP_SPIKE_SHARE of all were dropped. */

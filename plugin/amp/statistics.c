@@ -43,7 +43,7 @@ static double probability_within(double angle, int freedom)
     return odd ? (angle + sin(angle) * sum) * 2 / acos(-1) : sin(angle) * sum;
 }
 
-/* t = sqrt(freedom) tan(angle); bisects the angle to the precision of double. */
+/* The result is t = sqrt(freedom) tan(angle). Finds the angle by bisection, to the precision of double. */
 double amp_student(int count, double alpha)
 {
     double low = 0, high = acos(-1) / 2;

@@ -20,7 +20,7 @@ void amp_arena_keep_bytes(amp_arena *arena, size_t bytes, int forward_time, int 
     arena->requests[arena->count - 1].is_kept = 1;
 }
 
-/* Returns the request whose buffer *slot will point into, or NULL. */
+/* Returns the request whose buffer *slot points into after amp_arena_bind; NULL: none. */
 static amp_arena_request *request_of(const amp_arena *arena, void **slot)
 {
     for (int i = 0; i < arena->alias_count; i++)

@@ -20,10 +20,10 @@ typedef struct amp_arena {
     amp_arena_alias *aliases; /* in the order in which they were added */
     int count, alias_count;
     size_t room, alias_room;
-    size_t total; /* of the block, after amp_arena_solve */
+    size_t total; /* bytes of the block, known after amp_arena_solve */
 } amp_arena;
 
-/* Requests a buffer in use from time start to time end, inclusive. amp_arena_bind sets *slot. */
+/* Requests a buffer that is in use from time start to time end, inclusive. amp_arena_bind sets *slot. */
 void amp_arena_request_bytes(amp_arena *, size_t bytes, int start, int end, void **slot);
 /* Requests a buffer that forward writes and backward reads. backward_time -1: no backward follows. */
 void amp_arena_keep_bytes(amp_arena *, size_t bytes, int forward_time, int backward_time, void **slot);
@@ -35,7 +35,7 @@ void amp_arena_share(amp_arena *, void **first, void **second);
 /* Places all requests (largest first, each at the lowest free offset); offsets are multiples of 64. */
 void amp_arena_solve(amp_arena *);
 
-/* Points every slot into block, of arena->total bytes. */
+/* Points every slot into block, which has arena->total bytes. */
 void amp_arena_bind(const amp_arena *, void *block);
 
 void amp_arena_free(amp_arena *);

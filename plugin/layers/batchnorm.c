@@ -14,8 +14,8 @@ static amp_status map(amp_node *node, amp_call *call, const amp_tensor *x, const
     return amp_batchnorm_forward(node, call, x, y, AMP_LINEAR, error);
 }
 
-/* The backend's batch norm backward cannot accumulate: it runs in place on this layer's own delta, which is
- * not read again. The result is then given to the input's delta. */
+/* The backend's batch norm backward cannot accumulate. So it runs in place on this layer's own delta, which
+ * is not read again. The result is then written to the input's delta, or added to it. */
 static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {
     amp_backend *b = call->backend;

@@ -13,7 +13,7 @@ static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int for
     return AMP_OK;
 }
 
-/* Draws one image's mask into `keep`, in NHWC order. numbers: scratch of the same length. */
+/* Draws the mask of one image into `keep`, in NHWC order. numbers: scratch of the same length. */
 static void draw_image(const amp_node *node, const amp_host *host, float *numbers, uint8_t *keep)
 {
     amp_shape s = node->output->shape;

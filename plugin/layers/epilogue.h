@@ -1,6 +1,6 @@
-/* The epilogue of a layer: after the matrix products of a convolutional, connected or deconvolutional layer,
- * batch norm or a bias, then the activation; in other layers only the activation. "Sums" are the results of
- * the products, in the output's shape and form. */
+/* The epilogue of a layer. In a convolutional, connected or deconvolutional layer it follows the matrix
+ * products, and is batch norm or a bias, then the activation. In other layers it is only the activation.
+ * "Sums" are the results of the products, before the epilogue; they have the output's shape and form. */
 #pragma once
 
 #include "layer.h"
@@ -20,7 +20,7 @@ void amp_epilogue_plan(amp_node *, amp_arena *, int forward_time, int backward_t
 /* Whether the backend's convolution applies the activation, which then needs no separate pass. */
 int amp_epilogue_is_fused(const amp_node *);
 
-/* Where forward writes the sums: a separate buffer if amp_node_keeps_sums, else the output. */
+/* Returns where forward writes the sums: a separate buffer if amp_node_keeps_sums, otherwise the output. */
 amp_tensor amp_epilogue_sums(const amp_node *);
 /* Computes the output from the sums, which contain the bias if there is no batch norm. With
  * node->leaves_norm, only marks the output as not valid: a shortcut calls amp_epilogue_add later. */
@@ -32,7 +32,7 @@ amp_status amp_epilogue_add(amp_node *, amp_call *, const amp_tensor *add, const
 int amp_epilogue_can_add(const amp_node *);
 /* Computes the gradients of scales and biases, and *sums, the sums' delta, from the output's delta. */
 amp_status amp_epilogue_backward(amp_node *, amp_call *, amp_tensor *sums, amp_error *);
-/* Whether the sums' delta differs from the output's, because of batch norm or an activation. */
+/* Whether the delta of the sums differs from the output's delta, because of batch norm or an activation. */
 int amp_epilogue_changes_delta(const amp_node *);
 /* Where amp_epilogue_backward writes the sums' delta: over the output's; with node->keeps_delta,
  * elsewhere. */

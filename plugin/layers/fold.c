@@ -22,7 +22,7 @@ enum { STAGE = 1 << 16 }; /* limit of the staging buffer in floats, unless one f
 /* One filter's batch norm: its products times gain, plus bias. */
 typedef struct line { double gain, bias; } line;
 
-/* Computes every filter's line. lines and scratch: one element per filter. */
+/* Computes the line of every filter. lines and scratch: one element per filter. */
 static amp_status read_lines(const amp_node *node, amp_backend *b, line *lines, float *scratch,
                              amp_error *error)
 {
@@ -72,8 +72,8 @@ static amp_status fold_make(const amp_node *node, amp_backend *b, fold *f, amp_e
     return status;
 }
 
-/* Folds the weights of all filters, and clears f->fits if a number is beyond the dtype's range. to: the
- * backend's memory for them, or NULL. */
+/* Folds the weights of all filters, and clears f->fits if a folded number is beyond the dtype's range. to:
+ * the backend's memory for the folded weights; NULL: they are not stored. */
 static amp_status fold_weights(fold *f, float *to, amp_error *error)
 {
     static const double largest[] = { [AMP_FP32] = FLT_MAX, [AMP_FP16] = 65504, [AMP_BF16] = 0x1.fep127 };

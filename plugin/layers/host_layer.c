@@ -1,5 +1,5 @@
 /* A layer that the host runs with its own fp32 code, on fp32 NCHW buffers. Inputs are cast to this form, and
- * their deltas are cast back. */
+ * their deltas are cast back from it. */
 #include "layer.h"
 
 static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
@@ -8,7 +8,7 @@ static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
     for (int i = node->desc.input_count - 1; i >= 0; i--)
         AMP_TRY(amp_value_read(call, node->inputs[i], AMP_FORM_PLAIN, &x, error));
     amp_value_write(node->output);
-    /* The layer's own code adds to its delta, as in Darknet, which zeroes it first. */
+    /* Set the layer's own delta to zero, as Darknet does before each layer: the layer's code adds to it. */
     amp_tensor delta = amp_value_delta(node->output, AMP_FORM_PLAIN);
     if (delta.data && call->keeps_state)
         AMP_TRY(call->backend->zero(call->backend, delta.data, amp_tensor_bytes(&delta), error));
@@ -19,7 +19,7 @@ static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
                                 error);
 }
 
-/* The host's backward adds to its inputs' deltas: initialize them first. */
+/* The host's backward adds to its inputs' deltas, so these must be initialized first. */
 static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {
     amp_backend *b = call->backend;

@@ -24,7 +24,7 @@ typedef enum amp_recompute {
     AMP_RECOMPUTE_ALL     /* everything that forward computes, from its inputs */
 } amp_recompute;
 
-/* Whether backward reads a tensor, which decides its lifetime. */
+/* Whether backward reads a tensor again, which decides the tensor's lifetime. */
 typedef enum amp_backward_reads {
     AMP_READS_NOT,
     AMP_READS,
@@ -42,9 +42,9 @@ typedef enum amp_epilogue {
  * (in·window, places) matrix. In training, each gradient (of weights, of input) takes as many operations. */
 typedef struct amp_products {
     int groups, in, out;       /* channels per group; in a connected layer, numbers of inputs and outputs */
-    size_t window, places;     /* window: elements of one channel in a window; places: windows in all images
-                                  of a pass */
-    const char *out_key;       /* the .cfg's key that sets `out`: "filters" */
+    size_t window, places;     /* window: elements of one channel that a window covers; places: number of
+                                  window positions in all images of a pass */
+    const char *out_key;       /* the .cfg's key that sets `out`, for example "filters" */
     int turned;                /* 1: forward is the backward of a convolution from `out` to `in` channels
                                   (deconvolutional.c) */
 } amp_products;
@@ -98,7 +98,7 @@ typedef struct amp_layer_ops {
                             int accumulate, amp_error *);
 } amp_layer_ops;
 
-/* The kinds. All other layers run the host's own fp32 code (amp_host_ops). */
+/* The kinds. All other layers run the host's own fp32 code on fp32 NCHW buffers (amp_host_ops). */
 extern const amp_layer_ops amp_host_ops, amp_convolutional_ops, amp_deconvolutional_ops, amp_batchnorm_ops,
     amp_activation_ops, amp_maxpool_ops, amp_avgpool_ops, amp_upsample_ops, amp_reorg_ops, amp_dropout_ops,
     amp_yolo_ops, amp_route_ops, amp_shortcut_ops, amp_multiply_ops;
@@ -114,8 +114,8 @@ typedef struct amp_param_desc {
     float **gradient_slot;  /* the address of the host's weight_updates pointer, which points to the momentum
                                between steps, and to the engine's gradients during the host's own backward */
     size_t count;
-    int decays;             /* 1: SGD's weight decay applies (weights, not biases and scales) */
-    int unsaved;            /* 1: not in a .weights file, so a sidecar must hold it */
+    int decays;             /* 1: weight decay of SGD applies (to weights, not to biases and scales) */
+    int unsaved;            /* 1: not in the host's weights file, so a sidecar must hold it */
     float clip;             /* each update clamps the parameter to ±clip; 0: no clamping */
 } amp_param_desc;
 
@@ -136,7 +136,7 @@ enum { AMP_MAX_PARAMS = 32, AMP_MAX_STATISTICS = 18 };
 typedef struct amp_layer_desc {
     const amp_layer_ops *kind;
     const char *type;           /* the .cfg section's name, for messages */
-    const char *why_host;       /* AMP_LAYER_HOST: why AMP does not compute it; else NULL */
+    const char *why_host;       /* AMP_LAYER_HOST: in a few words, why AMP does not compute it; else NULL */
     amp_shape output;           /* n,c,h,w; flat outputs have h = w = 1 */
     int *inputs, input_count;   /* indices of the producers, the previous layer first; -1 is the image */
     int keep_fp32;              /* amp=0 in its section */
@@ -145,12 +145,12 @@ typedef struct amp_layer_desc {
     int is_truth;               /* its fp32 output replaces the truth of later layers */
     int stops_backward;         /* this layer and those before it compute no backward */
     int no_backward;            /* passes no gradient to its inputs (crop) */
-    int lends_products;         /* AMP_LAYER_HOST: the backend computes its matrix products
+    int lends_products;         /* AMP_LAYER_HOST: the backend's gemm computes the layer's matrix products
                                    (amp_node.products) */
 
     amp_activation activation;  /* for layers with an epilogue, and [activation] */
     int batch_normalize;
-    union { /* of the layer's kind, named like the .cfg's keys */
+    union { /* settings of the layer's kind, named like the .cfg's keys */
         struct amp_convolution_settings {
             int filters, size, stride, pad; /* size 0: the window is the whole input. pad in pixels; elements
                                                of the window are `dilation` pixels apart */
@@ -175,7 +175,7 @@ typedef struct amp_layer_desc {
 
 _Static_assert(sizeof(amp_layer_desc) <= 512, "what is large belongs behind a pointer");
 
-/* How many inputs are the output of layer `producer` (-1: the image). */
+/* How many of a layer's inputs are the output of layer `producer` (-1: the image). */
 static inline int amp_layer_reads(const amp_layer_desc *d, int producer)
 {
     int reads = 0;
@@ -188,7 +188,7 @@ struct amp_network_desc; /* defined in amp/plan.h */
 /* The host's functions for the engine. */
 typedef struct amp_host {
     void *context;
-    /* Describes the layers as they are now, for passes of `batch` images. The caller frees *out with
+    /* Describes the layers in their current state, for passes of `batch` images. The caller frees *out with
      * amp_network_desc_free. */
     void (*describe)(void *context, int batch, struct amp_network_desc *out);
     /* Allocates the fp32 NCHW buffers that are needed (one flag per layer), and frees all others. */
@@ -196,25 +196,25 @@ typedef struct amp_host {
                                   amp_error *);
     float *(*output)(void *context, int layer);
     float *(*delta)(void *context, int layer);
-    /* Run the host's own layer. input: the first producer's output, fp32 NCHW. input_delta: its delta, to
-     * which backward adds; NULL: not needed. */
+    /* Run the host's own layer. input: the fp32 NCHW output of the layer's first producer. input_delta: the
+     * delta of that output, which backward adds to; NULL: the delta is not needed. */
     void (*forward)(void *context, int layer, float *input, int training);
     void (*backward)(void *context, int layer, float *input, float *input_delta, int training);
     /* The labels for a loss that AMP computes, in memory that the backend can read, or NULL. */
     const float *(*labels)(void *context, int layer);
-    /* Receives the result of a loss that AMP computed in the last forward, and each image's cost. `loss` is
-     * called later. */
+    /* Receives the result of a loss that AMP computed in the last forward, with each image's part of the
+     * cost. `loss` is called after `found`. */
     void (*found)(void *context, int layer, const amp_yolo_result *, const double *image_costs);
-    /* A loss layer's loss in the last forward. */
+    /* Returns a loss layer's loss in the last forward. */
     float (*loss)(void *context, int layer);
-    /* Draws numbers in [0,1) from the host's own generator. */
+    /* Draws count numbers in [0,1) from the host's own generator, for dropout. */
     void (*random_uniform)(void *context, float *numbers, size_t count);
 } amp_host;
 
 /* A layer's gradients, in the order of desc->params. The engine owns the memory, which outlives a plan. */
 typedef struct amp_gradients {
     float *all[AMP_MAX_PARAMS];
-    int param[AMP_MAX_PARAMS]; /* in the engine's list of parameters; layers may share one */
+    int param[AMP_MAX_PARAMS]; /* indices in the engine's list of parameters; layers may share a parameter */
     int count;
 } amp_gradients;
 
@@ -229,13 +229,13 @@ typedef struct amp_call {
     int direct;        /* amp_conv_desc.direct */
     int outline;       /* 1: only sizes are planned, and the backend creates no objects */
     int shown;         /* 1: an observer reads each layer's output */
-    int again;         /* 1: backward recomputes a forward: it reuses the batch statistics and the dropout
-                          mask, and does not update rolling statistics */
+    int again;         /* 1: backward recomputes a forward, which reuses the first forward's batch statistics
+                          and dropout mask, and does not update rolling statistics */
     float loss_scale;          /* multiplies a loss's delta in forward, and nothing else */
     amp_yolo_result *results;  /* one per loss that AMP computes, in the backend's memory */
     double *image_costs;       /* per loss in `results`, each image's cost */
-    const amp_batchnorm_ranks *ranks; /* sync_batchnorm: the ranks whose images are one batch for batch norm;
-                                         NULL: only this rank */
+    const amp_batchnorm_ranks *ranks; /* sync_batchnorm: the ranks whose images batch norm treats as one
+                                         batch; NULL: only this pass's images */
 } amp_call;
 
 /* A layer, planned for one shape. */
@@ -245,8 +245,8 @@ struct amp_node {
     amp_form form;             /* in which it computes; its output's home form, except yolo's, which is
                                   plain */
     amp_dtype dtype;           /* the dtype of `form` */
-    amp_dtype products;        /* of its matrix products: the network's half dtype with desc.lends_products
-                                  and without desc.keep_fp32, else `dtype` */
+    amp_dtype products;        /* dtype of its matrix products: the network's half dtype if
+                                  desc.lends_products is set and desc.keep_fp32 is not; else `dtype` */
     amp_value **inputs, *output;
     int computes_backward;     /* 1: at least one gradient is needed from it */
     const amp_gradients *gradients;
@@ -255,11 +255,11 @@ struct amp_node {
     int predicts;              /* 1: the network only predicts; nothing is kept for backward */
     int folded;                /* 1: its batch norm is folded into its weights (fold.c) */
     float *folded_bias;        /* in the backend's memory, made with the folded copies of the weights */
-    amp_recompute recompute;   /* what backward recomputes of its results */
+    amp_recompute recompute;   /* which of its results are recomputed during backward */
     int again_time;            /* the time of that, as in arena.h; -1: never */
     void *pre_activation;      /* the epilogue's sums (epilogue.h) */
-    void *pre_activation_again; /* where backward recomputes the sums; exchanged with pre_activation, as
-                                   amp_value.data_again with data */
+    void *pre_activation_again; /* the buffer into which backward recomputes the sums; exchanged with
+                                   pre_activation, like amp_value.data_again with data */
     float *mean, *variance;    /* batch statistics, c elements each */
     int leaves_norm;           /* 1: forward stops after the sums: the output's only reader, a shortcut,
                                   computes with them. Ignored if an observer reads outputs */
@@ -267,14 +267,14 @@ struct amp_node {
     int keeps_delta;           /* 1: backward must not overwrite the output's delta: its buffer is shared */
     void *sums_delta;          /* with keeps_delta: the delta of the sums */
     void *delta_part;          /* deconvolutional layers: scratch for their part of the input's delta */
-    void *kept;                /* what else forward keeps for backward, in the arena: max pooling's indices,
-                                  dropout's mask */
-    void *table;               /* what plan put into the backend's memory (reorg's indices, yolo's classes),
-                                  freed with the node; or NULL */
-    int result;                /* of a loss that AMP computes: its index in call->results */
+    void *kept;                /* other data that forward keeps for backward, in the arena: max pooling's
+                                  indices, dropout's mask */
+    void *table;               /* data that plan put into the backend's memory (reorg's indices, yolo's
+                                  classes); freed with the node; may be NULL */
+    int result;                /* for a loss that AMP computes: its index in call->results */
 };
 
-/* The gradient of the parameter with this master; NULL: not learnt. */
+/* Returns the gradient of the parameter with this master; NULL: the layer does not learn it. */
 static inline float *amp_gradient_of(const amp_node *node, const float *master)
 {
     for (int k = 0; k < node->desc.param_count; k++)
@@ -290,7 +290,7 @@ amp_status amp_node_forward(amp_node *, amp_call *, amp_error *);
 amp_status amp_node_backward(amp_node *, amp_call *, amp_error *);
 
 /* Activation checkpointing, in backward: exchanges the node's buffers with those for recomputation, and
- * recomputes what node->recompute says. amp_node_exchange exchanges them back. */
+ * recomputes what node->recompute says. amp_node_exchange exchanges them back, for the next forward. */
 amp_status amp_node_forward_again(amp_node *, amp_call *, amp_error *);
 void amp_node_exchange(amp_node *);
 /* Whether backward reads the node's inputs, and its output. */
@@ -303,7 +303,7 @@ int amp_node_keeps_sums(const amp_node *);
  * asks the user to check. */
 amp_status amp_node_check_shape(const amp_node *, amp_shape made, const char *check, amp_error *);
 
-/* For plan: copies `table` to the backend's memory, as node->table. */
+/* For plan: makes node->table, a copy of `table` in the backend's memory. */
 amp_status amp_node_make_table(amp_node *, amp_call *, const void *table, size_t bytes, amp_error *);
 
 /* Loads the weights of all convolutions of `count` nodes at once. An error names the layer at fault. */

@@ -1,5 +1,5 @@
-/* Runs a node's operations. The backend does not know for which layer it works: this file adds the layer to
- * error messages, and makes profiler ranges named after layer and phase. */
+/* Runs a node's operations. The backend does not know which layer it works for. So this file adds the layer
+ * to error messages, and puts the work into profiler ranges that are named after the layer and the phase. */
 #include <string.h>
 
 #include "../backend/activate.h"

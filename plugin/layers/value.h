@@ -36,11 +36,11 @@ amp_tensor amp_value_delta(const amp_value *, amp_form);
 /* Returns where the producer writes the home form, and marks only that form as valid. */
 amp_tensor amp_value_write(amp_value *);
 
-/* Activation checkpointing: exchanges data and data_again, and marks the data as not valid; not the plain
- * form, which has only one buffer. */
+/* Activation checkpointing: exchanges data and data_again, and marks the data as not valid. Leaves the plain
+ * form as it is, because that form has only one buffer. */
 void amp_value_exchange(amp_value *);
 
-/* Sets *out to the value in a consumer's form, cast if necessary. */
+/* Sets *out to the value in a consumer's form. Casts the value if necessary. */
 amp_status amp_value_read(struct amp_call *, amp_value *, amp_form, amp_tensor *out, amp_error *);
 
 /* Where a consumer writes its part of the delta, if value->wants_delta. *accumulate: 1 if it must add its

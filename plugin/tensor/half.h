@@ -22,7 +22,7 @@ static inline int amp_is_finite(float value) { return (amp_float_bits(value) & 0
 
 static inline int amp_all_finite(const float *values, size_t count)
 {
-    unsigned bad = 0; /* no early exit, so that the loop can be vectorised */
+    unsigned bad = 0; /* no early exit from the loop, so that it can be vectorised */
     for (size_t i = 0; i < count; i++) bad |= !amp_is_finite(values[i]);
     return !bad;
 }

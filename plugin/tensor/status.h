@@ -16,9 +16,9 @@ typedef enum amp_status {
     AMP_NO_MEMORY,
     AMP_BACKEND_FAILED, /* a library that the backend uses reported an error */
     AMP_DIVERGED,       /* gradients or weights stay inf or NaN: training must end */
-    AMP_BAD_SIDECAR,    /* a sidecar is damaged, or belongs to other weights or another network */
+    AMP_BAD_SIDECAR,    /* a sidecar is damaged, or belongs to other weights or to another network */
     AMP_IO_FAILED,      /* a file could not be read or written */
-    AMP_COMM_FAILED,    /* a rank is gone, or the communication library failed */
+    AMP_COMM_FAILED,    /* a rank is gone, or the communication library reported an error */
     AMP_HELP_PRINTED    /* no failure: help was asked for, and printed */
 } amp_status;
 
@@ -41,8 +41,8 @@ static inline amp_status amp_fail(amp_error *error, amp_status status, const cha
     return status;
 }
 
-/* Prints a line and ends the program. host/program/failure.c defines it to also end the other ranks and
- * remove temporary files; programs without that file use the weak definition below. */
+/* Prints a line and ends the program. The definition in host/program/failure.c also ends the other ranks and
+ * removes temporary files. A program that is linked without that file uses the weak definition below. */
 #ifdef __cplusplus
 extern "C"
 #endif
@@ -64,8 +64,8 @@ static inline void *amp_allocated(void *memory)
     return memory;
 }
 
-/* Makes room for one more element of `size` bytes in an array of `count` elements and space for *room, which
- * is doubled if full. Returns the array, which may have moved. */
+/* Makes room for one more element of `size` bytes in an array that has `count` elements and space for *room
+ * elements. Doubles the space of a full array. Returns the array, which may have moved. */
 static inline void *amp_grow(void *array, size_t count, size_t *room, size_t size)
 {
     if (count < *room) return array;

@@ -16,8 +16,8 @@ struct amp_batches {
     int inputs, truths;
 };
 
-/* As in Darknet's own training commands. Each thread has its own random generator, so another number of
- * threads would load other images. */
+/* Numbers of loader threads in Darknet's own training commands. Each thread has its own random generator, so
+ * a different number of threads would load different images. */
 enum { DETECTOR_THREADS = 64, CLASSIFIER_THREADS = 32 };
 
 static void prepare_detector(load_args *args, network *net, const layer *last)

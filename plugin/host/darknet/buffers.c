@@ -3,7 +3,7 @@
 
 /* ---- buffers that AMP does not use ---- */
 
-/* Frees an array that Darknet keeps on the CPU and the GPU. */
+/* Frees an array that Darknet keeps on both the CPU and the GPU. */
 static void free_pair(float **on_cpu, float **there, int on_gpu)
 {
     amp_host_free_array(on_cpu, 0);

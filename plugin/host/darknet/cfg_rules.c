@@ -275,7 +275,7 @@ void cfg_rule_upsample(cfg_walk *walk)
 
 /* ---- layers that read several layers ---- */
 
-/* With groups= and group_id=, a route takes only one group of each layer's channels. */
+/* With groups= and group_id=, a route takes only one group of channels from each layer that it reads. */
 static void keep_group(cfg_walk *walk)
 {
     double groups = fmax(number(walk, "groups"), 1), id = number(walk, "group_id");
@@ -319,8 +319,8 @@ void cfg_rule_route(cfg_walk *walk)
     keep_group(walk);
 }
 
-/* A shortcut adds images of different sizes if widths and heights differ by the same factor. Channels that
- * only one image has are not added. */
+/* A shortcut can add images of different sizes if their widths and heights differ by the same factor.
+ * Channels that only one of the images has are not added. */
 static void check_joined(cfg_walk *walk, int index)
 {
     const cfg_shape *in = walk->in, *from = &walk->layers[index];
@@ -344,7 +344,7 @@ void cfg_rule_shortcut(cfg_walk *walk)
         check_joined(walk, (int)cfg_walk_at(walk, "from", i));
 }
 
-/* For forks whose shortcut adds only images of the same width and height. */
+/* The rule of forks whose shortcut adds only images of the same width and height. */
 void cfg_rule_shortcut_of_one_size(cfg_walk *walk)
 {
     const cfg_shape *in = walk->in;
@@ -365,7 +365,7 @@ void cfg_rule_shortcut_of_one_size(cfg_walk *walk)
                                  "different shapes; use another activation, or run with -amp off");
 }
 
-/* Multiplies each channel (with scale_wh=1: each pixel) of layer `from` by one number. */
+/* A scale_channels multiplies each channel of layer `from` by one number (with scale_wh=1: each pixel). */
 void cfg_rule_scale_channels(cfg_walk *walk)
 {
     int index = (int)number(walk, "from"), places = number(walk, "scale_wh") != 0;
@@ -419,7 +419,7 @@ static void check_norm_of_step(cfg_walk *walk, double pixels)
                       "each time step: set batch to at least 2 * subdivisions, or batch_normalize to 0");
 }
 
-/* of_input, of_state: how many matrices multiply the input and the state. */
+/* of_input: how many matrices multiply the input; of_state: how many multiply the state. */
 static void recurrent(cfg_walk *walk, double of_input, double of_state)
 {
     double output = number(walk, "output");
@@ -465,7 +465,7 @@ void cfg_rule_crnn(cfg_walk *walk)
                 "numbers of its state");
 }
 
-/* For forks whose crnn has size= and groups=, and does not swap width and height. */
+/* For forks whose crnn has size= and groups=. These forks do not swap width and height. */
 void cfg_rule_crnn_of_any_size(cfg_walk *walk)
 {
     double size = number(walk, "size"), stride = number(walk, "stride"), pad = padding_of(walk);

@@ -7,7 +7,7 @@
 
 /* ---- how a table is written ---- */
 
-/* fallback: the value of a missing key. least, most: the limits of its value. */
+/* fallback: the value of a key that is not given. least, most: the limits of its value. */
 #define WHOLE(name, fallback, least, most) { name, CFG_WHOLE, 0, fallback, least, most, 0 }
 #define SIZE(name, fallback) WHOLE(name, fallback, 1, 65536)
 #define COUNT(name, fallback) WHOLE(name, fallback, 1, INT_MAX)
@@ -42,11 +42,11 @@ cfg_rule cfg_rule_net, cfg_rule_activation, cfg_rule_avgpool, cfg_rule_batchnorm
     cfg_rule_yolo, cfg_rule_gaussian_yolo, cfg_rule_scale_channels, cfg_rule_sam, cfg_rule_crnn_of_any_size,
     cfg_rule_implicit, cfg_rule_history, cfg_rule_contrastive,
     cfg_rule_shortcut_of_one_size;
-cfg_rule cfg_finish; /* for the whole network, after the rules of all layers */
+cfg_rule cfg_finish; /* checks the whole network, once all layers have a shape */
 
 /* ---- what each fork implements differently: FORK/cfg_own.c ---- */
 
-/* The number of truth floats that the loader makes per image with `coords` coordinates per box. */
+/* The number of truth floats that the loader makes per image, if a box has `coords` coordinates. */
 double cfg_own_truths(const cfg_walk *, double coords, int is_region);
 /* Reports that anchors= has `numbers` numbers instead of 2 * num. */
 void cfg_own_wrong_anchors(cfg_walk *, int numbers, double num);

@@ -15,11 +15,11 @@
 static const struct { const char *begins; size_t length; double pixels; } kinds[] = {
     { "\x89PNG", 4, 1e9 }, /* stb_image rejects a truncated PNG before it allocates much */
     { "\xff\xd8", 2, 512 }, { "GIF8", 4, 2048 }, { "S\x80\xf6\x34", 4, 16384 } };
-static const double run = 128; /* run-length encoding, for all other formats */
+static const double run = 128; /* for all other formats */
 
-/* Whether the file is long enough for the image size in its header: stb_image fills missing data with zeros,
- * so a file of a few bytes could cost as much memory and time as the largest image. The stream must be at the
- * start of the file. */
+/* Whether the file is long enough for the image size in its header. The stream must be positioned at the
+ * start of the file. stb_image fills missing data with zeros, so without this check, decoding a file of a few
+ * bytes could take as much memory and time as the largest image. */
 static int holds(FILE *file, int w, int h)
 {
     char first[4] = "";
@@ -48,7 +48,7 @@ static int decode_by_stb(FILE *file, int channels, amp_pixels *p)
     return 0;
 }
 
-/* Decodes the image, and shrinks it if it will be cached. Returns 0 after a failure, which
+/* Decodes the image, and shrinks it if it will be cached. Returns 0 after a failure, whose reason
  * darknet_amp_unreadable has noted. The caller frees p->bytes. */
 static int decode(FILE *file, int channels, amp_pixels *p)
 {

@@ -81,8 +81,8 @@ static void describe_params(amp_layer_desc *d, layer *l, int on_gpu)
     if (amp_own_is_frozen(l)) d->param_count = 0;
 }
 
-/* Marks the arrays that a .weights file does not contain: all of a layer with dontsave=1 and, in pjreddie's
- * Darknet, the biases of a [batchnorm] layer. */
+/* Marks the arrays that a .weights file does not contain: all arrays of a layer with dontsave=1 and, in
+ * pjreddie's Darknet, the biases of a [batchnorm] layer. */
 static void mark_unsaved(amp_layer_desc *d, const layer *l, const layer_arrays *a)
 {
     for (int k = 0; k < d->param_count; k++)
@@ -121,7 +121,7 @@ static amp_shape image_shape(int n, int c, int h, int w, int count)
     return (amp_shape){ n, count, 1, 1 };
 }
 
-/* Sets d->inputs. The check of the .cfg has made sure that they are earlier layers. */
+/* Sets d->inputs. All inputs are earlier layers: the check of the .cfg has made sure of that. */
 static void describe_inputs(network *net, int i, amp_layer_desc *d)
 {
     layer *l = &net->layers[i];
@@ -165,7 +165,7 @@ static void describe_shape(network *net, int i, const amp_network_desc *out, amp
     }
 }
 
-/* truths: the distance in floats between two images' labels; it may differ from l->truths. */
+/* truths: the distance in floats between the labels of consecutive images. It may differ from l->truths. */
 static void describe_yolo(const network *net, int i, amp_layer_desc *d)
 {
     const layer *l = &net->layers[i];

@@ -10,7 +10,7 @@
 #endif
 
 #ifdef GPU
-/* Makes a CUDA call, or ends the program. */
+/* Makes a CUDA call, and ends the program if it fails. */
 #define MUST(call) do { \
         amp_error error_; \
         cudaError_t status_ = (call); \
@@ -32,8 +32,8 @@ int amp_fork_choose_gpu(int number)
     return 1;
 }
 
-/* CUDA numbers the GPUs listed in CUDA_VISIBLE_DEVICES from 0. If it lists only one, the launcher (Slurm, for
- * example) has chosen this rank's GPU. */
+/* CUDA numbers the GPUs listed in CUDA_VISIBLE_DEVICES from 0. If the variable lists only one, the launcher
+ * (such as Slurm) has already chosen this rank's GPU. */
 int amp_fork_take_gpu(int number)
 {
     static const char variable[] = "CUDA_VISIBLE_DEVICES";
@@ -60,8 +60,8 @@ amp_status amp_fork_sum_on_gpu(amp_backend *backend, amp_comm **comm, amp_error 
     return AMP_OK;
 }
 
-/* Not with Darknet's cuda_set_device: it writes a global variable, and threads of several networks come here
- * at the same time. */
+/* Calls cudaSetDevice directly, because Darknet's cuda_set_device writes a global variable, and threads of
+ * several networks call this function at the same time. */
 void amp_fork_use_device(const network *net)
 {
     if (net->gpu_index >= 0) MUST(cudaSetDevice(net->gpu_index));

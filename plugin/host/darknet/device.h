@@ -22,7 +22,7 @@ int amp_host_on_gpu(const network *net);
 /* Waits until net's GPU, if any, has finished all queued work; call it before reading a clock. */
 void amp_host_wait(const network *net);
 
-/* Darknet's own buffers. allocate_array returns `count` zeros, or NULL without memory. free_array sets
- * *buffer, which may be NULL, to NULL. */
+/* Darknet's own buffers. allocate_array: returns `count` zeros, or NULL if there is no memory. free_array:
+ * *buffer may be NULL, and is NULL afterwards. */
 float *amp_host_allocate_array(size_t count, int on_gpu);
 void amp_host_free_array(float **buffer, int on_gpu);

@@ -28,8 +28,8 @@ amp_view amp_fork_view(const struct network *net)
                        .eps = net->eps, .images = net->input, .labels = net->truth };
 }
 
-/* AMP draws one number per element of a dropout. Darknet draws a crop's numbers: on the CPU from the same
- * generator, on a GPU from cuRAND (not counted). */
+/* For a dropout, AMP draws one number per element. For a crop, Darknet draws the numbers: on the CPU from the
+ * same generator, on a GPU from cuRAND (not counted). */
 size_t amp_fork_random_numbers(const struct network *net)
 {
     size_t count = 0;

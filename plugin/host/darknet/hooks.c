@@ -1,4 +1,4 @@
-/* The hooks that Darknet calls when it makes, resizes and frees a network and its layers. */
+/* The hooks that a patched Darknet calls when it makes, resizes and frees a network and its layers. */
 #include "room.h"
 
 #include <string.h>
@@ -88,8 +88,8 @@ static int is_written_first(const char *name)
     return 0;
 }
 
-/* Darknet's own function: copies the array to the GPU, or allocates zeros there if array is NULL. Declared
- * here, because AlexeyAB's fork declares it in another header. */
+/* Darknet's own function: copies the array to the GPU, or allocates zeros there if array is NULL. It is
+ * declared here because AlexeyAB's fork declares it in another header. */
 float *(cuda_make_array)(float *array, size_t count);
 
 float *darknet_amp_gpu_array(float *array, size_t count, const char *name)

@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* Rows of amp_own_types. NATIVE: AMP computes the type with `ops`; `settings` fills in the kind's settings.
- * OWN and LOSS: Darknet's own code computes it. */
+/* Rows of amp_own_types. NATIVE: AMP computes the type with the functions in `ops`, and the function
+ * `settings` fills in what they need to know of a layer. OWN and LOSS: Darknet's own code computes it. */
 #define NATIVE(name, ops, settings) { name, &ops, NULL, settings }
 #define OWN(name) { name, AMP_LAYER_HOST, "Darknet's own fp32 code", NULL }
 #define LOSS(name) { name, AMP_LAYER_HOST, "fp32 loss", NULL }
@@ -55,12 +55,12 @@ SETTINGS(dropout_settings, dropout, .probability = l->probability, .scale = l->s
     [SELU] = AMP_SELU,
 #define OF_ALL(field) OPTION(field, ALL),
 #define OF_NONE(field) OPTION(field, NONE),
-/* Options of native layers of any type. The engine, the update or the reader of weights implements them, or
- * they do not change what a layer computes. */
+/* Options that a native layer of any type may have. Some of them do not change what a layer computes. The
+ * engine, the update or the reader of weights implements the others. */
 #define ALL_OF_BOTH_FORKS(F) \
     F(truth) F(stopbackward) F(learning_rate_scale) F(clip) F(numload) F(dontload) F(dontsave) \
     F(dontloadscales) F(smooth)
-/* Options that no native layer may have, and pointers to the layers inside recurrent layers. */
+/* Options that no native layer may have, and the pointers of recurrent layers to the layers inside them. */
 #define NONE_OF_BOTH_FORKS(F) \
     F(xnor) F(binary) F(dot) F(softmax_tree) F(shortcut) F(forced) F(side) F(spatial) F(sqrt) F(flip) \
     F(hidden) F(saturation) F(exposure) F(shift) F(ratio) F(noloss) F(softmax) F(coords) F(background) \

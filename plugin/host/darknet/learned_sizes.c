@@ -1,5 +1,5 @@
-/* How many numbers a layer learns, and how many Darknet's readers in parser.c read for it from a .weights
- * file: see room.h and fork.h. */
+/* How many numbers a layer learns, and how many Darknet reads for it from a .weights file: see room.h and
+ * fork.h. The sizes follow the readers in parser.c. */
 #include <string.h>
 
 #include "room.h"
@@ -28,7 +28,7 @@ int amp_host_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS])
     return count;
 }
 
-/* Any layer may have numload=N, but only convolutions obey it: Darknet reads their first N filters. */
+/* Any layer may have numload=N, but only convolutions obey it: Darknet reads only their first N filters. */
 static int is_numloaded(const layer *l)
 {
     return l->numload && (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL);

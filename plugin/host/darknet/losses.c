@@ -1,5 +1,5 @@
-/* After the forward of a loss layer that Darknet's own code computes: corrects a softmax's loss if a
- * probability has underflowed to 0, then adds up the loss of each image. */
+/* Called after the forward of a loss layer that Darknet's own code computes. First corrects a softmax's loss
+ * if a probability has underflowed to 0. Then adds up the loss of each image. */
 #include "room.h"
 
 #include <math.h>
@@ -22,8 +22,8 @@ static group group_of(const layer *l, int i)
     return g;
 }
 
-/* Returns log p[i], where p[i] = exp(x[i] / t) / Σ exp(x[k] / t) over the softmax of i, and t is the
- * temperature. x: the inputs of one image. */
+/* Returns log p[i], where p[i] = exp(x[i] / t) / Σ exp(x[k] / t), t is the temperature, and k runs over the
+ * softmax of i. x: the inputs of one image. */
 static double log_probability(const layer *l, const float *x, int i)
 {
     group g = group_of(l, i);
@@ -34,8 +34,8 @@ static double log_probability(const layer *l, const float *x, int i)
     return (x[i] - largest) / t - log(sum);
 }
 
-/* A softmax's loss is -log p of each true class. If p underflowed to 0, Darknet's loss is inf: computes it
- * from the softmax's input, and sums up the cost again. */
+/* A softmax's loss is -log p of each true class. If p underflowed to 0, Darknet's loss is inf. In this case
+ * the function computes the loss from the softmax's input, and sums up the cost again. */
 static void complete_softmax(struct darknet_amp *amp, int index, const float *input)
 {
     layer *l = &amp->net->layers[index];

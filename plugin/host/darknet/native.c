@@ -42,7 +42,7 @@ amp_activation amp_host_activation_of(ACTIVATION a)
     return (unsigned)a < amp_own_activation_count ? amp_own_activations[a] : AMP_ACTIVATIONS;
 }
 
-/* The largest side of a maxpool's window: the backend stores the maximum's index within the window in a byte,
+/* The largest side of a maxpool's window. The backend stores the maximum's index within the window in a byte,
  * in which 255 means no maximum. */
 enum { LARGEST_POOL = 15 };
 

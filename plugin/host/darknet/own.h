@@ -32,14 +32,14 @@
  *
  * The fork's layers.c implements these functions and tables, except amp_own_batchnorm_rule. */
 
-/* Sets *layers to what layer l reads besides the layer before it (a route: instead of it); returns how
- * many. */
+/* Sets *layers to the layers that layer l reads in addition to the one before it (a route: instead of that
+ * one). Returns how many. */
 int amp_own_far_inputs(const layer *l, const int **layers);
 /* A recurrent layer's parts are the connected or convolutional layers inside it. amp_host_parts
  * (learned_sizes.c) fills in `parts`, and returns their number; 0 for other layers. */
 enum { AMP_OWN_MOST_PARTS = 8 };
 typedef struct amp_own_part {
-    const char *names[3]; /* of weights, biases and scales */
+    const char *names[3]; /* of the part's weights, biases and scales */
     layer *part;
 } amp_own_part;
 #define AMP_OWN_NAMES(prefix) ((const char *const[3]){ prefix "weights", prefix "biases", prefix "scales" })
@@ -48,26 +48,26 @@ typedef struct amp_own_part {
     AMP_OWN_PART(wf), AMP_OWN_PART(wi), AMP_OWN_PART(wg), AMP_OWN_PART(wo), \
     AMP_OWN_PART(uf), AMP_OWN_PART(ui), AMP_OWN_PART(ug), AMP_OWN_PART(uo)
 int amp_host_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS]);
-/* Adds this fork's own settings to an otherwise complete description of a layer. */
+/* Adds this fork's own settings to a layer's description, which is otherwise complete. */
 void amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d);
-/* Whether a layer is a loss with boxes as labels. */
+/* Whether a layer is a loss that learns from a list of boxes. */
 int amp_own_finds_boxes(const layer *l);
-/* How many numbers one label has: a box, its class, and maybe more. */
+/* How many numbers one label of a layer has: a box, its class, and maybe more. */
 int amp_own_label_numbers(const layer *l);
-/* Whether a layer uses an earlier layer's weights, which that layer trains and saves. */
+/* Whether a layer uses the weights of an earlier layer, which trains and saves them. */
 int amp_own_shares_weights(const layer *l);
 /* Whether training does not change the layer's parameters, which have neither gradient nor momentum. */
 int amp_own_is_frozen(const layer *l);
-/* How Darknet's own code computes batch norm. */
+/* The rule by which Darknet's own code computes batch norm. */
 amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu);
 /* Returns how many floats stock allocates for this layer beyond those that footprint.c counts. */
 size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu);
 
 /* The tables that native.c reads. */
 typedef struct amp_own_type {
-    const char *name;          /* of the .cfg section; NULL: no such layer */
+    const char *name;          /* name of the .cfg section; NULL: no such layer */
     const amp_layer_ops *kind; /* AMP's functions for the layer; AMP_LAYER_HOST: Darknet's own code */
-    const char *why_own;       /* why Darknet's own code computes it; else NULL */
+    const char *why_own;       /* why Darknet's own code computes it, in a few words; else NULL */
     void (*settings)(const layer *, amp_layer_desc *); /* fills in the kind's settings; NULL: it has none */
 } amp_own_type;
 
@@ -89,13 +89,13 @@ const char *amp_own_unfit(const layer *l);
 
 /* ---- a network (fork.c, hooks.c) ---- */
 
-/* Sets fields that AMP reads, but Darknet leaves at 0 or does not update in a resize. */
+/* Sets fields that AMP reads, and that Darknet leaves at 0 or does not update in a resize. */
 void amp_own_complete(network *net);
 /* Sets *w and *h, the .cfg's size, to the largest size that training with random=1 chooses. */
 void amp_own_largest_size(const network *net, int *w, int *h);
 int amp_own_size_step(const network *net); /* random=1 resizes to multiples of this step */
-/* Whether AMP can train the network. AMP_UNSUPPORTED: not with a key of its .cfg. AMP_NO_MEMORY: one of the
- * network's buffers could not be allocated. */
+/* Whether AMP can train the network. AMP_UNSUPPORTED: AMP does not support a key of its .cfg. AMP_NO_MEMORY:
+ * one of the network's buffers could not be allocated. */
 amp_status amp_own_check(const network *net, amp_error *);
 
 /* Faults of Darknet's own code that only this fork has; darknet/stock_faults.c lists those of all forks. The
@@ -117,8 +117,8 @@ int amp_own_resize(layer *l, int w, int h);
 
 /* ---- a pass (callbacks.c, fork.c) ---- */
 
-/* On a GPU: whether Darknet's own code of this layer also writes to its output's copy in CPU memory, which
- * other code reads. The copy may differ from the output on the GPU. */
+/* On a GPU: whether Darknet's own code of this layer also writes its output to CPU memory, where other code
+ * reads it. This copy may differ from the output on the GPU. */
 int amp_own_pulls_output(const layer *l);
 #ifdef GPU
 /* Call it before a forward on a GPU. Starts to copy images and labels to the engine's arrays there. */
@@ -127,8 +127,8 @@ amp_status amp_own_push(network *net, amp_backend *, amp_error *);
 /* Call it after a forward. Sets fields that Darknet reads from the network, like the cost. */
 void amp_own_end_forward(network *net, int output_layer);
 
-/* For running one of Darknet's own layers, on the CPU or a GPU. The fork's gaps.h declares the functions that
- * prepare the layer and run its forward and backward. */
+/* The following functions are needed to run one of Darknet's own layers, on the CPU or a GPU. The fork's
+ * gaps.h declares the functions that prepare the layer and run its forward and backward. */
 
 /* The arrays to which a layer from amp_own_joined points; each needs one element per far input. */
 typedef struct amp_joined { int *indices; float **outputs, **deltas; } amp_joined;
@@ -140,8 +140,8 @@ int amp_own_lends_products(const layer *l, int on_gpu);
 /* Returns the argument for the layer's forward and backward. Backward adds to input_delta (may be NULL). */
 amp_pass amp_own_pass(const network *net, int index, float *input, float *input_delta, float *workspace,
     int training);
-/* Returns a copy of layer `index` whose far inputs are the layers that really produce them
- * (amp_host_producer). It points to the arrays in room. */
+/* Returns a copy of layer `index`, in which each far input is replaced by the layer that really produces it
+ * (amp_host_producer). The copy points to the arrays in room. */
 layer amp_own_joined(const network *net, int index, amp_joined *room);
 
 /* Helpers for a fork's gaps.c, implemented in buffers.c. */
@@ -149,10 +149,10 @@ layer amp_own_joined(const network *net, int index, amp_joined *room);
 /* Allocates `count` zeros, which the caller frees, or ends the program. */
 float *amp_gap_scratch(size_t count);
 /* If *buffer, a layer's buffer, is NULL, allocates `count` zeros for it, or ends the program. Darknet's
- * free_layer frees it. */
+ * free_layer frees the buffer. */
 void amp_gap_own_buffer(float **buffer, size_t count);
-/* Returns a copy of `inner`, a layer inside a recurrent layer, for one time step. The arrays of `inner` hold
- * all steps, one after the other. */
+/* Returns a copy of `inner`, a layer inside a recurrent layer, that points to the data of one time step. The
+ * arrays of `inner` hold all steps, one after the other. */
 layer amp_gap_at_step(const layer *inner, int step);
 
 /* Sets a yolo layer's cost in the layer and in the network, and prints this fork's line for it. */
@@ -173,7 +173,7 @@ image amp_own_center_crop(image im, int w, int h);
  * probability 0 for that class. */
 detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, float suppression,
                          int *count);
-/* Call it after a prediction without AMP. Corrects NaN from Darknet's logistic function. */
+/* Call after a prediction without AMP. Replaces NaN from Darknet's logistic function by the right value. */
 void amp_own_fix_logistics(network *net);
 void amp_own_sort_classes(float *probabilities, network *net);
 

@@ -56,7 +56,7 @@ int amp_host_image_turns(amp_host_pinned *p, size_t bytes)
 void amp_host_unpin(amp_host_pinned *p)
 {
 #ifdef GPU
-    /* After a failure the device is unusable, which a later call reports. */
+    /* If one of these calls fails, the device is unusable, and a later call will report that. */
     if (p->locked && cudaHostUnregister(p->input) != cudaSuccess) cudaGetLastError();
     if (p->second && cudaFree(p->second) != cudaSuccess) cudaGetLastError();
 #endif

@@ -13,8 +13,8 @@
 
 #include "darknet.h"
 
-/* What Darknet has allocated as net->input. A command may point net->input to its own memory for a time; AMP
- * never locks that memory. */
+/* The memory that Darknet has allocated as net->input. A command may temporarily point net->input to its own
+ * memory; AMP never locks that memory. */
 typedef struct amp_host_pinned {
     float *input; /* NULL: unknown, or about to be freed */
     size_t bytes;
@@ -24,7 +24,7 @@ typedef struct amp_host_pinned {
         in_second;    /* whether the images of the current pass are in it */
 } amp_host_pinned;
 
-/* Call it right after Darknet has allocated net->input: after parsing and a resize. */
+/* Call it right after Darknet has allocated net->input: after parsing and after a resize. */
 void amp_host_pin_note(amp_host_pinned *, const network *net);
 /* Call it before a forward. Page-locks the recorded memory if a training's forward reads it. */
 void amp_host_pin(amp_host_pinned *, const network *net);

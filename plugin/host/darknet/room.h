@@ -1,4 +1,4 @@
-/* What the files of this folder share; it may name Darknet's structs. */
+/* Types and functions that the files of this folder share. They use Darknet's structs. */
 #pragma once
 
 #include "../network/state.h"
@@ -27,8 +27,8 @@ float **amp_host_delta_of(layer *l, int on_gpu);
 /* Records the buffers that Darknet has allocated by parsing or a resize, and frees its workspace. */
 void amp_host_note_buffers(struct darknet_amp *amp, network *net);
 
-/* Allocates the fp32 outputs and deltas that a plan needs (one flag per layer), and frees the others of
- * native layers. Also calls amp_host_fit_workspace. */
+/* Allocates the fp32 outputs and deltas that a plan needs, and frees those of native layers that it does not
+ * need. needs_output and needs_delta have one flag per layer. Also calls amp_host_fit_workspace. */
 amp_status amp_host_fit_buffers(struct darknet_amp *amp, const char *needs_output, const char *needs_delta,
                                 amp_error *);
 
@@ -48,7 +48,7 @@ void amp_host_trim(const network *net, layer *l);
 typedef struct amp_host_sizes { size_t weights, channels; } amp_host_sizes;
 amp_host_sizes amp_host_sizes_of(const layer *l);
 
-/* The name of a type's .cfg section without brackets. */
+/* The name of the .cfg section of a type, for example "convolutional". */
 const char *amp_host_type_name(LAYER_TYPE type);
 
 /* A native layer is one that AMP computes itself (native.c); its Darknet buffers exist only on demand. For
@@ -74,8 +74,8 @@ void amp_host_note_loss(struct darknet_amp *amp, int index, const float *input);
 int amp_host_gives_boxes(const layer *l);
 /* Darknet's network_predict; the caller checks the result. */
 float *amp_host_predict(network *net, float *image);
-/* Checks that all outputs of the network and of its layers that give boxes are finite, else AMP_DIVERGED. of:
- * what was predicted, for the message. */
+/* Whether all outputs of the network and of its layers that give boxes are finite. of: names what was
+ * predicted, for the message. AMP_DIVERGED: some outputs are not finite. */
 amp_status amp_host_check_predicted(const network *, const float *output, const char *of, amp_error *);
 
 /* ---- describe.c: which layers a layer reads, and where its labels come from ---- */

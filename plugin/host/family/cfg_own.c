@@ -70,8 +70,8 @@ static void check_strictly(cfg_walk *walk, int finds_boxes)
     }
 }
 
-/* Rejects a network without a layer whose input is an image wider and higher than 1: Darknet's parser divides
- * by the number of these layers. */
+/* Darknet's parser divides by the number of layers whose input is an image wider and higher than 1. Rejects a
+ * network in which this number is 0. */
 void cfg_own_finish(cfg_walk *walk)
 {
     int images = 0, finds_boxes = 0;

@@ -1,5 +1,5 @@
-/* These forks' tables for native.c (types, activations, options of struct layer), and other facts for the
- * description of a layer. See ../darknet/own.h. */
+/* How these forks' layers are described: the tables for native.c (types, activations, and the options of
+ * struct layer), and what else a description needs to know of a layer. See ../darknet/own.h. */
 #include "../darknet/layer_tables.h"
 #include "../darknet/room.h"
 
@@ -217,8 +217,8 @@ int amp_fork_frozen(const struct network *net)
 }
 
 /* Whether this step's update leaves the layer's parameters unchanged, because of train_only_bn=, dont_update=
- * or burnin_update=: Darknet obeys them only on a GPU (update_network_gpu), AMP also on the CPU. `step`
- * counts the current step. */
+ * or burnin_update=. Darknet obeys these keys only on a GPU (update_network_gpu), AMP also on the CPU. `step`
+ * counts the current step too. */
 static int is_held(const network *net, const layer *l)
 {
     int64_t step = (int64_t)(*net->seen / ((uint64_t)net->batch * (uint64_t)net->subdivisions));

@@ -1,5 +1,5 @@
-/* Before AMP takes over a network of this fork: sets fields that AMP reads but Darknet leaves unset, and
- * rejects networks that AMP would train incorrectly. */
+/* Called before AMP takes over a network of this fork. Sets fields that AMP reads but this Darknet leaves
+ * unset, and rejects networks that AMP would train incorrectly. */
 #include <math.h>
 
 #include "../darknet/room.h"

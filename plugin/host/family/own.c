@@ -1,5 +1,5 @@
-/* What AlexeyAB's and hank-ai's Darknets have or do differently from pjreddie's: see ../darknet/own.h. The
- * folder of each has what differs between them. */
+/* What AlexeyAB's and hank-ai's Darknets do differently from pjreddie's, or have in addition: see
+ * ../darknet/own.h. What differs between these two is in the folder of each. */
 #include "../darknet/room.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ void amp_own_print_yolo(network *net, int index, const amp_yolo_result *r)
                 r->cost / l->batch, r->box_cost / l->batch, r->iou / count, (int)r->labels);
 }
 
-/* Darknet averages convolutional layers only, and none that share another layer's weights. */
+/* Darknet averages convolutional layers only. Layers that share another layer's weights have no averages. */
 int amp_fork_averages(const network *net, int only_begun, amp_average *averages)
 {
     int count = 0;
@@ -102,8 +102,8 @@ void amp_fork_set_counters(struct network *net, amp_counters counters)
 
 /* ---- Darknet's functions ---- */
 
-/* Darknet's loops hand images and labels to each pass as arguments; the plugin's commands put them into
- * net->input and net->truth, which amp_own_free frees. */
+/* Darknet's loops hand the images and labels to each pass as arguments. The plugin's commands put them into
+ * net->input and net->truth, which are allocated here and freed by amp_own_free. */
 network *amp_own_parse(char *cfg)
 {
     network *net = calloc(1, sizeof *net);
@@ -120,8 +120,8 @@ void amp_own_free(network *net)
 {
     float *input = net->input, *truth = net->truth;
     for (int i = 0; i < net->n; i++) {
-        layer *l = &net->layers[i]; /* an [empty] layer borrows the buffers of the layer before it, which
-                                       Darknet would free twice */
+        layer *l = &net->layers[i]; /* an [empty] layer uses the buffers of the layer before it; clear its
+                                       pointers, or Darknet frees these buffers twice */
         if (l->type != EMPTY) continue;
         l->output = l->delta = NULL;
 #ifdef GPU
@@ -181,7 +181,7 @@ amp_image_fit amp_fork_detector_fit(const struct network *net)
     return net->letter_box ? AMP_FIT_LETTERBOX : AMP_FIT_STRETCH;
 }
 
-/* Suppresses overlapping boxes as Darknet's commands do, by the last layer's nms_kind. */
+/* Suppresses overlapping boxes as Darknet's own commands do: nms_kind of the last layer says how. */
 detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, float suppression,
                          int *count)
 {
@@ -193,7 +193,7 @@ detection *amp_own_boxes(network *net, const int size[2], float least, float hie
     return boxes;
 }
 
-/* As pjreddie's center_crop_image: the largest square in the middle of the image, resized to w x h. */
+/* The largest square in the middle of the image, resized to w x h, as by pjreddie's center_crop_image. */
 image amp_own_center_crop(image im, int w, int h)
 {
     int side = im.w < im.h ? im.w : im.h;
@@ -298,8 +298,8 @@ int amp_fork_knows_map(void) { return 1; }
 /* array: weights, or batch norm's arrays; may be NULL. */
 static int is_good(const float *array, int count) { return !array || amp_all_finite(array, (size_t)count); }
 
-/* Whether this layer computes the logistic of several numbers at once, which are finite if its input is. (A
- * convolution with activation=logistic computes one at a time.) */
+/* Whether this layer computes the logistic function of several numbers at once, and these numbers are finite
+ * if the layer's input is finite. (A convolution with activation=logistic computes one number at a time.) */
 static int is_logistic(const layer *l)
 {
     if (l->type == YOLO || l->type == GAUSSIAN_YOLO) return 1;
@@ -308,9 +308,9 @@ static int is_logistic(const layer *l)
            && is_good(l->rolling_mean, l->n) && is_good(l->rolling_variance, l->n);
 }
 
-/* -Ofast compiles 1 / (1 + e^-x) to r (2 - r (1 + e^-x)) for four numbers at a time: a Newton step on the
- * processor's estimate r of the reciprocal. Below x = -88.7, e^-x is inf and r is 0, so the result is NaN. An
- * array's last one to three numbers are divided, and become 0. */
+/* With -Ofast, 1 / (1 + e^-x) is compiled to code that computes four numbers at a time: r (2 - r (1 + e^-x)),
+ * a Newton step on the processor's estimate r of the reciprocal. Below x = -88.7, e^-x is inf and r is 0, and
+ * 0 times inf is NaN. The last one to three numbers of an array are computed by a division, and become 0. */
 const char *amp_fork_fault(const struct network *net, char text[256])
 {
     int i = 0;

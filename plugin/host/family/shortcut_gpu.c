@@ -1,5 +1,5 @@
-/* Shortcuts with weights or with inputs of different shapes, in fp32 on a GPU: see gaps.h. Uses only
- * Darknet's kernels, and computes the same as gaps.c. */
+/* Computes, in fp32 on a GPU, shortcuts that have weights or several inputs of different shapes: see gaps.h.
+ * Uses only Darknet's kernels, and computes the same as gaps.c. */
 #include "gaps.h"
 
 #ifdef GPU
@@ -30,9 +30,9 @@ static void share_by_relu(const layer *l, const shares *m)
     pow_ongpu(m->groups, -1, m->sum, 1, m->sum, 1);
 }
 
-/* Sets m->p and m->sum. The shares are e / (E + .0001), where e = exp(w - the largest w), and E is the sum of
- * all e. Darknet's softmax computes p = e / E, so the largest p is 1 / E, and the shares are p * m->sum with
- * m->sum = 1 / (1 + .0001 * largest p). The largest p comes from max(a, b) = a + relu(b - a). */
+/* Sets m->p and m->sum. The shares are e / (E + .0001), where e = exp(w - the largest w) and E is the sum of
+ * all e. Darknet's softmax computes p = e / E. The largest p is 1 / E, so the shares are p * m->sum with
+ * m->sum = 1 / (1 + .0001 * largest p). The largest p is found with max(a, b) = a + relu(b - a). */
 static void share_by_softmax(const layer *l, const shares *m)
 {
     int groups = m->groups;
@@ -121,8 +121,8 @@ static void add_delta(const layer *l, const shares *m, int k, float *sum)
         axpy_ongpu(both.count, 1, m->x + (size_t)l->outputs * i, 1, sum + both.step * i, 1);
 }
 
-/* Adds slope[k] * (dots[k] - sum over j of p[j] dots[j]) to the gradient of input k's weight in each group:
- * the sum of delta * slope[k] * (x[k] - y), see gaps.c. */
+/* Adds slope[k] * (dots[k] - sum over j of p[j] dots[j]) to the gradient of input k's weight, in each group.
+ * This equals the sum of delta * slope[k] * (x[k] - y): see gaps.c. */
 static void add_gradients(const layer *l, const shares *m)
 {
     int groups = m->groups;

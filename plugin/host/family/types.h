@@ -3,7 +3,7 @@
 
 #include "gaps.h"
 
-typedef network_state amp_pass; /* what a layer's functions get: input, delta and network */
+typedef network_state amp_pass; /* argument of a layer's functions: input, delta and network */
 
 #define AMP_OWN_ON_GPU(array) (*(array)) /* net->input_gpu, net->truth_gpu */
 #define AMP_OWN_IMAGE_DELTA(net) ((net)->delta)
@@ -16,11 +16,11 @@ typedef network_state amp_pass; /* what a layer's functions get: input, delta an
 
 #define AMP_OWN_SAVES_BATCHNORM_BIASES 1 /* whether a .weights file has the biases of a [batchnorm] layer */
 
-/* The least width or height of a box, as a fraction of the image's; smaller boxes are ignored. pixels: the
- * network's width or height. */
+/* The smallest width of a box as a fraction of the image's width, and the same for heights; smaller boxes are
+ * ignored. pixels: the network's width or height. */
 #define AMP_OWN_LEAST_BOX(pixels) (1.f / (float)(pixels))
 
-/* Rows of amp_fork_options that both forks have. */
+/* Rows of amp_fork_options: the options that both forks know. */
 #define AMP_OWN_FAMILY_OPTIONS \
     { "-i", 1, 1, 1 }, { "-cuda_debug_sync", 0, 1, 1 }, { "-gpus", 1, 1, 1 }, { "-clear", 0, 1, 1 }, \
     { "-c", 1, 1, 1 }, { "-dont_show", 0, 1, 1 }, { "-benchmark", 0, 1, 1 }, \
@@ -32,5 +32,5 @@ typedef network_state amp_pass; /* what a layer's functions get: input, delta an
     { "-hier", 1, 1, 0 }, { "-s", 1, 1, 0 }, { "-num_of_clusters", 1, 1, 0 }, { "-width", 1, 1, 0 }, \
     { "-height", 1, 1, 0 }
 
-/* own.c: the loader arguments of all commands of both forks. */
+/* own.c: sets the loader arguments that all commands of both forks set. */
 void amp_own_common_args(const network *net, load_args *args);

@@ -11,7 +11,7 @@
 #include "../program/turns.h"
 #include "hooks.hpp"
 
-/* Whether both words have the same letters and digits in any case. */
+/* Whether both words have the same letters and digits, ignoring case. */
 static int is_spelled(const char *word, const char *name)
 {
     for (;; word++, name++) {
@@ -82,7 +82,7 @@ void darknet_amp_need_weights(void)
         darknet_amp_refuse("%.700s: this weights file does not exist", weights);
 }
 
-/* Whether `next` is the option's value. Only -map has an optional value: a number. */
+/* Whether `next` is the value of this option. Only -map has an optional value: a number. */
 static int takes_next(const amp_fork_option *option, const char *next)
 {
     return option->has_value

@@ -1,6 +1,6 @@
-/* What the patches add to hank-ai's headers, for darknet_internal.hpp and this folder's darknet.h (the
- * patches add fields to structs, inside DARKNET_AMP(...)). Without -DDARKNET_AMP=ON the hooks are empty, and
- * random number generators are Darknet's std::mt19937. */
+/* What the patches add to hank-ai's headers. darknet_internal.hpp includes this file. darknet.h of this
+ * folder includes it too, because the patches add fields to the structs, inside DARKNET_AMP(...). In a build
+ * without -DDARKNET_AMP=ON the hooks are empty, and random number generators are Darknet's std::mt19937. */
 #ifndef DARKNET_AMP_HOOKS_HPP
 #define DARKNET_AMP_HOOKS_HPP
 
@@ -15,14 +15,14 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* Sorts a command's words, by moving argv's pointers, into the order of AlexeyAB's commands, and normalizes
- * the spelling of options. */
+/* Sorts the words of a command, which hank-ai's Darknet accepts in any order, into the order of AlexeyAB's
+ * commands, and normalizes the spelling of options. Moves argv's pointers. */
 void darknet_amp_order(int argc, char **argv);
 /* Whether a training of this .cfg runs under AMP, or was started by `amp compare`. Then Darknet does not ask
  * whether to train on a CPU, and all GPUs train from the first step even without a weights file (stock would
  * begin with one). */
 int darknet_amp_means_it(const char *cfg);
-/* Whether this word names a file of weights, whatever its extension. */
+/* Whether this word of the command line names a file of weights, whatever its extension. */
 int darknet_amp_names_weights(const char *word);
 /* Called before Darknet prints a backtrace and aborts. In the plugin's commands, and after a network under
  * AMP was requested, ends the program with the line `message` and status 1. */
@@ -86,8 +86,8 @@ inline std::filesystem::path amp_canonical(const std::filesystem::path & file)
 #define DARKNET_CFG_STREAM std::istringstream
 #define DARKNET_OPEN_CFG(file) amp_open_cfg(file)
 
-/* A generator of random bits: with -seed the plugin's, which gives each part of a loading job its own stream
- * (../program/random.h), else std::mt19937, as in stock. */
+/* A generator of random bits. With -seed it is the plugin's generator, and each part of a loading job has its
+ * own (../program/random.h). Otherwise it is std::mt19937, as in stock. */
 class amp_engine
 {
 public:

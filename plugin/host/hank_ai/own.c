@@ -4,7 +4,7 @@
 const char amp_fork_name[] = "hank-ai's; patches for its commit f684e1d7";
 const char amp_fork_log_option[] = "-step_log"; /* hank-ai's -log names a file for all output */
 
-/* The options of get_all_possible_arguments, run_detector and main (-i). */
+/* The options that get_all_possible_arguments, run_detector and main (-i) know. */
 const amp_fork_option amp_fork_options[] = {
     AMP_OWN_FAMILY_OPTIONS,
     { "-colour", 0, 1, 1 }, { "-color", 0, 1, 1 }, { "-nocolour", 0, 1, 1 }, { "-nocolor", 0, 1, 1 },

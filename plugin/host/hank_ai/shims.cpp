@@ -55,7 +55,7 @@ static void *load(void *job)
     return nullptr;
 }
 
-/* Like AlexeyAB's load_data: starts a thread, which ends when *args.d is filled. */
+/* Works like AlexeyAB's load_data: starts a thread, which ends when *args.d is filled. */
 extern "C" pthread_t amp_shim_load_data(load_args args)
 {
     pthread_t thread;
@@ -93,8 +93,8 @@ static void end_uncaught()
     default_end();
 }
 
-/* In the plugin's commands, Darknet's output goes to stderr, as AlexeyAB's does: stdout is for the
- * command. */
+/* During one of the plugin's commands, Darknet's output goes to stderr, as AlexeyAB's does, because stdout is
+ * for the command's own text. */
 extern "C" void amp_note_command(int is_ours)
 {
     runs_ours = is_ours;

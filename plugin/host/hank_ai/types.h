@@ -9,7 +9,7 @@
 #define AMP_OWN_LAYER_AT(l) (l)
 #define AMP_OWN_KEEPS_A_NORMAL 0 /* weights are not drawn by rand_normal */
 
-/* C passes a pointer for a C++ reference. */
+/* Where C++ takes a reference, C passes a pointer. */
 #define AMP_NET(net) (net)
 #define AMP_RUN(function, l, state) (function)(&(l), state)
 
@@ -17,7 +17,7 @@
 #define AMP_OWN_COSTS_BY_IOU(l) 1
 #define AMP_OWN_TELLS_OF_YOLO amp_is_verbose() /* -verbose, -show_details */
 
-/* Edges of a label's box are clamped to the image, but not its center. */
+/* Edges of a label's box are clamped to the image. The box's center is not changed. */
 #define AMP_OWN_EDGE(edge) ((edge) < 0 ? 0 : (edge) > 1 ? 1 : (edge))
 #define AMP_OWN_MOST_CROP(net) 0 /* there is no `classifier train` */
 #define AMP_OWN_RANDOM(net) 0

@@ -1,4 +1,4 @@
-/* What ../darknet/cfg_rules.h needs to know about pjreddie's training loops and loaders. */
+/* What the rules of ../darknet/cfg_rules.h need to know about pjreddie's training loops and loaders. */
 #include "../darknet/cfg_rules.h"
 #include "../fork.h"
 

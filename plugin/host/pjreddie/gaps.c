@@ -56,7 +56,7 @@ static void forward_region(layer l, network net)
     tree without_softmax;
     if (l.softmax_tree) {
         region_softmax_tree(&l, input);
-        /* Stock's tree softmax does nothing with groups = 0, which stock's loss does not read. */
+        /* With groups = 0 stock's own tree softmax does nothing. Stock's loss does not read `groups`. */
         without_softmax = *l.softmax_tree;
         without_softmax.groups = 0;
         l.softmax_tree = &without_softmax;
@@ -167,7 +167,7 @@ static void forward_cost(layer l, network net)
     free(smoothed);
 }
 
-/* Without truth, as in inference, stock's function fails. */
+/* In inference iseg runs without truth. Stock's function cannot do that. */
 static void forward_iseg(layer l, network net)
 {
     if (net.truth) {

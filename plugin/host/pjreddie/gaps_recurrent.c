@@ -83,8 +83,8 @@ void amp_gap_backward_rnn(layer l, network net)
         s.delta = self.delta;
         backward_connected_layer(output, s);
 
-        /* Each term of the state after step t gets the state's delta. The input layer's copy comes first,
-         * because the self layer's backward changes self.delta in place. */
+        /* The state after step t is a sum, and each of its terms gets the state's delta. The input layer's
+         * copy is made now, because the self layer's backward changes self.delta in place. */
         copy_cpu(n, self.delta, 1, input.delta, 1);
         if (earlier_delta && l.shortcut) add(n, self.delta, earlier_delta);
 

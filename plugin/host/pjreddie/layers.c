@@ -1,5 +1,5 @@
-/* This fork's tables for native.c (types, activations, options of struct layer), and other facts for the
- * description of a layer. See ../darknet/own.h. */
+/* How this fork's layers are described: the tables for native.c (types, activations, and the options of
+ * struct layer), and what else a description needs to know of a layer. See ../darknet/own.h. */
 #include "../darknet/layer_tables.h"
 
 /* ---- tables ---- */

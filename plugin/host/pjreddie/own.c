@@ -75,7 +75,7 @@ void amp_fork_set_counters(struct network *net, amp_counters counters)
     *net->t = counters.t;
 }
 
-/* Without a label for this layer the means are 0 / 0, which are printed as Darknet prints them. */
+/* If no label belongs to this layer, the means are 0 / 0. They are printed as Darknet prints them. */
 void amp_own_print_yolo(network *net, int index, const amp_yolo_result *r)
 {
     const layer *l = &net->layers[index];
@@ -146,8 +146,8 @@ void amp_own_classifier_args(network *net, load_args *args)
     args->max = (int)(net->max_ratio * (float)net->w);
 }
 
-/* Returns the size below which photos must not be reduced: load_data_detection fits a photo into the input;
- * load_data_augment resizes its shorter side to at most max_crop. */
+/* Returns the size below which photos must not be reduced. load_data_detection fits a photo into the input;
+ * load_data_augment resizes a photo's shorter side to at most max_crop. */
 amp_photo_use amp_fork_photo_use(const network *net, int classifier)
 {
     amp_view v = amp_fork_view(net);

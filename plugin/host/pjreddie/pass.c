@@ -1,4 +1,4 @@
-/* A pass through pjreddie's Darknet: the arguments of a network and its layers. */
+/* A pass through pjreddie's Darknet, on the CPU and on a GPU: the arguments of a network and its layers. */
 #include "../darknet/room.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ size_t amp_own_layer_workspace(const network *net, int index)
     return ON_SIDE(net->gpu_index >= 0, l->workspace_size, amp_gap_workspace_gpu(l));
 }
 
-/* With cuDNN, a crnn's products on a GPU are inside cuDNN's convolutions. */
+/* On a GPU with cuDNN, a crnn's products are inside cuDNN's convolutions. */
 int amp_own_lends_products(const layer *l, int on_gpu)
 {
 #ifdef CUDNN
@@ -92,7 +92,7 @@ static void view(network *net, int index, float *input, float *input_delta)
     if (truth >= 0) net->truth = net->layers[truth].output;
 }
 
-/* A copy of the network, as Darknet's layer functions see it: with this layer's input, delta and truth. */
+/* The network as Darknet's layer functions see it: a copy, with this layer's input, delta and truth. */
 amp_pass amp_own_pass(const network *of, int index, float *input, float *input_delta, float *workspace,
                       int training)
 {

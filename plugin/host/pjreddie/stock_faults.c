@@ -1,4 +1,4 @@
-/* Known faults of only pjreddie's own code that gaps.h does not list. */
+/* Known faults that only pjreddie's own code has. Those in gaps.h are not repeated here. */
 #include "../darknet/own.h"
 
 /* On the CPU a 1x1 convolution reads its input without im2col, even with padding or a stride above 1. */

@@ -6,8 +6,8 @@
 typedef network amp_pass; /* the network, as a layer's function sees it */
 #define AMP_NET(net) ((network *)(net)) /* a network, as an argument of Darknet's functions */
 
-/* The least width or height of a box, as a fraction of the image's; smaller boxes are ignored. pixels: the
- * network's width or height. */
+/* The smallest width of a box as a fraction of the image's width, and the same for heights; smaller boxes are
+ * ignored. pixels: the network's width or height. */
 #define AMP_OWN_LEAST_BOX(pixels) .001f
 #define AMP_OWN_ON_GPU(array) (array) /* net->input_gpu, net->truth_gpu */
 #define AMP_OWN_IMAGE_DELTA(net) ON_SIDE(amp_host_on_gpu(net), (net)->delta, (net)->delta_gpu)
