@@ -118,7 +118,8 @@ struct cfg_walk {
     struct cfg_check *check;
 };
 
-/* Read a key of the current section: a CFG_WORD as its index in `words`, a CFG_LAYER as the layer's index. */
+/* Keys of the current section: a CFG_WORD is read as its index in `words`, a CFG_LAYER as the layer's
+ * index. */
 int cfg_walk_given(const cfg_walk *, const char *key);
 /* Returns the default if the key is not given, and 0 if this fork has no key of this name. */
 double cfg_walk_number(const cfg_walk *, const char *key);

@@ -69,6 +69,6 @@ amp_status amp_parallel_layer_done(amp_parallel *, const amp_parameters *, int i
 amp_status amp_parallel_finish(amp_parallel *, amp_parameters *, const amp_scaler *, amp_anomaly *rejected,
                                amp_anomaly *bad_loss, double *loss, amp_error *);
 
-/* Sets *sum to the checksum of elements first to last - 1, at most all, of the concatenated masters. */
+/* Sets *sum to the checksum of elements first to last - 1 (at most all) of the masters, concatenated. */
 amp_status amp_masters_checksum(const amp_parameters *, size_t first, size_t last, uint64_t *sum,
                                 amp_error *);

@@ -13,7 +13,7 @@ typedef struct amp_plan_bytes {
                       max pooling's indices), and a loss's result */
 } amp_plan_bytes;
 
-/* layer -1 is the image. */
+/* Layer -1 is the image. */
 amp_plan_bytes amp_plan_bytes_of(const amp_plan *, int layer);
 
 /* A cast of a value to another form, for all layers that read this form, and its delta's cast back. */

@@ -192,7 +192,8 @@ amp_status amp_sidecar_begin(const char *name, amp_sidecar_save *save, amp_error
     char *sidecar = amp_sidecar_name(save->weights.target);
     amp_status status = amp_safe_file_begin(sidecar, &save->sidecar, error);
     free(sidecar);
-    if (status == AMP_OK && save->sidecar.direct) /* writing to a FIFO would wait for a reader */
+    if (status == AMP_OK && save->sidecar.direct) /* a FIFO would wait for a reader, a device would not keep
+                                                     the data */
         status = amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: it is not a regular file; remove it",
                           save->sidecar.target);
     if (status != AMP_OK) amp_sidecar_cancel(save);

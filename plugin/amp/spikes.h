@@ -16,7 +16,7 @@ enum { AMP_SPIKE_WINDOW = 128, AMP_SPIKE_LEAST = 16 };
 enum { AMP_SPIKE_FREE_DROPS = 8 };
 #define AMP_SPIKE_SHARE 0.01
 
-/* A ring buffer: value n, of `seen` from 0, is at index n % AMP_SPIKE_WINDOW. */
+/* A ring buffer of the last of `seen` values: value n, from 0, is at index n % AMP_SPIKE_WINDOW. */
 typedef struct amp_spike_window { uint64_t seen; double values[AMP_SPIKE_WINDOW]; } amp_spike_window;
 
 void amp_spike_window_add(amp_spike_window *, double value);

@@ -33,7 +33,7 @@ int amp_fork_choose_gpu(int number)
 }
 
 /* CUDA numbers the GPUs listed in CUDA_VISIBLE_DEVICES from 0. If the variable lists only one, the launcher
- * (such as Slurm) has already chosen this rank's GPU. */
+ * (Slurm, for example) has already chosen this rank's GPU. */
 int amp_fork_take_gpu(int number)
 {
     static const char variable[] = "CUDA_VISIBLE_DEVICES";

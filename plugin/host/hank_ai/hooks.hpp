@@ -75,7 +75,7 @@ inline std::istringstream amp_open_cfg(const std::string & file)
     if (opened) std::fclose(opened);
     return std::istringstream(text);
 }
-/* Returns the canonical path, or `file` if it has none, as a .cfg in memory. */
+/* Returns the canonical path, or `file` if it has none (a .cfg in memory). */
 inline std::filesystem::path amp_canonical(const std::filesystem::path & file)
 {
     std::error_code error;
