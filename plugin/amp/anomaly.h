@@ -1,20 +1,19 @@
-/* Anomaly detection finds the first tensor of a step that contains inf or NaN, in the order in which tensors
- * are computed. With debug=1 it checks every step. Otherwise it checks only a step in which an overflow would
- * end training. A check costs a cast and a scan of every tensor. */
+/* Anomaly detection finds the first tensor of a step that contains inf or NaN, in the order of computation.
+ * It costs a cast and a scan of every tensor. It checks every step with debug=1, else only a step in which an
+ * overflow would end training. */
 #pragma once
 
 #include "observer.h"
 
-/* The tensor in which inf or NaN was found. `found` is 0 if there is no such tensor. */
+/* The tensor in which inf or NaN was found, if `found` is 1. */
 typedef struct amp_anomaly {
     int found, layer;    /* layer -1: an input of the network */
     int is_first;        /* 1: no earlier tensor of the step contained inf or NaN; 0: unknown */
     const char *pass;    /* "forward", "backward" or "update" */
     const char *tensor;  /* "image", "input", "output", "loss", "delta", "labels", or a parameter's name */
     int is_gradient;     /* 1: `tensor` is a parameter, and its gradient contains inf or NaN */
-    int bad_images;      /* how many of the subdivision's images contain inf or NaN; 0: unknown, as always for
-                            gradients */
-    int image;           /* index of the first such image, from 0 */
+    int bad_images;      /* how many images of the subdivision contain inf or NaN; 0: unknown (gradients) */
+    int image;           /* the first of them, from 0 */
 } amp_anomaly;
 
 enum { AMP_ANOMALY_TEXT = 160 };
@@ -23,7 +22,7 @@ enum { AMP_ANOMALY_TEXT = 160 };
  * type: the name of the layer's section; ignored for an input of the network. */
 const char *amp_anomaly_text(const amp_anomaly *, const char *type, char text[AMP_ANOMALY_TEXT]);
 
-/* Checks a tensor. Records it if it contains inf or NaN and no earlier tensor was recorded. */
+/* Records the tensor if it is the first that contains inf or NaN. */
 amp_status amp_anomaly_look(amp_anomaly *, amp_backend *, const amp_seen *, amp_error *);
 
 /* Sets *found_inf to 1 if an fp32 array in the backend's memory contains inf or NaN, else to 0. */

@@ -6,8 +6,7 @@
 
 /* What decided the form of a layer. */
 typedef enum amp_autocast_reason {
-    AMP_WHY_CLASS,  /* the layer's class alone: it always computes in half precision, or always in the host's
-                       own fp32 code */
+    AMP_WHY_CLASS,  /* the layer's class alone: half precision, or the host's own fp32 code */
     AMP_WHY_DTYPE,  /* the network's dtype is fp32 */
     AMP_WHY_KEPT,   /* amp=0 in the layer's section */
     AMP_WHY_INPUT   /* the forms of the layer's inputs */
@@ -17,8 +16,7 @@ typedef struct amp_autocast {
     amp_autocast_class class;
     amp_form form;
     amp_autocast_reason reason;
-    int input; /* with AMP_WHY_INPUT: index of the input that decided; -1: several inputs decided, because all
-                  are HALF */
+    int input; /* with AMP_WHY_INPUT: the input that decided; -1: several inputs, which are all HALF */
 } amp_autocast;
 
 /* Returns the form in which a layer computes, and why. input_homes: the home form of each input (the form in

@@ -1,5 +1,4 @@
-/* The check of cfg_check.h: reads all sections, checks each key against the fork's table, then calls the rule
- * of each section in order. */
+/* Reads all sections, checks each key against the fork's table, then calls each section's rule in order. */
 #include "cfg_check.h"
 
 #include <errno.h>
@@ -15,7 +14,7 @@ typedef struct entry {
     const char *key, *value;  /* owned by the document; value is NULL if there is no '=' */
     unsigned long line;
     const cfg_key *known;     /* NULL: not in the table, an AMP key, or a repeated key */
-    double *numbers;          /* the parsed value: `count` numbers; NULL: not parsed */
+    double *numbers;          /* the parsed value; NULL: not parsed */
     int count;
 } entry;
 
@@ -35,18 +34,15 @@ struct cfg_check {
     cfg_summary *summary;
     section *sections;        /* [net], then the layers */
     size_t count, room;
-    section amp;              /* the last [amp] section; it has no entries here, since config.c reads its
-                                 keys */
+    section amp;              /* the last [amp] section, without its keys, which config.c reads */
     section *at;              /* the current section */
-    cfg_shape *shapes;        /* shapes of all layers at the .cfg's size, followed by their shapes at another
-                                 network size */
+    cfg_shape *shapes;        /* of all layers at the .cfg's size, then at another network size */
     int has_failed;           /* 1: the current section's rule or traits reported a failure */
 };
 
 /* ---- findings ---- */
 
-/* The place of a finding. If e is NULL, the finding is about the whole section; if s is NULL too, about the
- * whole file. */
+/* The place of a finding. e = NULL: the whole section; s = NULL too: the whole file. */
 static cfg_place place_of(const struct cfg_check *check, const section *s, const entry *e)
 {
     cfg_place place = { .file = check->file };
@@ -169,8 +165,7 @@ static const char *describe(const cfg_key *key, char text[256])
     return text;
 }
 
-/* Whether text is [+-]digits, optionally followed by '.' and zeros. atoi reads this text as the number that
- * the user meant. */
+/* Whether text is [+-]digits, then perhaps '.' and zeros, which atoi reads as the user meant. */
 static int is_whole(const char *text)
 {
     text += *text == '+' || *text == '-';
@@ -192,8 +187,7 @@ static const char *out_of_range(const cfg_key *key, double number, char problem[
     return problem;
 }
 
-/* Checks a reference from layer `index` to layer `layer`. Returns NULL if `layer` exists and comes before
- * `index`, else a description of the problem. */
+/* Returns NULL if `layer` exists and comes before layer `index`, else what is wrong. */
 static const char *bad_layer(double layer, int index, char problem[128])
 {
     if (index == 0) return "the first layer has no layer before it";
@@ -223,8 +217,7 @@ static const char *parse_number(const cfg_key *key, const char *text, double *nu
     return fabs(*number) <= 3.4028234663852886e38 ? NULL : "out of fp32's range";
 }
 
-/* Removes a comment that follows a number, because Darknet reads "64#images" as 64. Returns 1 if it removed a
- * comment, else 0. */
+/* Removes a comment that follows a number (Darknet reads "64#images" as 64). Returns 1 if it did. */
 static int cut_comment(char *text)
 {
     size_t number = strspn(text, "+-.0123456789eE");
@@ -234,8 +227,7 @@ static int cut_comment(char *text)
     return 1;
 }
 
-/* Parses e's value into e->numbers. Returns NULL, or a description of the problem. index: the index of the
- * layer, or -1 for [net]. */
+/* Parses e's value into e->numbers. Returns NULL, or what is wrong. index: of the layer; -1: [net]. */
 static const char *read_numbers(struct cfg_check *check, const section *s, entry *e, int index,
                                 char problem[128])
 {
@@ -244,9 +236,8 @@ static const char *read_numbers(struct cfg_check *check, const section *s, entry
     const char *from = e->value, *wrong = NULL;
     while (!wrong && from) {
         size_t length = key->rules & CFG_LIST ? strcspn(from, ",") : strlen(from);
-        int kept = length < sizeof text ? (int)length : (int)sizeof text - 1; /* a longer number is truncated;
-                                                                                 parse_number still rejects
-                                                                                 it as too long */
+        int kept = length < sizeof text ? (int)length : (int)sizeof text - 1; /* parse_number rejects a
+                                                                                 truncated number */
         double *number = &e->numbers[e->count];
         if (e->count++ == LIST_MOST) return "too many numbers";
         snprintf(text, sizeof text, "%.*s", kept, from);
@@ -302,8 +293,7 @@ static void check_value(struct cfg_check *check, section *s, entry *e, int index
 
 /* ---- the keys of a section ---- */
 
-/* Returns one of the keys that a section of this kind may have: the key with index i, counted from 0. NULL:
- * there is no such index. */
+/* Returns key i, from 0, of those that a section of this kind may have, or NULL. */
 static const cfg_key *key_at(const cfg_fork *fork, const cfg_section_kind *kind, int i)
 {
     if (i < kind->count) return &kind->keys[i];
@@ -333,8 +323,8 @@ static void mind_unknown(struct cfg_check *check, section *s, const entry *e)
     mind_entry(check, s, e, problem);
 }
 
-/* Whether an earlier entry of the section sets the same key as e. Darknet uses the first value. Reports the
- * repetition if the values differ or the fork's parser is strict. */
+/* Whether an earlier entry of the section sets the same key: Darknet uses the first. Reports this if the
+ * values differ or the fork's parser is strict. */
 static int is_repeated(struct cfg_check *check, section *s, const entry *e)
 {
     char problem[96];
@@ -425,8 +415,8 @@ static void refuse_entry(struct cfg_check *check, section *s, const entry *e)
     }
 }
 
-/* Reports the section and its keys if AMP cannot train with them. Call this only after all rules have run: it
- * marks the section as wrong, and the rule of a wrong section is not called. */
+/* Reports what AMP cannot train with. Call this after all rules: it marks the section as wrong, and the rule
+ * of a wrong section is not called. */
 static void refuse_under_amp(struct cfg_check *check, section *s)
 {
     if (!s->kind) return;

@@ -1,11 +1,10 @@
 /* Checks a whole .cfg before Darknet parses it. Darknet's own parser crashes or fails an assertion if it
- * cannot create a layer, and silently misreads values (it reads "learning_rate=0,001" as 0).
+ * cannot create a layer, and silently misreads values ("learning_rate=0,001" as 0).
  *
- * A fork's table (cfg_fork) lists the sections, their keys and the allowed values; this header only defines
- * the types. A kind of section may also have a rule: a function that computes the layer's shape as the
- * fork's parser does, and finds mistakes that involve several keys or layers. Rules run in layer order. They
- * compute in double, so that products of ints do not overflow. A result that an int cannot hold is
- * rejected. */
+ * A fork's table (cfg_fork) lists the sections, their keys and the allowed values. A kind of section may also
+ * have a rule: a function that computes the layer's shape as the fork's parser does, and finds mistakes that
+ * involve several keys or layers. Rules run in layer order, and compute in double: a result that an int
+ * cannot hold is rejected. */
 #pragma once
 
 #include "cfg_document.h"
@@ -21,8 +20,8 @@ typedef enum cfg_type {
     CFG_LAYER   /* an earlier layer: its index, or a negative offset (-1: the previous layer) */
 } cfg_type;
 
-/* Flags of a key. CFG_LIST: the value is one or more numbers, separated by commas. CFG_ABOVE: `least` itself
- * is not allowed. CFG_BELOW: `most` itself is not allowed. CFG_REQUIRED: the key must be given. */
+/* Flags of a key. CFG_LIST: numbers separated by commas. CFG_ABOVE: more than `least`. CFG_BELOW: less than
+ * `most`. CFG_REQUIRED: the key must be given. */
 enum { CFG_LIST = 1, CFG_ABOVE = 2, CFG_BELOW = 4, CFG_REQUIRED = 8 };
 
 typedef struct cfg_key {
@@ -56,8 +55,7 @@ typedef struct cfg_section_kind {
 /* A section or key that Darknet supports, but AMP cannot train with. */
 typedef struct cfg_refusal {
     const char *section; /* the name of the section's kind; NULL: any section */
-    const char *key;     /* this key is rejected unless it has its default value; a CFG_LAYER is rejected
-                            with any value. NULL: the section itself is rejected */
+    const char *key;     /* rejected unless it has its default (a CFG_LAYER: always). NULL: the section is */
     const char *word;    /* for a CFG_WORD: only this word is rejected; else NULL */
     const char *why;
 } cfg_refusal;
@@ -67,7 +65,7 @@ typedef struct cfg_fork {
     int count;
     const cfg_key *layer_keys; /* keys that every layer may have */
     int layer_key_count;
-    void (*finish)(cfg_walk *); /* checks the whole network after the rules have computed all shapes */
+    void (*finish)(cfg_walk *); /* checks the whole network, after the rules */
     const cfg_refusal *refusals; /* may be NULL */
     int refusal_count;
     int strict; /* 1: the fork's parser exits on a key that is unknown, repeated or never read, and on a
@@ -81,22 +79,17 @@ typedef struct cfg_fork {
 typedef struct cfg_shape {
     double w, h, c;            /* 0 if the output is not an image */
     const char *no_image;      /* why the output is not an image; NULL if this needs no explanation */
-    double outputs;            /* number of outputs; 0: unknown, because of an error in this layer or an
-                                  earlier one */
+    double outputs;            /* 0: unknown, because of an error up to this layer */
     double weights;
     double reads;              /* number of truth values that the layer's loss reads */
-    double truths;             /* number of truth values that the loader must provide; 0: equal to
-                                  `outputs` */
-    double classes;            /* number of classes of a layer that detects boxes, else 0 */
-    double loaded;             /* number of truth values that `detector train` loads if this is the last
-                                  layer */
+    double truths;             /* truth values that the loader must provide; 0: `outputs` */
+    double classes;            /* of a layer that detects boxes, else 0 */
+    double loaded;             /* truth values that `detector train` loads if this layer is the last */
     double cells;              /* number of grid cells of a [detection] layer, else 0 */
     double boxes;              /* maximum number of boxes per image from which a detecting layer learns */
-    double random;             /* the layer's value of random=; if not 0, the network is resized during
-                                  training */
+    double random;             /* the layer's random=; not 0: a training resizes the network */
     int one_size;              /* the layer's kind has CFG_ONE_SIZE */
-    int ends_resizing;         /* 1: a resize of the network ends at this layer, and later layers keep their
-                                  size */
+    int ends_resizing;         /* 1: a resize of the network ends at this layer */
 } cfg_shape;
 
 /* The purpose of the .cfg. Some checks depend on it. */
@@ -104,33 +97,29 @@ typedef enum cfg_use {
     CFG_FOR_ANYTHING,
     CFG_TRAINS_DETECTOR,
     CFG_TRAINS_CLASSIFIER,
-    CFG_TRAINS_BOXES,          /* like CFG_TRAINS_DETECTOR if the last layer detects boxes. Otherwise
-                                  like CFG_FOR_ANYTHING, and also warns of problems that concern only
-                                  `classifier train` */
+    CFG_TRAINS_BOXES,          /* like CFG_TRAINS_DETECTOR if the last layer detects boxes, else like
+                                  CFG_FOR_ANYTHING, with warnings about `classifier train` */
     CFG_TRAINS_DATA            /* CFG_TRAINS_DETECTOR if the last layer detects boxes, else
                                   CFG_TRAINS_CLASSIFIER */
 } cfg_use;
 
 struct cfg_walk {
-    const cfg_shape *in;       /* the current layer's input: the previous layer's output, or the network's
-                                  input */
+    const cfg_shape *in;       /* of the current layer: the previous layer's output or the network's input */
     cfg_shape *out;            /* the current layer's output, which its rule fills in */
     const cfg_shape *layers;   /* all layers; index 0 is the first */
     cfg_shape net;             /* the network's input */
     const cfg_shape *own;      /* during cfg_walk_again: all layers at the .cfg's own size */
     cfg_shape own_net;         /* during cfg_walk_again: the network's input at the .cfg's own size */
     int index, count;          /* index of the current layer (-1: [net]); number of layers */
-    double batch, time_steps;  /* batch: images per pass, multiplied by time_steps. The rule of [net] sets
-                                  both */
+    double batch, time_steps;  /* batch: images per pass, times time_steps. [net]'s rule sets both */
     double resized, resized_h; /* during cfg_walk_again: width and height of the network, else 0 */
     cfg_use use;
-    int only_warns;            /* 1: failures are reported as warnings, because they concern a command that
-                                  the user may not intend to run */
+    int only_warns;            /* 1: failures are warnings about a command that the user may not run */
     struct cfg_check *check;
 };
 
-/* These functions read a key of the current section. A CFG_WORD is read as its index in `words`, and a
- * CFG_LAYER as the layer's index. cfg_walk_given: whether the section has the key. */
+/* Keys of the current section: a CFG_WORD is read as its index in `words`, a CFG_LAYER as the layer's
+ * index. */
 int cfg_walk_given(const cfg_walk *, const char *key);
 /* Returns the default if the key is not given, and 0 if this fork has no key of this name. */
 double cfg_walk_number(const cfg_walk *, const char *key);
@@ -146,9 +135,8 @@ int cfg_walk_failed(const cfg_walk *); /* 1: some section has an error */
 void cfg_walk_again(cfg_walk *, double w, double h);
 
 typedef enum cfg_finding {
-    CFG_FAILS,   /* an error that makes the layer's shape unknown; only the first such error of a section is
-                    reported */
-    CFG_REFUSES, /* an error of one key, independent of other errors; every such error is reported */
+    CFG_FAILS,   /* an error that makes the layer's shape unknown; only a section's first is reported */
+    CFG_REFUSES, /* an error of one key; always reported */
     CFG_WARNS
 } cfg_finding;
 /* Reports a problem of the current section; key and allowed may be NULL. */
@@ -160,8 +148,7 @@ void cfg_walk_report(cfg_walk *, cfg_finding, const char *key, const char *allow
 
 /* ---- the check ---- */
 
-/* Receives the findings. report is called for each finding, in order. `line` is one line without a
- * newline. */
+/* Receives the findings in order, each as one line without a newline. */
 typedef struct cfg_listener {
     void (*report)(void *context, int is_error, const char *line);
     void *context;
@@ -177,7 +164,7 @@ typedef struct cfg_summary {
     char first_error[1024];
 } cfg_summary;
 
-/* Checks `document` and fills *summary. If there are errors, only `errors`, `warnings` and `first_error` are
- * valid. Does not check the keys of [amp]; amp_config_read does. listener may be NULL. */
+/* Checks `document`, except the keys of [amp] (amp_config_read), and fills *summary. After errors, only
+ * `errors`, `warnings` and `first_error` are valid. listener may be NULL. */
 void cfg_check(const cfg_document *, const cfg_fork *fork, cfg_use use, const cfg_listener *listener,
                cfg_summary *summary);

@@ -27,8 +27,7 @@ static FILE *open_file(const char *file, amp_error *error)
     return stream;
 }
 
-/* Reads the whole file. Stops at the first NUL, because the file is then not text and may be huge. Also stops
- * once it has read more than CFG_FILE_LIMIT bytes. */
+/* Stops after a NUL, because the file is then not text and may be huge, or after CFG_FILE_LIMIT bytes. */
 static amp_status read_bytes(cfg_document *d, amp_error *error)
 {
     FILE *stream = open_file(d->file, error);
@@ -53,7 +52,7 @@ static amp_status read_bytes(cfg_document *d, amp_error *error)
 
 static const char BLANKS[] = " \t\r\f";
 
-/* Marks the item as broken and records the problem, unless an earlier problem was recorded. */
+/* Marks the item as broken. The first problem counts. */
 __attribute__((format(printf, 3, 4)))
 static void break_item(cfg_item *item, int fatal, const char *format, ...)
 {
@@ -104,7 +103,7 @@ static char *trimmed(char *text)
     return text;
 }
 
-/* Fills *item from the copied line. The copy contains blanks only with CFG_SPACED. */
+/* Fills *item from the line that copy_line wrote. */
 static void take_item(cfg_item *item, cfg_syntax syntax, char *text)
 {
     if (syntax == CFG_STRICT) text[strcspn(text, "#")] = 0;
@@ -124,8 +123,8 @@ static void take_item(cfg_item *item, cfg_syntax syntax, char *text)
 
 static void take_lines(cfg_document *d, cfg_syntax syntax)
 {
-    char *text = d->texts = amp_allocated(malloc(d->size + 2)); /* enough for all copies: a copy ends with a 0
-                                                                   in place of the line's '\n' */
+    char *text = d->texts = amp_allocated(malloc(d->size + 2)); /* a copy ends with a 0 in place of the line's
+                                                                   '\n' */
     size_t room = 0, length;
     for (const char *raw = d->bytes, *end = raw + d->size; raw < end; raw += length) {
         const char *newline = memchr(raw, '\n', (size_t)(end - raw));

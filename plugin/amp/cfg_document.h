@@ -1,15 +1,14 @@
 /* A .cfg or .data file in memory: its bytes, and its lines as Darknet's own reader understands them.
  *
- * Darknet first removes every blank from a line, so "init_scale = 65 536" means init_scale=65536. After that,
- * a line that starts with '#' or ';' is a comment (a comment cannot follow a value), a line that starts with
- * '[' is a section, and any other line is key=value. This reader also removes '\r' and '\f', which stock
- * Darknet keeps. It accepts any bytes: a bad line becomes an item that says what is wrong with the line. */
+ * Darknet removes every blank from a line, so "init_scale = 65 536" means init_scale=65536. Then a line that
+ * starts with '#' or ';' is a comment, one that starts with '[' a section, and any other key=value. This
+ * reader also removes '\r' and '\f', which stock Darknet keeps. It accepts any bytes: a bad line becomes an
+ * item that says what is wrong. */
 #pragma once
 
 #include "cfg_text.h"
 
-/* Limits in bytes. A line or file above its limit results in a CFG_BROKEN item. No valid .cfg is that
- * large. */
+/* In bytes. A longer line or file results in a CFG_BROKEN item. */
 enum { CFG_LINE_LIMIT = 65536, CFG_FILE_LIMIT = 1 << 26 };
 
 /* How a fork of Darknet reads a file. */
@@ -17,9 +16,8 @@ typedef enum cfg_syntax {
     CFG_PLAIN,  /* as described above */
     CFG_STRICT, /* how the hank-ai fork reads a .cfg: a '#' begins a comment anywhere in a line, and a line
                    that begins with ';' is a comment only if it has no '=' */
-    CFG_SPACED  /* how the hank-ai fork reads a .data file: blanks are removed only around a key and around
-                   its value, ':' may replace '=', and a line is a comment only if it begins with '#' or
-                   ';' */
+    CFG_SPACED  /* hank-ai's .data file: only blanks around a key and its value are removed, ':' may replace
+                   '=', and only '#' or ';' at its beginning makes a line a comment */
 } cfg_syntax;
 
 typedef enum cfg_kind {
@@ -36,8 +34,7 @@ typedef struct cfg_item {
     const char *raw;        /* the line as it is in the file, including its '\n'; not terminated */
     size_t raw_size;
     int blanks; /* CFG_OPTION: 1 if blanks were removed inside the value, not only around it */
-    int fatal;  /* CFG_BROKEN: 1 if this is the last item, because Darknet cannot read the rest of the
-                   file either */
+    int fatal;  /* CFG_BROKEN: 1 if Darknet cannot read the rest of the file either */
 } cfg_item;
 
 typedef struct cfg_document {
@@ -48,13 +45,11 @@ typedef struct cfg_document {
     size_t size;         /* number of bytes read */
 } cfg_document;
 
-/* Reads a file. The caller frees *out. AMP_BAD_CONFIG: the file is missing, unreadable or not a regular file;
- * *out is NULL. */
+/* The caller frees *out. AMP_BAD_CONFIG: the file is missing, unreadable or not regular; *out is NULL. */
 amp_status cfg_document_read(const char *file, cfg_syntax syntax, cfg_document **out, amp_error *error);
 void cfg_document_free(cfg_document *); /* NULL is fine */
 
-int cfg_is_net(const char *section); /* whether the section is "[net]" or "[network]", its other name */
+int cfg_is_net(const char *section); /* "[net]" or its other name, "[network]" */
 
-/* The value of `key` in [net], or `fallback` if the key is not given. If the key is repeated, its first value
- * counts, as in Darknet. */
+/* The value of `key` in [net], or `fallback`. A repeated key's first value counts, as in Darknet. */
 double cfg_net_number(const cfg_document *, const char *key, double fallback);

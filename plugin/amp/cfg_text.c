@@ -18,7 +18,7 @@ void cfg_printable(char *out, size_t size, const char *text)
     strcpy(out + kept, kept < length ? "..." : "");
 }
 
-/* Like cfg_printable, but truncates a long path at its start instead of its end. */
+/* Like cfg_printable, but truncates the path at its start. */
 static void printable_path(char *out, size_t size, const char *path)
 {
     size_t length = strlen(path);
@@ -52,8 +52,7 @@ int cfg_begins_with_mark(const char *text) { return !strncmp(text, "\xef\xbb\xbf
 
 static size_t digits(const char *text) { return strspn(text, "0123456789"); }
 
-/* Whether text has the form [+-]digits[.digits][e[+-]digits], with a digit on at least one side of the
- * point. */
+/* Whether text is [+-]digits[.digits][e[+-]digits], with a digit on one side of the point. */
 static int is_decimal(const char *text)
 {
     text += *text == '+' || *text == '-';
@@ -77,8 +76,7 @@ const char *cfg_parse_number(const char *value, double *number)
 {
     char *end;
     *number = strtod(value, &end);
-    /* In a locale with a decimal comma, strtod stops at the decimal point. *end shows whether it has read the
-     * whole number. */
+    /* In a locale with a decimal comma, strtod stops at the point. */
     return is_decimal(value) && !*end ? NULL : "not a decimal number";
 }
 
@@ -108,7 +106,7 @@ static int edit_distance(const char *a, const char *b)
     return d[height][width];
 }
 
-/* A name counts as misspelt if it differs by at most two edits, and by at most one edit per three letters. */
+/* A misspelt name has at most two edits, and at most one per three letters. */
 int cfg_did_you_mean(char *text, size_t size, const char *what, const char *name, const char *const *names,
                      size_t count)
 {

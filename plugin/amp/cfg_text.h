@@ -1,5 +1,4 @@
-/* Text functions for .cfg and .data files: error messages, parsing of numbers, and suggestions for misspelt
- * names. */
+/* For .cfg and .data files: error messages, parsing of numbers, and suggestions for misspelt names. */
 #pragma once
 
 #include "../tensor/status.h"
@@ -11,16 +10,15 @@ typedef struct cfg_place {
     const char *section, *key, *value;
 } cfg_place;
 
-/* Sets *error to the line "FILE:LINE: [section] key = value: problem; allowed: allowed" (allowed may be
- * NULL), and returns AMP_BAD_CONFIG. Text from the file is shortened, and its control characters are
- * replaced, so that the message is one line. */
+/* Sets *error to "FILE:LINE: [section] key = value: problem; allowed: allowed" (allowed may be NULL), and
+ * returns AMP_BAD_CONFIG. Text from the file is made printable and shortened to fit one line. */
 amp_status cfg_fail(amp_error *error, cfg_place place, const char *problem, const char *allowed);
 
-/* The list of allowed sections, for messages about an unknown section. */
+/* For messages about an unknown section. */
 #define CFG_SECTIONS_ALLOWED "the layers of Darknet, [net] first, and [amp]"
 
-/* Parses a plain decimal number; strtod alone would also accept "nan", "inf", "0x10" and the start of "2x".
- * Returns NULL, or a description of the problem; *number is then undefined. */
+/* Parses a plain decimal number; strtod alone would accept "nan", "inf", "0x10" and the start of "2x".
+ * Returns NULL, or what is wrong. */
 const char *cfg_parse_number(const char *value, double *number);
 
 /* Writes "WHAT, did you mean NAME?" to text[size] and returns 1. NAME is the entry of names[count] that is
@@ -31,6 +29,5 @@ int cfg_did_you_mean(char *text, size_t size, const char *what, const char *name
 /* Whether text begins with the UTF-8 byte order mark, which some editors write. */
 int cfg_begins_with_mark(const char *text);
 
-/* Copies text to out[size] and replaces each control character by '?'. If text does not fit, truncates it and
- * appends "...". */
+/* Copies text to out[size], with '?' for each control character, and "..." at the end if it does not fit. */
 void cfg_printable(char *out, size_t size, const char *text);

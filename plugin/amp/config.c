@@ -1,6 +1,5 @@
-/* Reads the [amp] section, AMP's keys under [net], and the layers' amp= and checkpoint= into an amp_config.
- * This file has the table of keys, the parser of their values, and the rules for which setting takes
- * effect. */
+/* Reads AMP's keys in [amp], [net] and the layers' sections into an amp_config: the table of keys, the parser
+ * of their values, and the rules for which setting takes effect. */
 #include "config.h"
 
 #include <float.h>
@@ -30,11 +29,9 @@ typedef enum key_type {
 
 typedef struct key_row {
     const char *name;
-    size_t field;      /* offset in amp_config; the field's type is double for scales, REAL, REAL_OR_0 and
-                          BYTES, else int */
+    size_t field;      /* in amp_config: double for scales, REAL, REAL_OR_0 and BYTES, else int */
     key_type type;
-    double fallback;   /* the default; not used for dtype and loss_scale: the function settle computes their
-                          defaults */
+    double fallback;   /* the default; for dtype and loss_scale see `settle` */
     double least, most;
     const char *below, *above; /* what an error message says about a number below `least`, or above `most` */
     const char *allowed, *help;
@@ -127,8 +124,8 @@ int amp_config_is_layer_key(const char *key)
     return k == AMP_ON || k == CHECKPOINT;
 }
 
-/* Returns NULL, or what is wrong with a scale. A scale is stored in fp32, and its inverse must be a normal
- * number: Darknet flushes subnormals to 0, so a subnormal inverse would turn every gradient into 0. */
+/* Returns NULL, or what is wrong with a scale. It is stored in fp32, and Darknet flushes subnormals to 0: a
+ * subnormal inverse would turn every gradient into 0. */
 static const char *scale_problem(double scale)
 {
     if (!(scale > 0)) return "not positive";
@@ -136,8 +133,7 @@ static const char *scale_problem(double scale)
     return scale > 0x1p126 ? "above 2^126: fp32 cannot hold its inverse" : NULL;
 }
 
-/* Parses a number of bytes with the unit MB or GB. 1 GB is 2^30 bytes, as in the memory sizes of graphics
- * cards. */
+/* 1 GB is 2^30 bytes, as in the memory sizes of graphics cards. */
 static const char *parse_bytes(const char *value, double *number)
 {
     char digits[32];
@@ -184,7 +180,7 @@ static const char *parse_value(const key_row *row, const char *value, double *nu
 
 /* ---- reading ---- */
 
-/* The last setting of a key. [net] comes first, so settings in [amp] replace those in [net]. */
+/* The last setting of a key: [net] comes first. */
 typedef struct setting {
     double number;
     char text[48];         /* the value as written, for error messages */
@@ -196,14 +192,12 @@ typedef struct parse {
     const char *file;
     enum { IN_NOTHING, IN_NET, IN_AMP, IN_LAYER } kind;
     char section[48];      /* name of the current section, for errors */
-    unsigned long net_line, amp_line; /* line of [net], and of [amp]; 0: the file has no section of this
-                                         name */
+    unsigned long net_line, amp_line; /* 0: the file has no such section */
     unsigned long layer_line[KEYS]; /* lines of the current layer's keys; 0: not given */
     setting set[KEYS];
     amp_layer_keys *layers;
     size_t layer_count, layer_room;
-    int adam;              /* [net]'s adam=; if it is repeated, the first one counts, as in Darknet; -1: not
-                              given */
+    int adam;              /* [net]'s first adam=, which counts in Darknet; -1: not given */
     int mentioned;         /* 1: there is an [amp] section, an amp= in any section, or -amp */
 } parse;
 
@@ -247,8 +241,7 @@ static amp_status enter_section(parse *p, const cfg_item *item, amp_error *error
         return cfg_fail(error, place_of(p, item), "the first section is not [net]",
                         "[net] first, then the layers");
     }
-    /* Finds a misspelt [amp], such as "[AMP]", which Darknet would silently ignore. cfg_check checks all
-     * other names. */
+    /* A misspelt [amp], like "[AMP]", which Darknet would ignore. cfg_check checks the other names. */
     if (cfg_did_you_mean(problem, sizeof problem, "unknown section", item->text, &ours, 1))
         return cfg_fail(error, place_of(p, item), problem, CFG_SECTIONS_ALLOWED);
     memset(p->layer_line, 0, sizeof p->layer_line);
@@ -365,8 +358,8 @@ static amp_status refuse_setting(const parse *p, amp_key key, const char *proble
     return cfg_fail(error, place, problem, allowed);
 }
 
-/* Reports that init_scale is below MIN_SCALE or above MAX_SCALE. bound: the key whose bound is violated.
- * value: the value of that key. The error is about init_scale if the .cfg sets it, else about bound. */
+/* Reports that init_scale is beyond `bound` (MIN_SCALE or MAX_SCALE), whose value is `value`: as an error of
+ * init_scale if the .cfg sets it, else of bound. */
 static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound, double value,
                                amp_error *error)
 {
@@ -378,8 +371,8 @@ static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound,
     return refuse_setting(p, key, problem, rows[key].allowed, error);
 }
 
-/* Keys of AMP under [net] have no effect while AMP is off. This is not an error, since a .cfg for another
- * Darknet may have a key of the same name (loss_scale). But config->note tells the user that AMP is off. */
+/* AMP's keys under [net] have no effect while AMP is off. A note says so; it is no error, since another
+ * Darknet may have a key of the same name (loss_scale). */
 static void note_idle_key(const parse *p, amp_config *config)
 {
     int key = 0;
@@ -390,8 +383,7 @@ static void note_idle_key(const parse *p, amp_config *config)
     snprintf(config->note, sizeof config->note, "%.511s", note.message);
 }
 
-/* Fills *c with the values that take effect. line_dtype: the dtype that -amp names, or -1. off: 1 with "-amp
- * off". */
+/* Fills *c with the values that take effect. line_dtype: from -amp, or -1. off: 1 with "-amp off". */
 static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype default_dtype, amp_config *c,
                          amp_error *error)
 {
@@ -405,8 +397,7 @@ static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype defa
     c->dynamic = c->loss_scale == DYNAMIC;
     if (c->dynamic) c->loss_scale = 1;
     if (!p->mentioned) note_idle_key(p, c);
-    /* Each value is valid by itself. But a scale that starts below its lower limit would end training at
-     * once. */
+    /* A scale that starts below its lower limit would end training at once. */
     if (c->init_scale < c->min_scale) return refuse_scale(p, c->init_scale, MIN_SCALE, c->min_scale, error);
     if (c->init_scale > c->max_scale) return refuse_scale(p, c->init_scale, MAX_SCALE, c->max_scale, error);
     if (c->enabled && c->spike == AMP_SPIKE_SKIP && c->spike_factor == 0)

@@ -1,9 +1,8 @@
 /* AMP's settings from a .cfg and the command line.
  *
- * Settings come from three places: keys under [net], keys in the [amp] section, and -amp on the command line.
- * If several of these set a key, the last one wins. All settings are checked before Darknet creates a layer.
- * A mistake is reported in one line that names file, line, section, key, value and what is allowed.
- * docs/keys.md has the table of keys. */
+ * Settings come from keys under [net], keys in the [amp] section, and -amp on the command line; the last one
+ * wins. All are checked before Darknet creates a layer. A mistake is reported in one line that names file,
+ * line, section, key, value and what is allowed. docs/keys.md has the table of keys. */
 #pragma once
 
 #include "../tensor/tensor.h"
@@ -40,39 +39,34 @@ typedef struct amp_config {
     amp_layer_keys *layers; /* one entry per layer; [net] and [amp] are not layers */
     char *file;         /* the .cfg's name */
     char given[1024];   /* the keys that the .cfg sets: "amp=1, dtype=bf16" */
-    char note[512];     /* one line for the user that is not an error; may be empty */
+    char note[512];     /* one line for the user; may be empty */
 } amp_config;
 
 enum { AMP_SPIKE_LOG, AMP_SPIKE_SKIP };
 enum { AMP_CHECKPOINT_OFF = -1, AMP_CHECKPOINT_AUTO = 0 };
 
-/* Reads the settings in a .cfg. command_line_amp: the argument of -amp ("off", "fp32", "fp16", "bf16"), or
- * NULL without -amp. default_dtype: the dtype that suits the backend best, used if no dtype is given. This
- * function does not check whether the machine supports the dtype.
+/* Reads the settings in a .cfg. command_line_amp: -amp's argument ("off", "fp32", "fp16", "bf16"), or NULL.
+ * default_dtype: used if no dtype is given. Whether the machine supports the dtype is not checked.
  *
- * Whether AMP is on: -amp decides first (a dtype: on; "off": off). Without -amp, the last amp= in [net] or
- * [amp] decides. If neither has an amp=, AMP is on if the .cfg has an [amp] section. AMP's keys are checked
- * even if AMP is off. If the .cfg sets keys of AMP under [net] but nothing mentions AMP itself (no [amp], no
- * amp=, no -amp), the note in *out says that these keys have no effect.
+ * -amp decides first whether AMP is on (a dtype: on), then the last amp= in [net] or [amp], then whether
+ * there is an [amp] section. AMP's keys are checked even if AMP is off. If keys under [net] have no effect
+ * because nothing mentions AMP itself, the note in *out says so.
  *
- * On success the caller owns *out and frees it with amp_config_free. On failure *out is NULL and the status
- * is AMP_BAD_CONFIG. */
+ * The caller frees *out with amp_config_free. On failure *out is NULL and the status is AMP_BAD_CONFIG. */
 amp_status amp_config_read(const cfg_document *, const char *command_line_amp, amp_dtype default_dtype,
                            amp_config **out, amp_error *error);
 
 void amp_config_free(amp_config *config); /* NULL is fine */
 
-/* The documentation of one of AMP's keys. */
+/* Documents one key. */
 typedef struct amp_config_row {
     const char *name, *allowed, *help; /* help: one line */
     char initial[64];                  /* the default */
 } amp_config_row;
 
-/* Fills *out for key k, counted from 0 in the order of docs/keys.md. Returns 0 if there is no key k, else
- * 1. */
+/* Fills *out for key k, from 0 in the order of docs/keys.md. Returns 0 if there is no key k. */
 int amp_config_key(int k, amp_config_row *out);
 
-/* Whether a key belongs to AMP and must be hidden from Darknet. is_key: for keys under [net]; is_layer_key:
- * for keys in a layer's section. */
+/* Whether a key belongs to AMP and must be hidden from Darknet: under [net], or in a layer's section. */
 int amp_config_is_key(const char *key);
 int amp_config_is_layer_key(const char *key);

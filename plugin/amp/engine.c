@@ -1,8 +1,7 @@
 /* The training step. Read this file first.
  *
  * A step trains on one batch, in one or more subdivisions. For each subdivision the host calls
- * amp_engine_plan_for, amp_engine_forward and amp_engine_backward. After the last subdivision it calls
- * amp_engine_update:
+ * amp_engine_plan_for, amp_engine_forward and amp_engine_backward; after the last, amp_engine_update:
  *
  * amp_engine_plan_for returns the plan for this shape (plan.c), and builds it on first use.
  *
@@ -10,8 +9,8 @@
  * plan's half copies of the weights were made (weights_version), it makes new copies. Then each layer runs.
  * A layer reads its inputs in the form in which it computes: HALF is fp16 or bf16, WIDE is fp32, PLAIN is
  * Darknet's own fp32 buffer. A value is cast to a form once, for all layers that read that form. A loss
- * layer also writes its delta, multiplied by call->loss_scale. The loss scale enters a step only there
- * (layers/host_layer.c for Darknet's losses, layers/yolo.c for the loss that AMP computes).
+ * layer also writes its delta, multiplied by call->loss_scale, which enters a step only there
+ * (layers/host_layer.c for Darknet's losses, layers/yolo.c for AMP's).
  *
  * amp_engine_backward (engine_passes.c) runs the layers from last to first. With activation checkpointing
  * (recompute.c), it repeats the forward of layers whose activations were not kept, just before they are
@@ -20,21 +19,18 @@
  *
  * amp_engine_update (engine_update.c) calls the backend's finish_step for all parameters at once
  * (parameters.c). If every gradient and rolling statistic is finite, gradients are unscaled and clipped, SGD
- * or Adam updates the fp32 masters, and the scaler counts a clean step: after growth_interval of them the
- * scale grows (scaler.c). Otherwise the step has overflowed and is skipped: gradients are zeroed, statistics
- * return to their values after the last step taken, masters and momentum do not change, and the scale backs
- * off. The report names a layer and a tensor that is inf or NaN. AMP_DIVERGED ends the training, because the
- * scale cannot shrink any more, or because the weights themselves are inf or NaN. A loss that is inf or NaN
- * does not skip the step, as in GradScaler: softmax's loss is inf if a probability underflows, but its
- * gradients are still finite.
+ * or Adam updates the fp32 masters, and the scaler counts a clean step (scaler.c). Otherwise the step has
+ * overflowed and is skipped: gradients are zeroed, statistics return to their values after the last step
+ * taken, masters and momentum do not change, and the scale backs off. The report names a layer and a tensor
+ * that is inf or NaN. AMP_DIVERGED ends the training: the scale cannot shrink any more, or the weights
+ * themselves are inf or NaN. A loss that is inf or NaN does not skip the step, as in GradScaler: softmax's
+ * loss is inf if a probability underflows, but its gradients are finite.
  *
- * A step whose gradients are finite may be a spike (spikes.h). With spike=skip it is dropped: weights and
- * momentum stay unchanged, as after an overflow, but the scaler does not count the step and the scale stays
- * the same. The backend compares the norm with norm_limit, so that a device can decide without waiting for
- * the CPU.
+ * A step whose gradients are finite may be a spike (spikes.h). With spike=skip it is dropped: weights,
+ * momentum and scale stay unchanged. The backend compares the norm with norm_limit, so that a device can
+ * decide without waiting for the CPU.
  *
- * Observers (observer.h) and anomaly detection (anomaly.h) see each tensor as it is computed, but only if
- * requested. */
+ * On request, observers (observer.h) and anomaly detection (anomaly.h) see each tensor as it is computed. */
 #include "engine.h"
 
 #include <string.h>
@@ -76,8 +72,7 @@ void amp_engine_invalidate(amp_engine *engine)
     engine->backend->gemm_drop_copies(engine->backend);
 }
 
-/* Also commits the rolling statistics, which were loaded with the weights, so that a skipped step restores
- * the loaded statistics. */
+/* Also commits the rolling statistics that were loaded with the weights, for a skipped step to restore. */
 void amp_engine_weights_changed(amp_engine *engine)
 {
     engine->weights_version++;
@@ -143,8 +138,7 @@ static void free_plan(amp_engine *engine, int i)
     engine->plans[i] = engine->plans[--engine->plan_count];
 }
 
-/* Frees outdated plans. If there is still no room for another plan, also frees the least recently used
- * one. */
+/* Frees outdated plans and, if there is still no room for another, the least recently used one. */
 static void free_stale_plans(amp_engine *engine)
 {
     int oldest = 0;

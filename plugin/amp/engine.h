@@ -27,18 +27,14 @@ typedef struct amp_engine_settings {
     amp_recompute_settings recompute; /* a change applies to plans built later */
 } amp_engine_settings;
 
-/* What one update did. */
 typedef struct amp_step_report {
-    int skipped;                 /* 1: the weights were not updated, because of an overflow or a dropped
-                                    spike */
+    int skipped;                 /* 1: the weights were not updated: overflow or dropped spike */
     amp_spike spike;             /* whether a step without overflow was a spike (spikes.h) */
     float scale_before, scale_after;
-    amp_anomaly bad;             /* if the step was skipped for another reason than a spike: a tensor that
-                                    contains inf or NaN. If bad.is_first is 1, no earlier tensor of the step
-                                    contains inf or NaN */
+    amp_anomaly bad;             /* if the step was skipped, but not as a spike: a tensor with inf or NaN.
+                                    bad.is_first: no earlier tensor of the step has any */
     amp_anomaly bad_loss;        /* a loss that is inf or NaN; a bad loss alone does not skip the step */
-    int bad_master;              /* 1: the step was skipped, and the weights themselves are bad
-                                    (amp_parameters_bad_master); `bad` then names the bad weights */
+    int bad_master;              /* 1: weights are bad (amp_parameters_bad_master); `bad` names them */
     amp_anomaly anomaly;         /* the first inf or NaN in execution order; only with debug=1, or in a step
                                     in which an overflow ends training */
     double gradient_norm;        /* L2 norm of the unscaled gradient, averaged over the batch, before
@@ -67,78 +63,64 @@ typedef struct amp_engine {
     amp_observer observer; /* the caller may change it between passes. see = NULL: no observer */
     int in_step;          /* 1: a training forward has run since the last update */
     int watched_step;     /* 1: anomaly detection is on for this step */
-    int watching;         /* 1: anomaly detection is on for the current pass */
-    int backward_follows; /* 1: a backward followed the last training forward, so the next forward expects one
-                             too */
-    void *losses_due;     /* where download_later puts the last forward's losses; NULL after the host has
-                             received them */
+    int watching;         /* 1: it watches the current pass */
+    int backward_follows; /* 1: a backward followed the last training forward */
+    void *losses_due;     /* the last forward's losses (download_later); NULL: the host has them */
     amp_anomaly anomaly;  /* the first non-finite tensor of a watched step */
     amp_anomaly rejected; /* why this step must be skipped, regardless of its gradients */
-    amp_anomaly bad_loss; /* the step's first loss that is inf or NaN; a bad loss alone does not skip the
-                             step */
-    amp_recording recording; /* recorded passes, which the backend replays; the caller may write
-                                recording.line_is_new */
-    amp_parallel parallel; /* the exchange with other ranks, if amp_parallel_join was called; the caller may
-                              write parallel.is_last_pass */
+    amp_anomaly bad_loss; /* the step's first loss that is inf or NaN */
+    amp_recording recording; /* recorded passes, for replay; recording.line_is_new may be written */
+    amp_parallel parallel; /* other ranks (amp_parallel_join); parallel.is_last_pass may be written */
 
-    amp_parameters parameters; /* masters, gradients, moments, statistics; the caller may write
-                                  parameters.held */
+    amp_parameters parameters; /* masters, gradients, moments, statistics; parameters.held may be written */
     amp_scaler scaler;    /* may be written, to resume a training */
     amp_spikes spikes;    /* may be written, to resume a training */
 } amp_engine;
 
-/* The engine takes ownership of backend. network describes the layers (at least one). The shapes in it may be
- * those of any input size. The engine copies what it needs from network. host is copied, but host->context
- * must outlive the engine. */
+/* Takes ownership of backend. Copies what it needs from network (at least one layer, shapes of any input
+ * size) and host; host->context must outlive the engine. */
 amp_engine *amp_engine_create(const amp_engine_settings *, amp_backend *backend, const amp_host *host,
                               const amp_network_desc *network);
 void amp_engine_free(amp_engine *);
 
-/* Sets *out to the plan for this key, and builds the plan on first use. The key's shape must be the host's
- * current shape. The next call may free the plan. */
+/* Sets *out to the plan for this key, built on first use; the next call may free it. The key's shape must be
+ * the host's current shape. */
 amp_status amp_engine_plan_for(amp_engine *, const amp_plan_key *, amp_plan **out, amp_error *);
-/* Makes an outline: a plan of the same network, in any dtype, that cannot run. The backend creates no objects
- * for it, and its memory is laid out but not allocated. recompute = NULL: the plan recomputes nothing. The
- * caller frees the plan with amp_plan_free. */
+/* Makes an outline: a plan of the same network, in any dtype, that cannot run. It has no backend objects, and
+ * its memory is laid out but not allocated. recompute may be NULL. The caller frees it with amp_plan_free. */
 amp_status amp_engine_outline(amp_engine *, const amp_plan_key *, amp_dtype, const amp_recompute_settings *,
                               amp_plan **out, amp_error *);
 void amp_engine_free_plans(amp_engine *);
 
 /* Call after a resize: the host's buffers have changed, so no plan is active any more. */
 void amp_engine_invalidate(amp_engine *);
-/* Call when the masters were changed from outside (weights were loaded or received from another rank): the
- * next forward makes new half copies. */
+/* Call when weights were loaded or received from another rank: the next forward makes new half copies. */
 void amp_engine_weights_changed(amp_engine *);
-/* Restarts training from the current weights: momentum, moments, gradients of an unfinished batch and the
- * scaler are reset as in a new engine. */
+/* Restarts training from the current weights: momentum, moments, gradients and scaler as in a new engine. */
 amp_status amp_engine_start_anew(amp_engine *, amp_error *);
 
-/* Runs a forward with the plan that amp_engine_plan_for has just returned. image: fp32 NCHW, plan->key.batch
- * images. When this returns, the sources of all earlier upload_later calls of the backend may be overwritten.
- * Normally the host has then also received the losses. But in a training in which a backward followed the
- * previous forward, the host may receive the losses later, in amp_engine_backward. */
+/* Runs a forward with the plan that amp_engine_plan_for has just returned. image: fp32 NCHW. Afterwards the
+ * sources of all earlier upload_later calls may be overwritten. In a training whose previous forward was
+ * followed by a backward, the host may receive the losses only in amp_engine_backward. */
 amp_status amp_engine_forward(amp_engine *, amp_plan *, float *image, int training, amp_error *);
-/* Runs a backward. Call after a forward whose plan keeps state. image_delta: the buffer to which the
- * image's delta is added, without the loss scale; or NULL. */
+/* Runs a backward, after a forward whose plan keeps state. image_delta: where to add the image's delta
+ * without the loss scale, or NULL. */
 amp_status amp_engine_backward(amp_engine *, float *image_delta, amp_error *);
-/* How many ranks train the network. */
 int amp_engine_ranks(const amp_engine *);
-/* Ends a step: updates all parameters. The whole step is skipped if a gradient, a rolling statistic or a
- * recurrent state is inf or NaN, if the step was rejected, or if it is a spike to be dropped. This function
- * fills in args: inverse_scale, clip_norm, norm_limit, adam and adamw. The caller sets args->t to 1 plus the
- * number of earlier steps that were not skipped. AMP_DIVERGED: training cannot continue; *report is valid. */
+/* Ends a step: updates all parameters, or skips the step if a gradient, a rolling statistic or a recurrent
+ * state is inf or NaN, if it was rejected, or if it is a spike to be dropped. Fills in args, except t: the
+ * caller sets it to 1 plus the number of earlier steps not skipped. AMP_DIVERGED: training cannot continue;
+ * *report is valid. */
 amp_status amp_engine_update(amp_engine *, amp_update_args *args, float decay, amp_step_report *report,
                              amp_error *);
 
-/* Call when the host has found inf or NaN, for example in labels. Skips the current step, or the next one if
- * no step has begun. why->found must be 1. If this is called again in the same step, the first reason is
- * kept. */
+/* Call when the host has found inf or NaN, for example in labels: skips the current step, or else the next.
+ * why->found must be 1. A step's first reason is kept. */
 void amp_engine_reject_step(amp_engine *, const amp_anomaly *why);
 
 /* ---- for the engine's own files ---- */
 
-/* Returns the arguments that layers receive in a pass of a plan with this key. The loss scale reaches the
- * layers only through these arguments. */
+/* Returns the layers' arguments in a pass of a plan with this key, which include the loss scale. */
 amp_call amp_engine_call(amp_engine *, const amp_plan_key *);
-/* Records the first inf or NaN of a watched step. Does nothing if one was recorded before. */
+/* Records the first inf or NaN of a watched step. */
 void amp_engine_note_first(amp_engine *, const amp_anomaly *bad);

@@ -1,5 +1,4 @@
-/* Forward and backward of one subdivision, layer by layer, as engine.c describes them. Observers and anomaly
- * detection see each tensor as it is computed. */
+/* Forward and backward of one subdivision, layer by layer: see engine.c. */
 #include "engine.h"
 
 #include <float.h>
@@ -33,8 +32,7 @@ static amp_status show_inputs(amp_engine *engine, amp_node *node, amp_call *call
     return AMP_OK;
 }
 
-/* Shows the results of a layer's forward: the output, if it was written. If the layer is a loss that AMP
- * computes, also shows the delta of the layer's input. */
+/* Shows a layer's output, if it was written, and the input's delta that a loss computed by AMP has made. */
 static amp_status show_made(amp_engine *engine, const amp_node *node, amp_error *error)
 {
     amp_form home = node->output->home;
@@ -72,9 +70,8 @@ static void begin_pass(amp_engine *engine, const amp_plan *plan, int training)
     if (engine->watching && engine->rejected.found) amp_engine_note_first(engine, &engine->rejected);
 }
 
-/* Adds a layer's loss to the step's loss, which is the mean over the network's loss layers. A loss may be inf
- * or NaN although every gradient is finite. So the update checks only the gradients, like GradScaler. Spike
- * detection counts a non-finite loss as the largest float. */
+/* Adds a layer's loss to the step's, the mean over the loss layers. Spike detection counts inf and NaN as the
+ * largest float; otherwise they are only recorded. */
 static void take_loss(amp_engine *engine, const amp_plan *plan, const amp_node *node)
 {
     if (!engine->training) return;
@@ -90,8 +87,8 @@ static void take_loss(amp_engine *engine, const amp_plan *plan, const amp_node *
 
 /* ---- forward ---- */
 
-/* Makes `plan` the active plan and provides the memory for its arrays. All plans share one block, because
- * only the active plan holds data between forward and backward. */
+/* Makes `plan` the active plan. All plans share one block of memory, because only the active plan holds data
+ * between forward and backward. */
 static amp_status activate(amp_engine *engine, amp_plan *plan, amp_error *error)
 {
     if (engine->active == plan) return AMP_OK;
@@ -170,10 +167,9 @@ static amp_status take_due_losses(amp_engine *engine, amp_error *error)
     return AMP_OK;
 }
 
-/* Ends a forward. In training, all losses are downloaded together. Usually the CPU waits here only for the
- * uploads, so that it can queue backward while the device still computes this forward; amp_engine_backward
- * then passes the losses to the host. If each layer is observed, or if no backward followed the previous
- * training forward, the CPU waits here for the losses too. */
+/* Ends a forward. In training, all losses are downloaded together. Usually the CPU waits only for the
+ * uploads, so that it can queue backward during this forward, and amp_engine_backward passes the losses to
+ * the host. It also waits for the losses if layers are observed, or no backward followed the last forward. */
 static amp_status end_forward(amp_engine *engine, amp_plan *plan, amp_error *error)
 {
     amp_backend *b = engine->backend;
@@ -207,8 +203,7 @@ static amp_status forward_layers(amp_engine *engine, amp_plan *plan, float *imag
 
 typedef amp_status pass_layers(amp_engine *, amp_plan *, float *, amp_error *);
 
-/* Replays the recording *pass and sets *repeated to 1. Without a recording, runs the pass with `layers` and
- * records it. */
+/* Replays the recording *pass and sets *repeated to 1, or runs the pass with `layers` and records it. */
 static amp_status record(amp_engine *engine, amp_plan *plan, pass_layers *layers, float *image,
                          amp_recorded_pass **pass, int *repeated, amp_error *error)
 {
@@ -268,8 +263,7 @@ amp_status amp_engine_forward(amp_engine *engine, amp_plan *plan, float *image, 
 
 /* ---- backward ---- */
 
-/* Activation checkpointing: repeats the forwards that are due before the backward of layer i. *repeated: the
- * number of forwards that this backward has repeated so far. */
+/* Activation checkpointing: repeats the forwards due before layer i's backward. *repeated counts them. */
 static amp_status repeat_forward(amp_plan *plan, int i, amp_call *call, int *repeated, amp_error *error)
 {
     while (*repeated < plan->again_count) {
@@ -298,10 +292,9 @@ static amp_status backward_layer(amp_engine *engine, amp_plan *plan, int i, amp_
     return amp_parallel_layer_done(&engine->parallel, &engine->parameters, i, error);
 }
 
-/* Multiplies the host's image delta by `factor`. The host's values do not contain the loss scale, but the
- * values that backward adds do. So the buffer is multiplied by the loss scale before backward and divided by
- * it afterwards. Does nothing in a network without losses: its deltas all come from the host, without a loss
- * scale. */
+/* Multiplies the host's image delta, which lacks the loss scale, by `factor`: the loss scale before backward
+ * adds to it, the inverse afterwards. Not in a network without losses, whose deltas come from the host
+ * without a loss scale. */
 static amp_status scale_image_delta(amp_engine *engine, const amp_plan *plan, float *image_delta,
                                     float factor, amp_error *error)
 {

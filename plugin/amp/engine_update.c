@@ -1,8 +1,7 @@
 /* The end of a step: the update of all parameters, or the step is skipped (see engine.c). */
 #include "engine.h"
 
-/* Sets report->bad to the reason why a step is skipped: the first inf or NaN that was recorded, else the
- * first bad array in execution order. */
+/* Sets report->bad to the reason of a skip: the first recorded inf or NaN, else the first bad array. */
 static void find_cause(amp_engine *engine, amp_step_report *report)
 {
     report->bad = report->anomaly;
@@ -12,15 +11,15 @@ static void find_cause(amp_engine *engine, amp_step_report *report)
     if (!report->bad.found) amp_parameters_bad_gradient(&engine->parameters, &report->bad);
 }
 
-/* Discards the step's gradients, and restores the statistics committed by the last step that was taken. */
+/* Discards the step's gradients, and restores the committed statistics. */
 static amp_status drop_gradients(amp_engine *engine, amp_error *error)
 {
     AMP_TRY(amp_parameters_zero_gradients(&engine->parameters, error));
     return amp_parameters_restore(&engine->parameters, error);
 }
 
-/* Ends a step that has overflowed. Lowers the scale, and leaves the weights unchanged. AMP_DIVERGED: the
- * scaler cannot continue, or the weights themselves are inf or NaN. */
+/* Ends an overflowed step: lowers the scale. AMP_DIVERGED: the scaler cannot continue, or the weights
+ * themselves are inf or NaN. */
 static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_error *error)
 {
     amp_status verdict = amp_scaler_update(&engine->scaler, 1);
@@ -34,7 +33,7 @@ static amp_status skip_step(amp_engine *engine, amp_step_report *report, amp_err
                     report->bad_master ? "weights" : "gradients", report->bad.layer, report->bad.tensor);
 }
 
-/* Ends a step that is dropped as a spike. Leaves the weights and the scale unchanged. */
+/* Ends a step that is dropped as a spike; the scale stays. */
 static amp_status drop_step(amp_engine *engine, amp_step_report *report, amp_error *error)
 {
     engine->spikes.dropped++;

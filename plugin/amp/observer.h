@@ -1,5 +1,5 @@
-/* An observer sees every tensor of a pass as soon as it is computed, before anything reads it. Anomaly
- * detection (anomaly.h), `amp probe`, and tests that write inf or NaN to a tensor use observers.
+/* An observer sees every tensor of a pass as soon as it is computed, before anything reads it: for anomaly
+ * detection (anomaly.h), `amp probe`, and tests that write inf or NaN to a tensor.
  *
  * The order in a training step, for each subdivision:
  *   forward:  first the image. Then for each layer, first to last: each input that had to be cast to the
@@ -7,25 +7,21 @@
  *             output; the delta of its input is shown instead, times the loss scale, in the input's form.
  *   backward: for each layer that computes backward, last to first: its delta, summed over all consumers and
  *             times the loss scale, then each parameter's gradient, summed over the subdivisions so far.
- * Passes without training show only the forward part. Layers that run the host's own code are shown like all
- * others. Not shown: the parts of a delta that backward casts from other forms (only the sum of all parts is
- * shown), batch statistics, and half copies of weights.
- *
- * If there is no observer, all this costs one comparison per layer and pass. */
+ * Passes without training show only the forward part. Not shown: the parts of a delta that backward casts
+ * from other forms, batch statistics, and half copies of weights. */
 #pragma once
 
 #include "../backend/backend.h"
 
 typedef enum amp_seen_kind {
     AMP_SEEN_IMAGE,    /* fp32 NCHW, as the host gave it; layer is -1 */
-    AMP_SEEN_INPUT,    /* another layer's output, or the image, cast to this layer's form. All layers of that
-                          form read the same copy, which is shown only for the first of them */
+    AMP_SEEN_INPUT,    /* another layer's output, or the image, cast to this layer's form; shown only for the
+                          first layer that reads it */
     AMP_SEEN_OUTPUT,   /* the layer's output, N,H,W,C, in its home form; the network's output is shown
                           again in fp32 NCHW */
-    AMP_SEEN_DELTA,    /* in backward: the delta of the output, in the output's shape and home form; not
-                          shown for a layer that no gradient reaches. In forward: the delta that a loss has
-                          computed for its input */
-    AMP_SEEN_GRADIENT  /* fp32, a flat array of shape (1, count, 1, 1); still multiplied by the loss scale */
+    AMP_SEEN_DELTA,    /* in backward: the output's delta, in its shape and home form, if a gradient reaches
+                          the layer; in forward: the delta that a loss has computed for its input */
+    AMP_SEEN_GRADIENT  /* fp32, flat: (1, count, 1, 1); times the loss scale */
 } amp_seen_kind;
 
 typedef struct amp_seen {
@@ -38,8 +34,7 @@ typedef struct amp_seen {
 
 typedef struct amp_observer {
     void *context; /* owned by the caller; must outlive the observer */
-    /* Called by the thread that runs the pass. Any status other than AMP_OK ends the pass with that status
-     * and *error. */
+    /* Called by the thread that runs the pass. Any status but AMP_OK ends the pass. */
     amp_status (*see)(void *context, amp_backend *, const amp_seen *, amp_error *);
 } amp_observer;
 

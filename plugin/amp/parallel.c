@@ -1,5 +1,4 @@
-/* The collective part of a step: sums of gradients in buckets, rolling statistics, and the record by which
- * ranks agree to skip a step. parallel.h explains it. */
+/* Sums of gradients, rolling statistics, and the record by which ranks agree on a skip: see parallel.h. */
 #include "parallel.h"
 
 #include <math.h>
@@ -9,8 +8,7 @@
 
 /* ---- sums of batch norm ---- */
 
-/* Implements amp_batchnorm_ranks.sum. sum_end waits for all sums that have started, including sums of
- * gradients. */
+/* Implements amp_batchnorm_ranks.sum. sum_end also waits for sums of gradients. */
 static amp_status sum_of_batchnorm(void *context, float *values, size_t count, amp_error *error)
 {
     amp_parallel *p = context;
@@ -34,8 +32,8 @@ void amp_parallel_join(amp_parallel *p, amp_comm *comm, amp_dtype wire, size_t b
 
 /* ---- gradients ---- */
 
-/* Starts the sums of all buckets that lie within the last `complete` elements of the gradient block. Buckets
- * are counted from the end of the block, so only the bucket at the start of the block may be short. */
+/* Starts the sums of all buckets within the last `complete` elements of the gradient block. Buckets are
+ * counted from its end: only the one at its start may be short. */
 static amp_status begin_sums(amp_parallel *p, const amp_parameters *params, size_t complete, amp_error *error)
 {
     float *end = params->gradient_block + params->gradient_count;
@@ -62,21 +60,18 @@ amp_status amp_parallel_layer_done(amp_parallel *p, const amp_parameters *params
 
 /* ---- rolling statistics ---- */
 
-/* Whether these rolling statistics differ between ranks, because each rank computes them from its own
- * images. */
+/* Whether each rank computes these rolling statistics from its own images. */
 static int differs(const amp_parallel *p, const amp_statistics *s)
 {
     return s->rolling_factor > 0 && (s->by_host || !amp_parallel_batchnorm(p));
 }
 
-/* These two functions compute the rolling statistics that a single rank would have if it had made all passes
- * of the step. to_terms computes one rank's term of a sum over the ranks. from_terms turns this sum into the
- * statistics.
+/* The rolling statistics of a single rank that makes all passes of the step: to_terms computes one rank's
+ * term of a sum over the ranks, and from_terms turns the sum into the statistics.
  *
- * A rank that starts at r0 and makes S passes ends at r = k·r0 + s, where k = (1 - rolling_factor)^S and s is
- * the contribution of the rank's images. A single rank that made the passes of all N ranks in rank order
- * would end at k^N·r0 + Σ k^(N-1-rank)·s. to_terms computes k^(N-1-rank)·s, with s = r - k·r0. from_terms
- * adds k^N·r0 to the sum. */
+ * A rank that starts at r0 and makes S passes ends at r = k·r0 + s, where k = (1 - rolling_factor)^S and s
+ * comes from its images. One that made the passes of all N ranks in rank order would end at
+ * k^N·r0 + Σ k^(N-1-rank)·s. to_terms computes k^(N-1-rank)·s, and from_terms adds k^N·r0. */
 static void to_terms(const amp_parallel *p, const amp_statistics *s, const float *committed,
                      const float *now, float *terms)
 {
@@ -93,16 +88,15 @@ static void from_terms(const amp_parallel *p, const amp_statistics *s, const flo
     for (size_t j = 0; j < s->count; j++) now[j] = (float)(kept * (double)committed[j] + (double)terms[j]);
 }
 
-/* Combines the ranks' rolling statistics. The statistics are in many arrays, possibly on a device. The
- * committed copies of all statistics are in one block, which is reused as the buffer of the sum:
+/* Combines the ranks' rolling statistics, which are in many arrays, possibly on a device. The block with the
+ * committed copies of all is reused as the buffer of the sum:
  *   - the committed copies are downloaded;
  *   - the backend copies the current statistics into the block (copy_statistics); they are downloaded too;
  *   - the ranks' terms are uploaded to the block, summed over the ranks, and downloaded;
  *   - the results are uploaded to the block, and the backend copies them back into the arrays;
  *   - the committed copies are uploaded to the block again.
- * committed, now, terms: buffers in CPU memory, each as large as the block. The caller zeroes terms.
- * Statistics that are the same on all ranks stay unchanged, and so do those that belong to one rank (a
- * recurrent layer's state). */
+ * committed, now, terms: buffers in CPU memory, each as large as the block; terms is zero. Statistics that
+ * are the same on all ranks, and those of one rank (a recurrent layer's state), stay unchanged. */
 static amp_status combine(const amp_parallel *p, const amp_parameters *params, float *committed, float *now,
                           float *terms, amp_error *error)
 {
@@ -170,8 +164,7 @@ amp_status amp_masters_checksum(const amp_parameters *params, size_t first, size
     return AMP_OK;
 }
 
-/* Computes the checksum of a 64th of the masters, a different 64th at each step. After 64 steps the ranks
- * have compared all masters. */
+/* The checksum of a 64th of the masters, a different 64th at each step. */
 static amp_status checksum_masters(const amp_parallel *p, const amp_parameters *params, uint64_t *sum,
                                    amp_error *error)
 {

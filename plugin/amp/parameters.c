@@ -29,9 +29,8 @@ static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index
     p->gradients[index].count = layer->param_count;
 }
 
-/* If several layers share an array of rolling statistics, each of these layers updates it once per pass.
- * Returns the one factor that has the effect of all these updates together. Also sets this factor in the
- * entries of p->statistics that already exist for this array. */
+/* Layers that share an array of rolling statistics each update it once per pass. Returns the one factor with
+ * the same effect, and sets it in the array's entries of p->statistics so far. */
 static float join_factors(amp_parameters *p, const amp_statistics_desc *d)
 {
     float factor = d->rolling_factor;
@@ -122,8 +121,7 @@ void amp_parameters_free(amp_parameters *p)
 
 /* ---- the end of a step ---- */
 
-/* Sets gradient, rate and decay of the parameters of held layers (amp_parameters.held) to 0, so that the
- * update does not change these parameters. */
+/* Sets gradient, rate and decay of held layers' parameters (amp_parameters.held) to 0. */
 static amp_status hold(amp_parameters *p, amp_error *error)
 {
     for (int i = 0; i < p->param_count; i++) {
@@ -177,8 +175,7 @@ amp_status amp_parameters_reset(amp_parameters *p, amp_error *error)
 
 /* ---- finite or not ---- */
 
-/* Whether an array contains inf or NaN, or the sum of its squares exceeds `most`. If so, sets *bad to
- * `place`. */
+/* Whether an array contains inf or NaN, or its sum of squares exceeds `most`. If so, sets *bad to `place`. */
 static int is_bad(amp_backend *b, const float *array, size_t count, double most, amp_anomaly place,
                   amp_anomaly *bad)
 {

@@ -14,43 +14,39 @@ typedef struct amp_parameters {
     amp_gradients *gradients; /* per layer: the arrays to which its backward adds gradients */
     int taken;                /* 1: amp_parameters_take has allocated the next three blocks */
     float *gradient_block, *moment_block, *committed_block;
-    size_t gradient_count, committed_count; /* total number of elements of all parameters, and of all
-                                               statistics */
+    size_t gradient_count, committed_count; /* elements of all parameters, and of all statistics */
     amp_statistics *statistics;
-    const char *held;  /* one flag per layer, owned by the caller. 1: updates discard the gradients of the
-                          layer's parameters and do not change the parameters. NULL: updates change all
-                          layers */
+    const char *held;  /* one flag per layer, owned by the caller: updates discard the gradients of its
+                          parameters, and leave them unchanged. NULL: none */
     int statistics_count;
     size_t param_room, statistics_room; /* allocated entries of params and of statistics */
 } amp_parameters;
 
-/* Collects the network's parameters and statistics. Before the call, set the fields `backend`, `adam` and
- * `adamw`, and zero all other fields. The host's arrays and strings, to which the descriptions in `network`
- * point, must outlive the amp_parameters. The descriptions themselves need not. */
+/* Collects the network's parameters and statistics. Before the call, set `backend`, `adam` and `adamw`, and
+ * zero the rest. Arrays and strings that `network` points to must outlive the amp_parameters; descriptions
+ * need not. */
 void amp_parameters_collect(amp_parameters *, const amp_network_desc *network);
-/* Allocates the memory that only training needs, unless it exists: gradients and Adam's moments, set to 0,
- * and the committed statistics. A network that only predicts does not need this memory. */
+/* Allocates what only training needs, unless it exists: gradients and Adam's moments, set to 0, and the
+ * committed statistics. */
 amp_status amp_parameters_take(amp_parameters *, amp_error *);
 void amp_parameters_free(amp_parameters *);
 
-/* amp_parameters_keep commits the current statistics; it does nothing before amp_parameters_take.
- * amp_parameters_restore replaces the current statistics by the committed ones. */
+/* keep commits the current statistics (after amp_parameters_take); restore replaces them by the committed
+ * ones. */
 amp_status amp_parameters_keep(amp_parameters *, amp_error *);
 amp_status amp_parameters_restore(amp_parameters *, amp_error *);
 amp_status amp_parameters_zero_gradients(amp_parameters *, amp_error *);
-/* Sets momentum, moments and gradients to 0, as before the first step. */
+/* Sets momentum, moments and gradients to 0. */
 amp_status amp_parameters_reset(amp_parameters *, amp_error *);
 
-/* Calls the backend's finish_step for all parameters. decay: the weight decay. With SGD and AdamW it applies
- * only to parameters with amp_param.decays, with Adam to all parameters. */
+/* Calls the backend's finish_step for all parameters. decay: the weight decay; with SGD and AdamW only of
+ * parameters with amp_param.decays. */
 amp_status amp_parameters_finish_step(amp_parameters *, const amp_update_args *, float decay,
                                       amp_step_outcome *, amp_error *);
-/* Each of these functions finds the first bad array of its kind, in the order in which a step computes them.
- * It sets *bad and returns 1, or returns 0 if no array is bad. An array is bad if it contains inf or NaN. A
- * master is also bad if the sum of its squares is out of fp32's range (as after an absurd learning rate),
- * because norms and variances would overflow. An array that the backend cannot check counts as good: the
- * results are used only for messages and for ending a training. As long as a rolling statistic is bad, every
- * step is skipped. */
+/* Each function finds the first bad array of its kind in execution order, sets *bad and returns 1, or returns
+ * 0. Bad means inf or NaN; for masters also a sum of squares beyond fp32's range (as after an absurd learning
+ * rate), with which norms and variances overflow. An array that cannot be checked counts as good. While a
+ * rolling statistic is bad, every step is skipped. */
 int amp_parameters_bad_gradient(const amp_parameters *, amp_anomaly *bad);
 int amp_parameters_bad_statistics(const amp_parameters *, amp_anomaly *bad);
 int amp_parameters_bad_master(const amp_parameters *, amp_anomaly *bad);

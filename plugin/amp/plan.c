@@ -1,13 +1,11 @@
-/* Builds a plan. amp_plan_create makes these choices, in this order: each layer's form (autocast); where
- * batch norm is folded into weights; which layers compute backward; which outputs and which of Darknet's own
- * fp32 buffers are needed; where backward repeats a layer's forward (activation checkpointing); which
- * shortcuts are added in batch norm's pass; and which deltas share a buffer. Last it finds the lifetime of
- * each buffer, so that buffers can share memory.
+/* Builds a plan. amp_plan_create chooses, in this order: each layer's form (autocast); where batch norm is
+ * folded into weights; which layers compute backward; which outputs and host fp32 buffers are needed; where
+ * backward repeats a layer's forward (activation checkpointing); which shortcuts are added in batch norm's
+ * pass; which deltas share a buffer. Last it finds each buffer's lifetime, so that buffers can share memory.
  *
- * Time is counted in layers: with n layers, the forward of layer i is at time i, and its backward at time
- * 2n-1-i. A repeated forward is at node->again_time, which is the time of the first backward that reads
- * results of the layer, directly or through other repeated layers. The forward is repeated just before that
- * backward. The layer's output then has two lifetimes: one in forward, and one from again_time on. */
+ * Time is counted in layers: with n layers, layer i's forward is at time i, its backward at 2n-1-i. A
+ * repeated forward is at node->again_time: just before the first backward that reads its results, directly or
+ * through other repeated layers. The layer's output then has a second lifetime, from again_time on. */
 #include "plan.h"
 
 #include "../layers/epilogue.h"
@@ -73,9 +71,8 @@ static void choose_forms(amp_plan *plan, amp_dtype low)
     free(homes);
 }
 
-/* A layer computes backward if it has parameters to train, or if one of its inputs wants a delta. An input
- * wants a delta if the layer that produced it computes backward, or if it is the image and the caller wants
- * the image's delta. */
+/* A layer computes backward if it has parameters to train, or if an input wants a delta: an output of a layer
+ * that computes backward, or the image if the caller wants its delta. */
 static void choose_gradients(amp_plan *plan)
 {
     int stop = -1;
@@ -110,8 +107,8 @@ static int reads_of(const amp_plan *plan, int layer)
     return reads;
 }
 
-/* At inference Darknet reads boxes from the output of every yolo layer. These are the network's largest
- * outputs. In training Darknet does not read them, so they are not kept (except with image_delta). */
+/* Yolo layers have the network's largest outputs, which Darknet reads only at inference. In training they are
+ * not kept (except with image_delta). */
 static void choose_outputs(amp_plan *plan)
 {
     int trains = plan->key.keeps_state && !plan->key.image_delta;
@@ -124,10 +121,8 @@ static void choose_outputs(amp_plan *plan)
     }
 }
 
-/* Chooses which host buffers are needed:
- *  - the outputs that the host reads;
- *  - the outputs and deltas of host layers;
- *  - the outputs and deltas of layers that feed a host layer. */
+/* Chooses which host buffers are needed: outputs that the host reads, and outputs and deltas of host layers
+ * and of layers that feed them. */
 static void choose_host_buffers(amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {
@@ -147,20 +142,17 @@ static void choose_host_buffers(amp_plan *plan)
 
 /* ---- activation checkpointing ---- */
 
-/* Returns what the layer recomputes if activation checkpointing asks for `wanted`. Host layers recompute
- * nothing, because their data is in the host's buffers. Losses recompute nothing, because they are computed
- * once per pass. Recomputing only the output needs the sums before the activation; a layer that does not keep
- * them recomputes everything. */
+/* Returns what the layer recomputes if `wanted` is asked for. Host layers and losses recompute nothing: host
+ * buffers keep their data, and a loss is computed once per pass. Recomputing only the output needs the sums
+ * before the activation; a layer without them recomputes everything. */
 static amp_recompute what_can_be_recomputed(const amp_node *node, amp_recompute wanted)
 {
     if (node->form == AMP_FORM_PLAIN || node->desc.kind->makes_loss) return AMP_RECOMPUTE_NOTHING;
     return wanted == AMP_RECOMPUTE_OUTPUT && !amp_node_keeps_sums(node) ? AMP_RECOMPUTE_ALL : wanted;
 }
 
-/* Makes the results of a layer's forward available at `time`, when backward reads them. If the layer discards
- * these results, schedules a repeat of its forward at `time`. If that repeat reads the layer's inputs, first
- * makes the inputs available in the same way. Does nothing if a repeat at an earlier time is already
- * scheduled. */
+/* Makes the results of a layer's forward available at `time`, when backward reads them: schedules a repeat if
+ * the layer discards them and no earlier repeat is scheduled, and does the same for what the repeat reads. */
 static void repeat_forward(amp_plan *plan, int layer, int time)
 {
     amp_node *node = layer < 0 ? NULL : &plan->nodes[layer];
@@ -191,7 +183,7 @@ static void choose_recomputation(amp_plan *plan, const amp_recompute *recompute)
 
 /* ---- batch norm and shortcut in one pass over memory ---- */
 
-/* How many of the layer's inputs, counted from the first, have the same delta as the output. */
+/* How many of the first inputs have the same delta as the output. */
 static int passed_deltas(const amp_node *node)
 {
     return node->desc.kind->passes_delta ? node->desc.kind->passes_delta(node) : 0;
@@ -217,8 +209,7 @@ static void choose_joint_norms(amp_plan *plan, const amp_backend *backend)
 
 /* ---- shared deltas ---- */
 
-/* The time at which a layer adds to the deltas of its inputs. A loss that AMP computes does this in
- * forward. */
+/* When a layer adds to the deltas of its inputs: a loss that AMP computes does so in forward. */
 static int delta_time(const amp_plan *plan, const amp_node *node)
 {
     return node->desc.kind->makes_loss ? node->index : backward_time(plan, node->index);
@@ -235,10 +226,9 @@ static int is_only_delta_until(const amp_plan *plan, const amp_node *shortcut, c
     return 1;
 }
 
-/* In a plain sum s = y + x, the deltas of y and x equal the delta of s. If only the sum reads y, all three
- * can share one buffer, and x's other readers add to it. Then y's backward must not change this buffer,
- * because the buffer also holds x's delta. So y's node gets keeps_delta, which makes its backward leave the
- * buffer unchanged. */
+/* In a plain sum s = y + x, the deltas of y and x equal that of s. If only the sum reads y, all three share
+ * one buffer, to which x's other readers add. y's node then gets keeps_delta: its backward must not change
+ * the buffer. */
 static void choose_kept_deltas(amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {
@@ -254,7 +244,7 @@ static void choose_kept_deltas(amp_plan *plan)
 
 /* ---- lifetimes ---- */
 
-/* The first and the last time at which something is used; both are -1 if it never is. */
+/* The first and the last time of use; both -1: never. */
 typedef struct life { int first, last; } life;
 
 static void extend(life *l, int time)
@@ -264,8 +254,8 @@ static void extend(life *l, int time)
     l->last = larger(l->last, time);
 }
 
-/* Finds when a value is read in each form. lives[0]: reads of the value that forward writes. lives[1]: reads
- * of the value that a repeated forward writes; unchanged if forward is not repeated. */
+/* Finds when each form of a value is read: lives[0] of the value that forward writes, lives[1] of what a
+ * repeated forward writes. */
 static void find_reads(const amp_plan *plan, const amp_value *value, life lives[2][AMP_FORMS])
 {
     int again = value->index < 0 ? -1 : plan->nodes[value->index].again_time;
@@ -282,8 +272,7 @@ static void find_reads(const amp_plan *plan, const amp_value *value, life lives[
     }
 }
 
-/* Requests memory for a value's data in each form that is read. produced: the time at which the value is
- * computed. */
+/* Requests memory for a value's data in each form that is read. produced: when it is computed. */
 static void request_data(amp_plan *plan, amp_value *value, const life reads[AMP_FORMS], int produced,
                          void **slots)
 {
@@ -333,9 +322,8 @@ static void request_value(amp_plan *plan, amp_value *value)
     if (value->wants_delta) request_delta(plan, value);
 }
 
-/* A shortcut passes its delta to its first input unchanged. If that input has no other consumer, both deltas
- * share a buffer. The second input's delta shares this buffer too if the layer of the first input has
- * keeps_delta, because the backward of that layer then leaves the buffer unchanged. */
+/* A shortcut passes its delta on unchanged to its first input. Without another consumer of that input, both
+ * deltas share a buffer. The second input's delta does too if the first input's layer has keeps_delta. */
 static void share_deltas(amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {

@@ -1,6 +1,5 @@
-/* A plan: the network at one input shape and in one mode, ready to run. It contains the nodes and values, the
- * forms to which each value is cast, and the location of each buffer in the arena. Plans are cached per key:
- * with random=1 the plan for each size is built once. */
+/* A plan: the network at one input shape and in one mode, ready to run: nodes, values, casts, and each
+ * buffer's location in the arena. Plans are cached per key: with random=1 each size's plan is built once. */
 #pragma once
 
 #include "autocast.h"
@@ -10,8 +9,7 @@ typedef struct amp_plan_key {
     int batch, w, h;
     int keeps_state;  /* 1: a backward will follow, so forward keeps what it needs */
     int image_delta;  /* 1: backward also computes the gradient of the image */
-    int frozen;       /* number of layers at the start of the network that do not learn now; set by the
-                         host */
+    int frozen;       /* how many layers at the start of the network do not learn now; set by the host */
     int folds;        /* 1: the network only predicts. Batch norm is folded into weights (fold.c), and matrix
                          products also apply the activation. Never with keeps_state */
 } amp_plan_key;
@@ -32,40 +30,33 @@ typedef struct amp_plan {
     amp_value **links;         /* memory for the `inputs` arrays of all nodes */
     amp_autocast *autocast;    /* per layer: its form, and the reason for it */
     int count, output_layer;
-    int *again, again_count;   /* indices of layers whose forward is repeated in backward, in the order of
-                                  their nodes' again_time */
+    int *again, again_count;   /* layers whose forward backward repeats, by their again_time */
     amp_arena arena;
     char *needs_output, *needs_delta; /* per layer: 1 if the host's fp32 buffer is in use */
-    char *host_reads;                 /* per layer: 1 if the host reads the layer's fp32 output after the
-                                         pass */
+    char *host_reads;                 /* per layer: 1 if the host reads its fp32 output after the pass */
     amp_yolo_result *results;         /* results of the losses that AMP computes, followed by each image's
                                          part of the cost (amp_plan_image_costs); in the arena */
-    int result_count, loss_count;     /* result_count: losses that AMP computes; loss_count: all losses,
-                                         including the host's own */
+    int result_count, loss_count;     /* result_count: losses that AMP computes; loss_count: all losses */
     unsigned long last_use;
-    unsigned long planned_version;    /* version of the masters when the plan was made. Their values decide
-                                         which layers are folded */
-    unsigned long weights_version;    /* version of the masters from which the half copies were made; 0: no
-                                         copies have been made (engine.c) */
+    unsigned long planned_version;    /* of the masters whose values decided which layers are folded */
+    unsigned long weights_version;    /* of the masters in the half copies; 0: none yet (engine.c) */
 } amp_plan;
 
 void amp_network_desc_free(amp_network_desc *);
 
-/* In plan->results, the images' parts of the cost follow the results: key.batch numbers for each result.
- * amp_plan_result_bytes: the size of results and parts together. amp_plan_image_costs: the address of the
- * first part in plan->results, or in a copy of it. */
+/* plan->results ends with each image's part of the cost, key.batch numbers per result. The bytes of both
+ * together, and the address of the first part in plan->results or in a copy of it. */
 size_t amp_plan_result_bytes(const amp_plan *);
 double *amp_plan_image_costs(const amp_plan *, amp_yolo_result *results);
 
-/* The inputs from which a plan is built. */
 typedef struct amp_plan_request {
     const amp_network_desc *network; /* must outlive the plan, unless the caller moves it to plan->network */
     const amp_plan_key *key;
     amp_dtype low;                   /* the dtype of layers in form HALF; fp32: no layer gets this form */
     const amp_gradients *gradients;  /* one entry per layer; must outlive the plan */
     amp_call call;
-    const amp_recompute *recompute;  /* activation checkpointing: one entry per layer (recompute.h), or NULL.
-                                        Entries of layers that cannot be recomputed are ignored */
+    const amp_recompute *recompute;  /* one entry per layer (recompute.h), ignored where nothing can be
+                                        recomputed; or NULL */
 } amp_plan_request;
 
 amp_status amp_plan_create(const amp_plan_request *, amp_plan **out, amp_error *);

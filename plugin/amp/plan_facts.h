@@ -3,23 +3,20 @@
 
 #include "plan.h"
 
-/* The bytes that a layer requested from the plan's arena. Buffers that are not live at the same time share
- * memory, so the arena (plan->arena.total) is smaller than the sum of all requests. Buffers of the host
- * (AMP_FORM_PLAIN) are not counted. */
+/* What a layer requested from the plan's arena. Buffers can share memory, so the arena (plan->arena.total) is
+ * smaller than the sum. The host's buffers (AMP_FORM_PLAIN) are not counted. */
 typedef struct amp_plan_bytes {
     size_t output; /* the layer's output in its home form */
     size_t copies; /* the output cast to other forms */
-    size_t deltas; /* deltas of the output, in all forms, and the node's other buffers that only backward uses
-                      (sums_delta and delta_part of amp_node) */
+    size_t deltas; /* of the output in all forms, and sums_delta and delta_part of amp_node */
     size_t kept;   /* everything else that forward keeps for backward (batch norm's input and statistics,
                       max pooling's indices), and a loss's result */
 } amp_plan_bytes;
 
-/* Returns the bytes of one layer; layer -1 is the image. */
+/* Layer -1 is the image. */
 amp_plan_bytes amp_plan_bytes_of(const amp_plan *, int layer);
 
-/* A cast of a value to another form. All layers that read the value in that form use the same cast. If these
- * layers compute a delta for the value, the delta is cast back once, too. */
+/* A cast of a value to another form, for all layers that read this form, and its delta's cast back. */
 typedef struct amp_plan_cast {
     int producer;      /* -1: the image */
     int reader;        /* index of the first layer that reads the value in form `to`; -1: the host reads it */
@@ -28,6 +25,5 @@ typedef struct amp_plan_cast {
     size_t elements;
 } amp_plan_cast;
 
-/* Fills casts[room] with the casts of one step, in forward order. Returns their number, which may exceed
- * room. */
+/* Fills casts[room] in forward order. Returns their number, which may exceed room. */
 int amp_plan_casts(const amp_plan *, amp_plan_cast *casts, int room);

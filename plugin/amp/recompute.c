@@ -1,13 +1,12 @@
-/* Chooses what to recompute by trying several choices. For each choice, builds an outline (a plan without
- * backend objects), which shows the size of the arena and the arithmetic that backward would repeat. */
+/* Chooses what to recompute: an outline (a plan without backend objects) of each choice shows the size of the
+ * arena and the arithmetic that backward would repeat. */
 #include "recompute.h"
 
 #include <string.h>
 
 /* ---- cost ---- */
 
-/* The number of operations in a layer's forward. A layer without matrix products is assumed to take four
- * operations per output element. */
+/* A forward without matrix products counts four operations per output element. */
 static double operations_of(const amp_node *node)
 {
     return node->desc.kind->products ? amp_products_operations(node->desc.kind->products(node))
@@ -29,8 +28,7 @@ amp_recompute_cost amp_recompute_cost_of(const amp_plan *plan)
 /* ---- choices ---- */
 
 typedef struct layer_facts {
-    int last;                 /* index of the last layer that reads this layer's output; its own index if no
-                                 layer does */
+    int last;                 /* the last layer that reads this layer's output, or itself */
     int segment;
     size_t crossing;          /* bytes of the activations that would cross a cut just before this layer */
 } layer_facts;
@@ -39,9 +37,9 @@ typedef struct chooser {
     amp_plan_request request; /* for outlines */
     amp_plan *whole;          /* the plan that recomputes nothing */
     layer_facts *layers;
-    amp_recompute *best;      /* the best choice so far: what each layer recomputes */
-    size_t bytes;             /* the size of the arena with the best choice */
-    double again;             /* number of operations that the best choice repeats */
+    amp_recompute *best;      /* the best choice so far, per layer */
+    size_t bytes;             /* the arena's size with it */
+    double again;             /* the operations that it repeats */
 } chooser;
 
 static amp_recompute cheap_recompute(const amp_node *node)
@@ -94,10 +92,8 @@ static void cut(const chooser *c, int segments)
 }
 
 /* Fills `chosen`. Layers of the first `repeated` segments are recomputed entirely, unless a later segment
- * reads them. All other layers recompute only what is cheap. Layers without backward (frozen ones) recompute
- * nothing: to get one frozen layer's output again, the frozen layers before it would have to be repeated too,
- * although backward may read only a few of their outputs. Layers with checkpoint=1 in their section are
- * always recomputed. */
+ * reads them; others only where it is cheap. Layers without backward (frozen ones) recompute nothing, because
+ * all frozen layers before them would have to be repeated. checkpoint=1 always recomputes. */
 static void mark(const chooser *c, int repeated, amp_recompute *chosen)
 {
     for (int i = 0; i < c->whole->count; i++) {
@@ -122,9 +118,8 @@ static amp_status judge(const chooser *c, const amp_recompute *chosen, size_t *b
     return AMP_OK;
 }
 
-/* Cuts the network into `segments`, and tries to recompute more and more of them until the plan fits into the
- * budget. If c->best does not fit yet, a choice that takes less memory replaces it. If c->best fits, only a
- * choice that also fits and repeats less arithmetic replaces it. */
+/* Cuts the network into `segments`, and recomputes more and more of them until the plan fits into the budget.
+ * c->best is the choice with the least memory or, of those that fit, the least repeated arithmetic. */
 static amp_status fit(chooser *c, int segments, size_t budget, amp_error *error)
 {
     amp_status status = AMP_OK;
@@ -159,8 +154,7 @@ static amp_status choose(chooser *c, const amp_recompute_settings *settings, amp
         return AMP_OK;
     }
     if (c->bytes > settings->budget) AMP_TRY(fit(c, 1, settings->budget, error));
-    /* If the plan fits without recomputation, or with only cheap recomputation, cuts are not needed: they
-     * would only repeat more operations. */
+    /* A plan that fits without cuts needs none: they would repeat more operations. */
     if (c->bytes <= settings->budget) return AMP_OK;
     for (size_t k = 0; k < sizeof tried / sizeof *tried && tried[k] <= c->whole->count / 2; k++)
         AMP_TRY(fit(c, tried[k], settings->budget, error));

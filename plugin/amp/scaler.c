@@ -143,8 +143,7 @@ void amp_scaler_resume(amp_scaler *scaler, const amp_scaler *saved)
     scaler->stuck = scale == saved->scale ? saved->stuck : 0;
     scaler->scale = scale;
     if (!scaler->dynamic) return;
-    /* If the saved tracker is at or past the interval, lowers it so that the next clean step makes the scale
-     * grow. */
+    /* A tracker at or past the interval becomes one below it: the next clean step makes the scale grow. */
     scaler->growth_tracker = saved->growth_tracker < scaler->growth_interval ? saved->growth_tracker
                                                                             : scaler->growth_interval - 1;
     int tolerated = saved->hysteresis - saved->hysteresis_tracker;

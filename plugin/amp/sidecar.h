@@ -1,10 +1,10 @@
-/* The sidecar NAME.amp beside a .weights file NAME contains what an exact resume needs beyond the .weights
- * file: the scaler's state, momentum or Adam's moments, arrays that Darknet's format leaves out, gradient
- * sums of an unfinished batch, and the host's counters.
+/* The sidecar NAME.amp beside a .weights file NAME contains what an exact resume needs in addition: the
+ * scaler's state, momentum or Adam's moments, arrays that Darknet's format leaves out, gradient sums of an
+ * unfinished batch, and the host's counters.
  *
- * The file has a version and a checksum, and contains the checksum of its .weights file. The reader trusts
- * nothing. A file that is damaged, truncated, of another network or of a later version is rejected with the
- * reason before anything is changed. */
+ * It has a version, a checksum, and the checksum of its .weights file. The reader trusts nothing: a file that
+ * is damaged, truncated, of another network or of a later version is rejected, with the reason, before
+ * anything is changed. */
 #pragma once
 
 #include <stdint.h>
@@ -14,97 +14,85 @@
 
 enum { AMP_RANDOM_STATE_BYTES = 128 };
 
-/* A running average of the weights over steps (ema_alpha). The host keeps it in main memory. */
+/* A running average of the weights (ema_alpha), in main memory. */
 typedef struct amp_average { float *values; size_t count; } amp_average;
 
-/* The host's part of the state: what the program around the engine carries from step to step. */
+/* What the program around the engine carries from step to step. */
 typedef struct amp_run_state {
     uint64_t seen;            /* number of images trained on: Darknet's network.seen */
     int64_t t;                /* number of optimizer steps: Darknet's network.t */
-    uint64_t steps, skipped;  /* numbers of steps and of skipped steps in the whole training */
+    uint64_t steps, skipped;  /* of the whole training */
     int32_t width, height;    /* size of the network's input; random=1 changes it */
     int32_t batch, subdivisions; /* an unfinished batch is continued only if both are unchanged */
-    int32_t window;           /* number of subdivisions done in the current batch; 0 between steps */
+    int32_t window;           /* subdivisions done in the current batch */
     int32_t seeded;           /* 1: the training uses -seed, so seed, next_job and random are valid */
     uint32_t seed;
-    uint64_t next_job;        /* number of the loading job whose images come next in training */
+    uint64_t next_job;        /* the loading job whose images come next */
     unsigned char random[AMP_RANDOM_STATE_BYTES]; /* state of the main thread's random number generator */
-    int32_t looped;           /* 1: saved by a training command's loop, so loop_count and average_loss are
-                                 valid */
+    int32_t looped;           /* 1: by a training command's loop: loop_count, average_loss are valid */
     int32_t loop_count;
     float average_loss;
-    /* ranks: the number of ranks in the training; 0 or 1: one rank. With several ranks, wire is the type in
-     * which gradients are sent (an amp_dtype), and sync_batchnorm is the setting in the .cfg; in both fields,
-     * -1 means that the value was not saved. */
+    /* ranks: how many train; 0 or 1: one. With several, wire is the type in which gradients are sent (an
+     * amp_dtype), and sync_batchnorm the .cfg's setting; -1: not saved. */
     int32_t ranks, wire, sync_batchnorm;
-    const float *states;      /* with several ranks: for each rank in order, the state that its recurrent
-                                 layers carry from batch to batch (amp_sidecar_states). Owned by the caller;
-                                 NULL: no state */
+    const float *states;      /* for each rank in order: its recurrent layers' state (amp_sidecar_states).
+                                 Owned by the caller; NULL: none */
     const amp_average *averages; /* average_count averages; owned by the caller */
     int average_count;
 } amp_run_state;
 
 typedef struct amp_sidecar amp_sidecar;
 
-/* Writes a sidecar to path and flushes it to disk; the caller renames it into place. weights_checksum: the
- * amp_file_checksum of the matching .weights file. AMP_IO_FAILED: writing failed, and the file at path was
- * removed. AMP_DIVERGED: masters or optimizer state contain inf or NaN; nothing was written. */
+/* Writes a sidecar and flushes it to disk; the caller renames it. weights_checksum: amp_file_checksum of its
+ * .weights file. AMP_IO_FAILED: the file at path was removed. AMP_DIVERGED: masters or optimizer state
+ * contain inf or NaN; nothing was written. */
 amp_status amp_sidecar_write(const char *path, amp_engine *, const amp_run_state *,
                                 uint64_t weights_checksum, amp_error *);
 
-/* amp_sidecar_read reads and checks a whole sidecar file. amp_sidecar_parse does the same with the bytes of a
- * file. It takes ownership of `bytes` even if it fails, so `bytes` must come from malloc. `name` is used in
- * messages. The caller owns *out. AMP_BAD_SIDECAR: the file is not valid; the error says
- * why. */
+/* Reads and checks a sidecar file, or its bytes (from malloc), which amp_sidecar_parse owns even after a
+ * failure. name: for messages. The caller owns *out. AMP_BAD_SIDECAR: the error says what is wrong. */
 amp_status amp_sidecar_read(const char *path, amp_sidecar **out, amp_error *);
 amp_status amp_sidecar_parse(unsigned char *bytes, size_t size, const char *name, amp_sidecar **out,
                              amp_error *);
 void amp_sidecar_free(amp_sidecar *);
 
-/* The state that recurrent layers carry from batch to batch differs between ranks. amp_sidecar_state_count
- * returns the number of floats in one rank's state. amp_sidecar_states fills an array of that size with this
- * rank's state. */
+/* The state that recurrent layers carry from batch to batch: the number of floats for one rank, and an array
+ * of that size filled with this rank's. */
 size_t amp_sidecar_state_count(const amp_engine *);
 amp_status amp_sidecar_states(const amp_engine *, float *states, amp_error *);
 
 /* The host's part of the state. The fields `states` and `averages` are NULL; amp_sidecar_fit_rank and
  * amp_sidecar_fit_averages restore them from the file. */
 const amp_run_state *amp_sidecar_run(const amp_sidecar *);
-int amp_sidecar_adam(const amp_sidecar *);         /* 1: saved by a training with Adam or AdamW; 0: with
-                                                      SGD */
+int amp_sidecar_adam(const amp_sidecar *);         /* 1: the saved training used Adam or AdamW; 0: SGD */
 
-/* Restores the saved state in the engine: scale, trackers, counters and arrays. The engine keeps the settings
- * of its .cfg (growth_factor, for example). note (may be empty): what the user should know, for example that
- * the optimizer or the loss scaling has changed. AMP_BAD_SIDECAR: the sidecar is of another network; nothing
- * was changed. Any other error: the backend's memory cannot be written, and the engine must not be used any
- * more. */
+/* Restores scale, trackers, counters and arrays; the engine keeps its .cfg's settings. note (may be empty):
+ * what the user should know, for example of another optimizer. AMP_BAD_SIDECAR: of another network; nothing
+ * was changed. Any other error: the backend's memory cannot be written; do not use the engine any more. */
 amp_status amp_sidecar_apply(const amp_sidecar *, amp_engine *, char note[256], amp_error *);
 
-/* Call after amp_sidecar_apply, on rank `rank` of `ranks`. The engine's recurrent layers continue from the
- * state that this rank saved. If the number of ranks has changed, they start from an empty state, and note
- * says so. */
+/* Call after amp_sidecar_apply. The engine's recurrent layers continue from what this rank saved or, if the
+ * number of ranks has changed, from an empty state, and note says so. */
 amp_status amp_sidecar_fit_rank(const amp_sidecar *, amp_engine *, int rank, int ranks, char note[256],
                                    amp_error *);
 
-/* Call after amp_sidecar_apply. Fills averages[count] from the file. Leaves them unchanged if the file has no
- * averages. AMP_BAD_SIDECAR: the file's averages differ in number or size; nothing was changed. */
+/* Call after amp_sidecar_apply. Fills averages[count], if the file has any. AMP_BAD_SIDECAR: they differ in
+ * number or size; nothing was changed. */
 amp_status amp_sidecar_fit_averages(const amp_sidecar *, const amp_average *averages, int count,
                                        amp_error *);
 
-/* Call after amp_sidecar_apply if there are several ranks. If the saved training used another wire= or
- * sync_batchnorm=, appends a text that says so to note. */
+/* Call after amp_sidecar_apply with several ranks. If wire= or sync_batchnorm= has changed, note says so. */
 void amp_sidecar_fit_ranks(const amp_sidecar *, amp_dtype wire, int sync_batchnorm, char note[256]);
 
-/* Momentum and Adam's moments refer to gradients summed over the batch, as in Darknet. If the saved batch had
- * a different number of images, rescales momentum and moments to a batch of `images` images, and appends a
- * text that says so to note. */
+/* Rescales momentum and moments if the saved batch had another number of images than `images`, and says so in
+ * note: they refer to gradients summed over the batch, as in Darknet. */
 void amp_sidecar_fit_batch(const amp_sidecar *, amp_engine *, int images, char note[256]);
 
-/* Returns the name of the sidecar: `weights` followed by ".amp". The caller frees it. */
+/* `weights` followed by ".amp". The caller frees it. */
 char *amp_sidecar_name(const char *weights);
 
-/* Saves the pair of files NAME and NAME.amp. A kill at any moment leaves a matching pair: the old one or,
- * after amp_sidecar_recover, the new one. If NAME is a symbolic link, both files are beside its target.
+/* Saves the pair NAME and NAME.amp. A kill leaves the old pair or, after amp_sidecar_recover, the new one. If
+ * NAME is a symbolic link, both files are beside its target.
  *
  *     amp_sidecar_save save;
  *     AMP_TRY(amp_sidecar_begin(name, &save, error));
@@ -112,9 +100,8 @@ char *amp_sidecar_name(const char *weights);
  *     status = amp_sidecar_finish(&save, engine, run, error);
  *     or, if writing failed, amp_sidecar_cancel(&save)
  *
- * After amp_sidecar_finish, successful or not, amp_sidecar_cancel is not needed. After a failure the old pair
- * is complete and in place, unless the error message says where the new pair is. A device or a FIFO is
- * written directly (save.weights.direct) and gets no sidecar. */
+ * After a failure of amp_sidecar_finish the old pair is in place, unless the error message says where the new
+ * pair is. A device or a FIFO is written directly (save.weights.direct) and gets no sidecar. */
 typedef struct amp_sidecar_save { amp_safe_file weights, sidecar; } amp_sidecar_save;
 
 amp_status amp_sidecar_begin(const char *name, amp_sidecar_save *, amp_error *);
@@ -125,14 +112,13 @@ void amp_sidecar_cancel(amp_sidecar_save *);
 /* Call before a training loads NAME. Completes a save of NAME that was killed after all its data was on disk,
  * and reads the sidecar.
  *
- * *out, owned by the caller: the sidecar of exactly this .weights file, or NULL if NAME has no sidecar or
- * does not exist. If *out is not NULL, leftovers of killed saves were removed. note (may be empty): which
- * save was completed. AMP_BAD_SIDECAR: the sidecar is not valid, or belongs to other weights.
+ * *out, owned by the caller: the sidecar of exactly this .weights file, or NULL if NAME has none or does not
+ * exist. With a sidecar, leftovers of killed saves were removed. note (may be empty): which save was
+ * completed. AMP_BAD_SIDECAR: the sidecar is not valid, or belongs to other weights.
  *
- * Call with out = NULL for a NAME that this training saves but does not start from. If a killed save of NAME
- * cannot be completed, this call removes the files that the killed save left. If there is no file NAME, note
- * says that the files were removed.
+ * Call with out = NULL for a NAME that this training saves but does not start from. Then what a killed save
+ * left is removed if it cannot be completed; without a file NAME, note says so.
  *
- * A program that reads weights without training may call this only if NAME is missing. If NAME exists,
- * another program may be saving it. */
+ * A program that reads weights without training may call this only if NAME is missing: another program may be
+ * saving an existing NAME. */
 amp_status amp_sidecar_recover(const char *name, amp_sidecar **out, char note[256], amp_error *);

@@ -1,5 +1,5 @@
-/* Restores an engine from a sidecar. First compares everything with the network, then copies everything.
- * Copying fails only if the device fails. */
+/* Restores an engine from a sidecar: first compares everything with the network, then copies, which fails
+ * only if the device fails. */
 #include "sidecar_format.h"
 
 enum { NOTE = 256 };
@@ -63,8 +63,7 @@ static amp_status compare_params(const amp_sidecar *c, const amp_parameters *e, 
     return AMP_OK;
 }
 
-/* Returns 1 if statistics[i] is the state of a recurrent layer, and its size has changed with the batch. The
- * state is then not restored, but starts at zero. */
+/* Whether statistics[i] is a recurrent layer's state that starts at zero, since the batch has changed. */
 static int starts_anew(const amp_sidecar *c, const amp_parameters *e, int i)
 {
     return c->statistics[i].unsaved && e->statistics[i].unsaved
@@ -89,9 +88,8 @@ static amp_status compare_statistics(const amp_sidecar *c, const amp_parameters 
 
 /* ---- the scaler ---- */
 
-/* Returns a scaler with the settings of `now` (from the .cfg) and the state of `saved`, which
- * amp_scaler_resume adapts to these settings. If the kind of loss scaling or the scale has changed, appends a
- * text that says so to `note`. */
+/* Returns a scaler with the settings of `now` (from the .cfg) and the state of `saved`. If the kind of loss
+ * scaling or the scale has changed, note says so. */
 static amp_scaler resumed_scaler(const amp_scaler *now, const amp_scaler *saved, char note[NOTE])
 {
     amp_scaler s = *now;
@@ -110,7 +108,6 @@ static amp_scaler resumed_scaler(const amp_scaler *now, const amp_scaler *saved,
 
 /* ---- copying ---- */
 
-/* The context of functions that copy arrays of the file into the backend's memory. */
 typedef struct copier { amp_backend *backend; amp_error *error; } copier;
 
 static amp_status copy_array(const copier *c, float *to, const unsigned char *from, size_t count)
@@ -118,8 +115,8 @@ static amp_status copy_array(const copier *c, float *to, const unsigned char *fr
     return c->backend->upload(c->backend, to, from, count * sizeof *to, c->error);
 }
 
-/* Copies an array, or writes zeros if the file does not have it. The file lacks gradients if it was saved
- * between steps, and it lacks the needed moments if the optimizer has changed. */
+/* Copies an array, or writes zeros if the file lacks it (gradients between steps, another optimizer's
+ * moments). */
 static amp_status copy_or_clear(const copier *c, float *to, const unsigned char *from, size_t count)
 {
     if (from) return copy_array(c, to, from, count);
@@ -141,8 +138,8 @@ static amp_status copy_params(const copier *copy, const amp_sidecar *c, const am
     return AMP_OK;
 }
 
-/* Copies all arrays. The current statistics are copied first, and amp_engine_weights_changed commits them. If
- * the file has an unfinished batch, its committed statistics then overwrite the committed copies. */
+/* Copies all arrays. amp_engine_weights_changed commits the current statistics; an unfinished batch's
+ * committed statistics then overwrite the committed copies. */
 static amp_status copy_all(const copier *copy, const amp_sidecar *c, amp_engine *engine,
                            const amp_parameters *e)
 {
@@ -190,9 +187,8 @@ amp_status amp_sidecar_fit_rank(const amp_sidecar *c, amp_engine *engine, int ra
     const amp_parameters *e = &engine->parameters;
     size_t count = amp_sidecar_state_count(engine);
     int saved = c->run.ranks > 1 ? c->run.ranks : 1;
-    int own = saved == ranks && c->state_count == count; /* 1: the file has this rank's own state
-                                                            (so far amp_sidecar_apply has restored rank 0's
-                                                            state) */
+    int own = saved == ranks && c->state_count == count; /* 1: the file has this rank's own state, instead of
+                                                            rank 0's, which amp_sidecar_apply has restored */
     if (!count || (saved == ranks && rank == 0)) return AMP_OK;
     const unsigned char *from = own ? c->states + 4 * count * (size_t)(rank - 1) : NULL;
     copier copy = { e->backend, error };

@@ -1,6 +1,5 @@
-/* The format of a sidecar, which only sidecar_write.c and sidecar_read.c know. Everything is little-endian
- * and written field by field. f32 and f64 are IEEE 754 bits; text is a length byte, followed by that number
- * of bytes of printable ASCII.
+/* The format of a sidecar. Everything is little-endian and written field by field. f32 and f64 are IEEE 754
+ * bits; text is a length byte and that number of bytes of printable ASCII.
  *
  *     header   u8[8] magic, u32 version, u32 bytes of the header, u64 bytes of the file,
  *              u64 checksum of the .weights file, u32 optimizer (0 SGD, 1 Adam, 2 AdamW), u32 number of
@@ -23,18 +22,17 @@
  *     ARRY  u32 kind, u32 index of the parameter, statistics or average, u64 count, count f32
  *
  * Each record except ARRY occurs once, in this order. Version 4, written if spike_factor is 0, has no SPIK.
- * These records determine which arrays must follow: for each parameter its momentum (SGD), or m and v (Adam);
- * masters and statistics that are "unsaved" (not in the .weights file); each average; and, if RUN's window is
- * not 0 (an unfinished batch), the gradients of each parameter and the committed copies of all statistics. No
- * other arrays are allowed. A later version may change everything except the first 12 bytes. */
+ * Exactly these arrays follow: for each parameter its momentum (SGD), or m and v (Adam); masters and
+ * statistics that are "unsaved" (not in the .weights file); each average; and, if RUN's window is not 0 (an
+ * unfinished batch), the gradients of each parameter and the committed copies of all statistics. A later
+ * version may change everything except the first 12 bytes. */
 #pragma once
 
 #include <stddef.h>
 
 #include "sidecar.h"
 
-/* Like PNG's signature: the first byte shows that the file is not text. A transfer in text mode changes the
- * line ends in the signature, so that the reader detects the damage. */
+/* Like PNG's signature: the first byte is not text, and a transfer in text mode changes the line ends. */
 #define AMP_SIDECAR_MAGIC "\x89" "AMP\r\n\x1a\n"
 
 /* The end of every message that rejects a sidecar. */
@@ -61,15 +59,14 @@ enum {
 #define AMP_TAG_SPIKES AMP_SIDECAR_TAG('S', 'P', 'I', 'K')
 #define AMP_TAG_ARRAY AMP_SIDECAR_TAG('A', 'R', 'R', 'Y')
 
-/* The kinds of arrays. A parameter has the kinds before AMP_SAVED_PARAM_KINDS, statistics have LIVE and
- * COMMITTED, and an average has AVERAGE. */
+/* Parameters have the kinds before AMP_SAVED_PARAM_KINDS, statistics LIVE and COMMITTED, averages AVERAGE. */
 typedef enum amp_saved_kind {
     AMP_SAVED_MOMENTUM, AMP_SAVED_M, AMP_SAVED_V, AMP_SAVED_MASTER, AMP_SAVED_GRADIENT, AMP_SAVED_PARAM_KINDS,
     AMP_SAVED_LIVE = AMP_SAVED_PARAM_KINDS, AMP_SAVED_COMMITTED, AMP_SAVED_AVERAGE, AMP_SAVED_KINDS
 } amp_saved_kind;
 
-/* Whether a sidecar has an array of this kind for a parameter, statistics or an average. unsaved: 1 if the
- * .weights file does not have this parameter or these statistics. window: as in amp_run_state. */
+/* Whether a sidecar has an array of this kind. unsaved: 1 if the .weights file lacks the parameter or the
+ * statistics. window: as in amp_run_state. */
 static inline int amp_saved_wanted(amp_saved_kind kind, int adam, int unsaved, int window)
 {
     switch (kind) {
@@ -81,7 +78,7 @@ static inline int amp_saved_wanted(amp_saved_kind kind, int adam, int unsaved, i
     }
 }
 
-/* These functions read and write numbers in the file's byte order, at any alignment. */
+/* Numbers in the file's byte order, at any alignment. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "memory and the file have the same byte order");
 static inline void amp_store_u32(void *at, uint32_t value) { memcpy(at, &value, sizeof value); }
 static inline void amp_store_u64(void *at, uint64_t value) { memcpy(at, &value, sizeof value); }
@@ -94,8 +91,7 @@ static inline uint64_t amp_fetch_u64(const void *at)
     uint64_t value; memcpy(&value, at, sizeof value); return value;
 }
 
-/* A field of a record: its offset in the struct, and its size in bytes. The arrays below list the fields in
- * the file's order. */
+/* Offset and size of a record's field in its struct. The arrays below are in the file's order. */
 typedef struct amp_saved_field { size_t offset, size; } amp_saved_field;
 
 _Static_assert(sizeof(unsigned long) == 8, "amp_scaler's counters have 8 bytes in the file");
@@ -131,7 +127,7 @@ typedef struct amp_saved_entry {
 struct amp_sidecar {
     unsigned char *bytes;
     size_t size;
-    char name[512];         /* the file's name for messages: shortened and printable */
+    char name[512];         /* for messages: shortened and printable */
     uint64_t weights;       /* checksum of the .weights file */
     int adam, adamw;
     amp_scaler scaler;

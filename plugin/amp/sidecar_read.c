@@ -1,5 +1,5 @@
-/* Reads a sidecar. Everything is checked before it is used. So any input results either in a valid
- * amp_sidecar or in a one-line message that says what is wrong. */
+/* Reads a sidecar. Everything is checked before it is used: any input gives a valid amp_sidecar or a
+ * message. */
 #include "sidecar_format.h"
 
 #include <errno.h>
@@ -11,8 +11,7 @@
 #include "../tensor/half.h"
 #include "cfg_text.h"
 
-/* The unread bytes of a record, or of a part of it. Reading more than is left sets `broken` and returns
- * zeros. */
+/* The unread bytes of a record, or of a part of it. Reading more sets `broken` and returns zeros. */
 typedef struct cursor {
     const unsigned char *at, *end;
     int broken;
@@ -37,8 +36,7 @@ static const unsigned char *take(cursor *c, size_t size)
 static uint32_t take_u32(cursor *c) { return amp_fetch_u32(take(c, 4)); }
 static uint64_t take_u64(cursor *c) { return amp_fetch_u64(take(c, 8)); }
 
-/* Fills the struct at `to` from a record. Returns 1 if the record has exactly the size of the fields, else
- * 0. */
+/* Fills the struct at `to` from a record. Returns whether the record has exactly the fields' size. */
 static int take_fields(cursor *c, const amp_saved_field *fields, void *to)
 {
     for (const amp_saved_field *f = fields; f->size; f++) {
@@ -70,7 +68,7 @@ static int take_count(cursor *c, size_t entry_bytes)
 
 /* ---- records ---- */
 
-/* The smallest sizes, in bytes, of a parameter and of an array of statistics in the NETW record. */
+/* The smallest entries of the NETW record, in bytes. */
 enum { PARAM_BYTES = 18, STATISTICS_BYTES = 16 };
 
 static amp_status read_scaler(amp_sidecar *c, cursor r, amp_error *error)
@@ -97,8 +95,7 @@ static amp_status read_run(amp_sidecar *c, cursor r, amp_error *error)
     return AMP_OK;
 }
 
-/* Takes the number of entries, then the entries, each of at least `bytes` bytes. Only the entries of
- * parameters have a name. */
+/* Takes the number of entries, then the entries, each of `bytes` or more. Only parameters have names. */
 static amp_saved_entry *take_entries(const amp_sidecar *c, cursor *r, int bytes, int *count)
 {
     *count = take_count(r, (size_t)bytes);
@@ -181,9 +178,8 @@ static int is_wanted(const amp_sidecar *c, const amp_saved_entry *e, uint32_t ki
     return amp_saved_wanted((amp_saved_kind)kind, c->adam, e->unsaved, c->run.window);
 }
 
-/* Whether an array's values are valid. Optimizer state and averages must be finite, and Adam's v must not be
- * negative, since its square root is taken. Gradients of an unfinished batch may be inf or NaN: the end of
- * the step checks them. */
+/* Optimizer state and averages must be finite, and Adam's v not negative, since its square root is taken.
+ * Gradients of an unfinished batch may be inf or NaN: the end of the step checks them. */
 static int values_sound(uint32_t kind, const unsigned char *at, size_t count)
 {
     if (kind != AMP_SAVED_MOMENTUM && kind != AMP_SAVED_M && kind != AMP_SAVED_V

@@ -7,11 +7,10 @@
  *     4  NAME.new is renamed to NAME, and the folder flushed
  *
  * Call the old files W (weights) and A (sidecar), if they exist, and the new ones W' and A'. A sidecar
- * contains the checksum of its weights, which shows which files belong together. After a kill:
+ * contains the checksum of its weights. After a kill:
  *
  *     before step 3 is done   NAME and NAME.amp are W and A, a matching pair, and *.new are leftovers. If
- *                             there is no NAME, and W' and A' are complete, recovery does 3 and 4, because
- *                             there is no other pair.
+ *                             there is no NAME, and W' and A' are complete, recovery does 3 and 4.
  *     between 3 and 4         NAME.amp is A', NAME is W or missing, and NAME.new is W', complete because it
  *                             was flushed before 3. Recovery does 4.
  *     after 4                 NAME and NAME.amp are W' and A'.
@@ -20,11 +19,9 @@
  * is W', NAME.amp is A or missing, and NAME.amp.new is A', complete. Recovery does 3.
  *
  * If recovery itself is killed, the next recovery continues. Once NAME and NAME.amp are a matching pair,
- * leftovers are removed.
- *
- * Recovery replaces a file only by one that a valid sidecar identifies by checksum. It does not replace a
- * NAME that is newer than NAME.new: someone has put other weights there since, and they must be kept. Because
- * a new save would overwrite the NAME.new that recovery needs, it first completes a killed save. */
+ * leftovers are removed. Recovery replaces a file only by one that a valid sidecar identifies by checksum,
+ * and never a NAME that is newer than NAME.new: someone has put other weights there. A new save would
+ * overwrite NAME.new, so it first completes a killed save. */
 #include "sidecar_format.h"
 
 #include <sys/stat.h>
@@ -47,9 +44,9 @@ static int is_there(const char *path)
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-/* Finds the names of both files. A device has no sidecar. With `reads`, fails if the sidecar's name is taken
- * by a FIFO, a device, a folder or a dangling link: continuing as if there were no sidecar would be wrong.
- * The caller frees the names with amp_sidecar_cancel, even after a failure. */
+/* Finds the names of both files. A device has no sidecar. With `reads`, a FIFO, a device, a folder or a
+ * dangling link in the sidecar's place is an error. The caller frees the names with amp_sidecar_cancel, even
+ * after a failure. */
 static amp_status locate(const char *name, int reads, amp_sidecar_save *pair, amp_error *error)
 {
     amp_sidecar *c = NULL;
@@ -102,9 +99,8 @@ static amp_status other_weights(const amp_safe_file *w, const amp_sidecar *c, in
                     "interrupted save", c->name, w->temporary, w->target, w->temporary, w->target);
 }
 
-/* Recovers as the opening comment of this file describes. *out: the pair's sidecar, or NULL. *ended: 1 if the
- * killed save still lacked a rename. This function has then tried to do the rename, and the status says
- * whether it succeeded. */
+/* Recovers as this file's opening comment describes. *out: the pair's sidecar, or NULL. *ended: 1 if the
+ * killed save lacked a rename; the status says whether it now succeeded. */
 static amp_status end_killed_save(const amp_sidecar_save *pair, amp_sidecar **out, int *ended,
                                   amp_error *error)
 {
@@ -136,8 +132,8 @@ static amp_status end_killed_save(const amp_sidecar_save *pair, amp_sidecar **ou
     return status;
 }
 
-/* Completes a save that was interrupted by a kill. Then removes leftover temporary files if the sidecar
- * matches the weights, or if own is 1. own: 1 if this training saves NAME but does not start from NAME. */
+/* Completes a killed save. Then removes leftovers if the sidecar matches the weights, or if own is 1: this
+ * training saves NAME but does not start from it. */
 static amp_status settle(const amp_sidecar_save *pair, int own, amp_sidecar **out, char note[256],
                          amp_error *error)
 {
@@ -150,7 +146,7 @@ static amp_status settle(const amp_sidecar_save *pair, int own, amp_sidecar **ou
         snprintf(note, 256,
                  "%.159s: removed, since a training was killed before this file was complete",
                  w->temporary);
-    amp_safe_file_remove_leftover(&pair->sidecar, NULL); /* failing to remove a leftover does no harm */
+    amp_safe_file_remove_leftover(&pair->sidecar, NULL); /* a leftover does no harm */
     amp_safe_file_remove_leftover(w, NULL);
     return AMP_OK;
 }
@@ -170,8 +166,8 @@ amp_status amp_sidecar_recover(const char *name, amp_sidecar **out, char note[25
 
 /* ---- saving ---- */
 
-/* Completes a killed save of NAME, whose leftovers a new save would overwrite. Does nothing if a save of NAME
- * is still running: amp_safe_file_begin then rejects the new save. */
+/* Completes a killed save of NAME, whose leftovers a new save would overwrite. While a save is still running,
+ * does nothing: amp_safe_file_begin then rejects the new one. */
 static amp_status end_earlier_save(const char *name, amp_error *error)
 {
     amp_sidecar_save pair;
@@ -196,8 +192,8 @@ amp_status amp_sidecar_begin(const char *name, amp_sidecar_save *save, amp_error
     char *sidecar = amp_sidecar_name(save->weights.target);
     amp_status status = amp_safe_file_begin(sidecar, &save->sidecar, error);
     free(sidecar);
-    if (status == AMP_OK && save->sidecar.direct) /* writing to a FIFO would wait for a reader, and a device
-                                                     would not keep the data */
+    if (status == AMP_OK && save->sidecar.direct) /* a FIFO would wait for a reader, a device would not keep
+                                                     the data */
         status = amp_fail(error, AMP_IO_FAILED, "cannot write %.500s: it is not a regular file; remove it",
                           save->sidecar.target);
     if (status != AMP_OK) amp_sidecar_cancel(save);
@@ -213,8 +209,8 @@ static amp_status write_pair(amp_sidecar_save *save, amp_engine *engine, const a
     return amp_sidecar_write(save->sidecar.temporary, engine, run, sum, error);
 }
 
-/* Renames both files into place, first the sidecar. This first rename cannot be undone. If the weights then
- * cannot be renamed, they keep their temporary name, under which recovery finds them. */
+/* Renames the sidecar into place, which cannot be undone, then the weights. If that fails, they keep their
+ * temporary name, where recovery finds them. */
 static amp_status place_pair(amp_sidecar_save *save, amp_error *error)
 {
     amp_error why;

@@ -1,5 +1,5 @@
-/* Writes a sidecar. The records before the arrays are first built in memory, so that their size is known. The
- * arrays are then written piece by piece, since they may be in a device's memory. */
+/* Writes a sidecar. The records before the arrays are built in memory, so that their size is known; the
+ * arrays are written piece by piece, since they may be in a device's memory. */
 #include "sidecar_format.h"
 
 #include <errno.h>
@@ -35,8 +35,7 @@ static void put_text(head *h, const char *text)
     put(h, text, kept);
 }
 
-/* Returns the offset at which the record's content begins. end_record writes the content's size into the 8
- * bytes before this offset. */
+/* Returns the offset of the record's content; end_record writes its size into the 8 bytes before. */
 static size_t begin_record(head *h, uint32_t tag)
 {
     put_u32(h, tag);
@@ -89,8 +88,7 @@ typedef struct content {
 
 typedef struct saved_array { amp_saved_kind kind; int index; const float *values; size_t count; } saved_array;
 
-/* Fills `list` with the arrays that the file will contain, and returns their number. The list must have room
- * for every kind of array of each entry. */
+/* Lists the file's arrays; `list` has room for every kind of array of each entry. Returns their number. */
 static uint32_t list_arrays(const content *c, saved_array *list)
 {
     const amp_parameters *e = &c->engine->parameters;
@@ -120,8 +118,7 @@ static uint32_t list_arrays(const content *c, saved_array *list)
 
 enum { ARRAY_HEAD = 12 + AMP_SIDECAR_ARRAY_HEAD_BYTES };
 
-/* Number of floats in the staging buffer. Arrays are written through this buffer, because they may be in a
- * device's memory. */
+/* The size, in floats, of the buffer through which arrays are written. */
 enum { STAGE = 1 << 12 };
 
 static void put_ranks(head *h, const content *c)
@@ -192,8 +189,7 @@ amp_status amp_sidecar_states(const amp_engine *engine, float *states, amp_error
 /* ---- the file ---- */
 
 typedef struct sink {
-    int file, failure;     /* failure: errno of the first write that failed, else 0; nothing is written after
-                              a failure */
+    int file, failure;     /* failure: errno of the first failed write, after which nothing is written */
     amp_checksum sum;
 } sink;
 
@@ -229,8 +225,7 @@ static amp_status write_array(sink *s, const saved_array *a, amp_backend *backen
     return AMP_OK;
 }
 
-/* Fails if masters or optimizer state contain inf or NaN: saving them would replace a good sidecar with a
- * useless one. */
+/* Saving masters or optimizer state with inf or NaN would replace a good sidecar with a useless one. */
 static amp_status check_state(const amp_parameters *e, amp_error *error)
 {
     int found_inf;
@@ -273,9 +268,8 @@ static amp_status write_file(sink *s, const char *path, const content *c, head *
     struct stat info;
     s->file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (s->file < 0) return amp_cannot_write(path, errno, error);
-    int regular = fstat(s->file, &info) == 0 && S_ISREG(info.st_mode); /* 1: the file is flushed, and is
-                                                                          removed after a failure. Neither
-                                                                          is done to a device */
+    int regular = fstat(s->file, &info) == 0 && S_ISREG(info.st_mode); /* 1: flushed, and removed after a
+                                                                          failure; not a device */
     amp_status status = write_contents(s, path, c, h, list, regular, error);
     if (close(s->file) != 0 && status == AMP_OK) status = amp_cannot_write(path, errno, error);
     if (status != AMP_OK && regular) unlink(path);
@@ -285,8 +279,7 @@ static amp_status write_file(sink *s, const char *path, const content *c, head *
 amp_status amp_sidecar_write(const char *path, amp_engine *engine, const amp_run_state *run,
                                 uint64_t weights_checksum, amp_error *error)
 {
-    AMP_TRY(amp_parameters_take(&engine->parameters, error)); /* allocates what a training needs, if the
-                                                                 engine has not trained yet */
+    AMP_TRY(amp_parameters_take(&engine->parameters, error)); /* if the engine has not trained yet */
     const amp_parameters *e = &engine->parameters;
     content c = { engine, run, weights_checksum };
     AMP_TRY(check_state(e, error));

@@ -30,9 +30,8 @@ double amp_median(double *values, size_t count)
     return amp_quantile(values, count, .5);
 }
 
-/* The probability that Student's t lies between -x and x, where x = sqrt(freedom) tan(angle): the finite
- * series of Abramowitz and Stegun, Handbook of Mathematical Functions (1964), 26.7.3 for odd and 26.7.4
- * for even degrees of freedom. */
+/* The probability that Student's t lies between -x and x = sqrt(freedom) tan(angle): Abramowitz and Stegun,
+ * Handbook of Mathematical Functions (1964), 26.7.3 for odd and 26.7.4 for even degrees of freedom. */
 static double probability_within(double angle, int freedom)
 {
     int odd = freedom % 2;

@@ -10,13 +10,11 @@ double amp_quantile(const double *sorted, size_t count, double q);
 /* The median. Sorts `values` in place. NaN if count is 0. */
 double amp_median(double *values, size_t count);
 
-/* The mean of `count` independent measurements, and its confidence interval from `least` to `most` at the
- * level 1 - alpha. error: the standard error of the mean. The mean is NaN if count is 0; error, least and
- * most are NaN if count is below 2. */
+/* The mean of `count` independent measurements, its standard error, and its confidence interval from `least`
+ * to `most` at the level 1 - alpha. NaN: the mean if count is 0, the others if it is below 2. */
 typedef struct amp_interval { int count; double mean, error, least, most; } amp_interval;
 amp_interval amp_interval_of(const double *values, int count, double alpha);
 
-/* Returns the quantile 1 - alpha/2 of Student's t with count - 1 degrees of freedom. The confidence interval
- * (at the level 1 - alpha) of a mean of `count` values reaches this many standard errors to each side. NaN if
- * count is below 2. */
+/* Returns the quantile 1 - alpha/2 of Student's t with count - 1 degrees of freedom: how many standard errors
+ * the confidence interval of a mean reaches to each side. NaN if count is below 2. */
 double amp_student(int count, double alpha);

@@ -54,8 +54,7 @@ static int lives_with(const amp_arena_request *a, const amp_arena_request *b)
     return a->start <= b->end && b->start <= a->end;
 }
 
-/* Returns the lowest offset at which r does not overlap any placed request that is in use at the same time.
- * Requests 0..placed-1 are placed. */
+/* Returns the lowest offset at which r overlaps no request 0..placed-1 that is in use at the same time. */
 static size_t lowest_offset(const amp_arena_request *requests, int placed, const amp_arena_request *r)
 {
     size_t offset = 0;

@@ -1,5 +1,5 @@
 /* One block of memory for all buffers of a plan. Each buffer is requested with the times of its first and
- * last use. Forward of layer i is time i; backward follows in reverse. Buffers that are not in use at the
+ * last use: layer i's forward is time i, and backward follows in reverse. Buffers that are not in use at the
  * same time share bytes. */
 #pragma once
 
@@ -12,8 +12,7 @@ typedef struct amp_arena_request {
     void **slot;
 } amp_arena_request;
 
-/* A request that was merged into another one: amp_arena_bind copies the pointer `*as` of that
- * request into `*slot`. */
+/* A request merged into another one: amp_arena_bind copies that one's pointer `*as` into `*slot`. */
 typedef struct amp_arena_alias { void **slot, **as; } amp_arena_alias;
 
 typedef struct amp_arena {
@@ -29,9 +28,8 @@ void amp_arena_request_bytes(amp_arena *, size_t bytes, int start, int end, void
 /* Requests a buffer that forward writes and backward reads. backward_time -1: no backward follows. */
 void amp_arena_keep_bytes(amp_arena *, size_t bytes, int forward_time, int backward_time, void **slot);
 
-/* Merges two requests into one buffer, so that data written through the first slot is read through the
- * second. The buffer is in use from the earlier start to the later end. Either request may already be merged
- * with others. Does nothing if the sizes differ. */
+/* Merges two requests, if their sizes are equal, into one buffer: what is written through one slot is read
+ * through the other. It is in use from the earlier start to the later end. */
 void amp_arena_share(amp_arena *, void **first, void **second);
 
 /* Places all requests (largest first, each at the lowest free offset); offsets are multiples of 64. */

@@ -1,7 +1,7 @@
 /* Convolutional and connected layers: y = act(batchnorm(w * x)) or act(w * x + b).
  *
- * A connected layer is a convolution whose window covers the whole input. Darknet's weights [outputs][c·h·w]
- * are then already in OIHW layout, so no flattened copy is needed. */
+ * A connected layer is a convolution whose window covers the whole input: Darknet's weights [outputs][c·h·w]
+ * are already in OIHW layout. */
 #include "epilogue.h"
 
 static amp_conv_desc conv_of(const amp_node *node, const amp_call *call)

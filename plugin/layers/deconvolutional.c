@@ -1,9 +1,9 @@
 /* Deconvolutional layers: y = act(batchnorm(wᵀ * x)) or act(wᵀ * x + b), where wᵀ * is the transposed
  * convolution.
  *
- * The layer's forward is the backward of a convolution from y's shape to x's. This convolution turns height
- * `out` into exactly height `in`, because out = (in - 1)·stride + size - 2·pad. Darknet's weights [channels
- * in][filters][size][size] are already in the convolution's OIHW layout. */
+ * Forward is the backward of a convolution from y's shape to x's, for which Darknet's weights
+ * [channels in][filters][size][size] are in OIHW layout. It turns height `out` into exactly height `in`,
+ * because out = (in - 1)·stride + size - 2·pad. */
 #include "epilogue.h"
 
 static amp_conv_desc conv_of(const amp_node *node, const amp_call *call)
@@ -60,8 +60,8 @@ static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
     return amp_epilogue_forward(node, call, error);
 }
 
-/* Computes the input's delta with the backend's conv_forward, which cannot accumulate. If other layers have
- * already written parts of this delta, the result goes to a separate buffer and is then added. */
+/* Computes the input's delta with the backend's conv_forward, which cannot accumulate: if the delta already
+ * has parts, the result goes to a separate buffer and is then added. */
 static amp_status give_delta(amp_node *node, amp_call *call, const amp_tensor *dy, amp_error *error)
 {
     amp_backend *b = call->backend;

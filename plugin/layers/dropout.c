@@ -1,7 +1,7 @@
 /* The [dropout] layer. It works out of place; Darknet's own works in place, in the previous layer's buffers.
  *
- * In training, forward draws one number per element, in NCHW order, from the host's generator. So,
- * with the same seed, this layer drops the same elements as stock Darknet. */
+ * In training, forward draws one number per element, in NCHW order, from the host's generator, so that the
+ * same seed drops the same elements as in stock Darknet. */
 #include "layer.h"
 
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,

@@ -108,10 +108,8 @@ amp_status amp_epilogue_add(amp_node *node, amp_call *call, const amp_tensor *ad
     return normalize(call, &sums, y, &norm, error);
 }
 
-/* Returns 1 if two conditions hold. First, this layer must keep its sums until its backward, so that the sums
- * still exist when the shortcut runs. Second, backward must not read the output, because the output is never
- * written. The second is true for the activations below: with them, batch norm's backward reads only the
- * sums. */
+/* The sums must exist when the shortcut runs, so this layer must keep them. And backward must not read the
+ * output, which is never written: with the activations below it reads only the sums. */
 int amp_epilogue_can_add(const amp_node *node)
 {
     amp_activation a = node->desc.activation;

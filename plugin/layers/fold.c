@@ -16,11 +16,10 @@
 
 #include "../backend/batchnorm_rules.h"
 
-enum { STAGE = 1 << 16 }; /* size limit of the staging buffer, in floats. It is larger only if the weights of
-                             one filter, or an array of one float per filter, need more */
+enum { STAGE = 1 << 16 }; /* limit of the staging buffer in floats, unless one filter's weights, or one float
+                             per filter, need more */
 
-/* One filter's batch norm as a linear function: the filter's products are multiplied by gain, then bias is
- * added. */
+/* One filter's batch norm: its products times gain, plus bias. */
 typedef struct line { double gain, bias; } line;
 
 /* Computes the line of every filter. lines and scratch: one element per filter. */
@@ -42,13 +41,11 @@ static amp_status read_lines(const amp_node *node, amp_backend *b, line *lines, 
     return AMP_OK;
 }
 
-/* The state of folding one node: its lines, the staging buffer for its weights, and whether all folded
- * numbers are within the dtype's range. */
+/* The folding of one node. */
 typedef struct fold {
     const amp_node *node;
     amp_backend *backend;
-    size_t window, rows; /* window: weights per filter; rows: number of filters that fit into the staging
-                            buffer */
+    size_t window, rows; /* window: weights per filter; rows: filters that fit into the staging buffer */
     line *lines;
     float *stage;
     int fits;

@@ -1,7 +1,6 @@
-/* A layer as the engine sees it. The host gives a description (amp_layer_desc). The kind has the functions
- * (amp_layer_ops). A node (amp_node) computes forward and backward with the backend's operations. Each kind
- * has its own file, which defines its amp_layer_ops. The rest of the program knows nothing else about the
- * kind. */
+/* A layer as the engine sees it: the host's description (amp_layer_desc), the kind's functions
+ * (amp_layer_ops), and a node (amp_node), which computes forward and backward with the backend's operations.
+ * Each kind has its own file; the rest of the program knows nothing else about it. */
 #pragma once
 
 #include "../backend/backend.h"
@@ -10,8 +9,7 @@
 
 /* ---- what a kind defines ---- */
 
-/* The autocast classes, as in torch.amp. A layer's class decides the form in which it computes
- * (amp/autocast.c). */
+/* torch.amp's autocast classes, which decide the form in which a layer computes (amp/autocast.c). */
 typedef enum amp_autocast_class {
     AMP_CLASS_LOWER,    /* half in, fp32 accumulation, half out */
     AMP_CLASS_FOLLOWS,  /* the form of its input */
@@ -19,11 +17,10 @@ typedef enum amp_autocast_class {
     AMP_CLASS_FP32      /* the host's own fp32 layer */
 } amp_autocast_class;
 
-/* Activation checkpointing: the results of a layer's forward that are recomputed during backward. Their
- * memory is free between forward and backward. */
+/* Activation checkpointing: what backward recomputes. Its memory is free between forward and backward. */
 typedef enum amp_recompute {
     AMP_RECOMPUTE_NOTHING,
-    AMP_RECOMPUTE_OUTPUT, /* the output, from the sums that batch norm keeps, without a matrix product */
+    AMP_RECOMPUTE_OUTPUT, /* the output, from the sums that batch norm keeps */
     AMP_RECOMPUTE_ALL     /* everything that forward computes, from its inputs */
 } amp_recompute;
 
@@ -38,20 +35,18 @@ typedef enum amp_backward_reads {
 typedef enum amp_epilogue {
     AMP_EPILOGUE_NONE,
     AMP_EPILOGUE_ACTIVATION, /* only the activation */
-    AMP_EPILOGUE_WHOLE       /* batch norm or a bias, and the activation; backward computes the sums' delta */
+    AMP_EPILOGUE_WHOLE       /* batch norm or a bias, and the activation */
 } amp_epilogue;
 
 /* The matrix products of a layer's forward: `groups` products of an (out, in·window) matrix and an
- * (in·window, places) matrix. In training, the gradient of the weights takes the same number of operations,
- * and so does the gradient of the input. */
+ * (in·window, places) matrix. In training, each gradient (of weights, of input) takes as many operations. */
 typedef struct amp_products {
-    int groups, in, out;       /* in, out: channels per group; in a connected layer, the numbers of inputs and
-                                  outputs */
+    int groups, in, out;       /* channels per group; in a connected layer, numbers of inputs and outputs */
     size_t window, places;     /* window: elements of one channel that a window covers; places: number of
                                   window positions in all images of a pass */
     const char *out_key;       /* the .cfg's key that sets `out`, for example "filters" */
-    int turned;                /* 1: the backend's convolution maps `out` channels to `in` channels, and the
-                                  layer's forward is this convolution's backward (deconvolutional.c) */
+    int turned;                /* 1: forward is the backward of a convolution from `out` to `in` channels
+                                  (deconvolutional.c) */
 } amp_products;
 
 /* Counts a multiply-add as two operations. */
@@ -66,43 +61,37 @@ struct amp_call;
 typedef struct amp_layer_ops {
     amp_autocast_class class;
     amp_backward_reads backward_reads_input, backward_reads_output;
-    /* What checkpoint=auto may recompute: results that need a pass over memory but no matrix product. It is
-     * AMP_RECOMPUTE_NOTHING for kinds that read the outputs of much earlier layers, because those layers
-     * would have to be recomputed too. */
+    /* What checkpoint=auto may recompute without a matrix product: AMP_RECOMPUTE_NOTHING for kinds that read
+     * the outputs of much earlier layers, which would have to be recomputed too. */
     amp_recompute repeats;
     amp_epilogue epilogue;
-    /* 1: if the network only predicts, batch norm may be folded into the layer's weights (fold.c), and the
-     * backend's convolution may apply the activation (amp_epilogue_is_fused). */
+    /* 1: in a network that only predicts, batch norm may be folded into the weights (fold.c), and the
+     * convolution may apply the activation (amp_epilogue_is_fused). */
     int folds;
-    /* 1: in training, forward writes the batch's statistics to node->mean and node->variance, and updates the
-     * description's rolling_mean and rolling_variance (epilogue.c). 0: the host's own code updates all
-     * statistics of the layer. */
+    /* 1: in training, forward writes node->mean and node->variance, and updates the description's
+     * rolling_mean and rolling_variance (epilogue.c). 0: the host's own code updates all statistics. */
     int normalizes;
-    /* 1: the layer is a loss that AMP computes itself. Forward also writes the loss's part of the input's
-     * delta, multiplied by the loss scale. */
+    /* 1: a loss that AMP computes: forward also writes its part of the input's delta, loss-scaled. */
     int makes_loss;
     int draws_numbers; /* 1: in training, forward draws from the host's random number generator */
-    int chooses;       /* 1: each output element is a copy of one input element, and backward passes its delta
-                          to that input element. In half precision, rounding can make input elements equal.
-                          The layer may then choose an element that it would not choose in fp32 */
+    int chooses;       /* 1: each output is a copy of one input element, to which backward passes its delta.
+                          If rounding makes elements equal, the choice differs from fp32's */
     /* NULL: the kind has no matrix products. */
     amp_products (*products)(const struct amp_node *);
-    /* Returns n if the delta of each of the first n inputs equals the output's delta (after the activation's
-     * backward). The deltas of these inputs and of the output may share one buffer.
-     * The result 2 means that the output is exactly the sum of two inputs. The batch norm of the previous
-     * layer may then add the second input itself. NULL: 0 inputs. */
+    /* Returns n if the deltas of the first n inputs equal the output's (after the activation's backward), so
+     * that they may share one buffer. 2: the output is exactly the sum of two inputs, which the previous
+     * layer's batch norm may compute. NULL: 0 inputs. */
     int (*passes_delta)(const struct amp_node *);
-    /* Creates backend objects and requests buffers from the arena, for the node's shape. forward_time and
-     * backward_time are times as in arena.h; backward_time is -1 if no backward follows. NULL: nothing to
-     * do. */
+    /* Creates backend objects and requests buffers for the node's shape. Times are as in arena.h;
+     * backward_time is -1 if no backward follows. NULL: nothing to do. */
     amp_status (*plan)(struct amp_node *, struct amp_call *, amp_arena *, int forward_time, int backward_time,
                        amp_error *);
-    /* Before backward is called, the output's delta is complete in its home form; backward may overwrite it.
-     * A kind with one input may define map instead of forward, and map_delta instead of backward. */
+    /* backward finds the output's delta complete in its home form, and may overwrite it. A kind with one
+     * input may define map instead of forward, and map_delta instead of backward. */
     amp_status (*forward)(struct amp_node *, struct amp_call *, amp_error *);
     amp_status (*backward)(struct amp_node *, struct amp_call *, amp_error *);
-    /* map computes y from x. map_delta computes x's delta from dy, and writes it to dx, or adds it to dx if
-     * accumulate is 1. It is called only if the input wants a delta. */
+    /* map computes y from x. map_delta, called only if the input wants a delta, writes x's delta to dx, or
+     * adds it if accumulate is 1. */
     amp_status (*map)(struct amp_node *, struct amp_call *, const amp_tensor *x, const amp_tensor *y,
                       amp_error *);
     amp_status (*map_delta)(struct amp_node *, struct amp_call *, const amp_tensor *dy, const amp_tensor *dx,
@@ -122,17 +111,15 @@ extern const amp_layer_ops amp_host_ops, amp_convolutional_ops, amp_deconvolutio
 typedef struct amp_param_desc {
     const char *name;       /* "weights", "biases", "scales", "input_layer.weights" */
     float *master;          /* fp32, owned by the host */
-    float **gradient_slot;  /* the address of the host's weight_updates pointer. The pointer points to the
-                               momentum between steps, and to the engine's gradients while the host's own
-                               backward runs */
+    float **gradient_slot;  /* the address of the host's weight_updates pointer, which points to the momentum
+                               between steps, and to the engine's gradients during the host's own backward */
     size_t count;
     int decays;             /* 1: weight decay of SGD applies (to weights, not to biases and scales) */
     int unsaved;            /* 1: not in the host's weights file, so a sidecar must hold it */
     float clip;             /* each update clamps the parameter to ±clip; 0: no clamping */
 } amp_param_desc;
 
-/* State that forward changes and that must be restored if a step is skipped: rolling statistics, or a
- * recurrent layer's state. */
+/* What forward changes and a skipped step must restore: rolling statistics, or a recurrent layer's state. */
 typedef struct amp_statistics_desc {
     float *array;
     size_t count;
@@ -140,14 +127,12 @@ typedef struct amp_statistics_desc {
     float rolling_factor; /* as in amp_batchnorm_rule; 0: a state, not a rolling statistic */
 } amp_statistics_desc;
 
-/* Upper limits of a layer's parameter arrays and statistics. An lstm layer has the most of both: it contains
- * 8 connected layers with 3 parameter arrays and 2 rolling statistics each, and has 2 states of its own. That
- * makes 24 parameter arrays and 18 statistics. */
+/* Upper limits. An lstm layer has the most: 8 connected layers with 3 parameter arrays and 2 rolling
+ * statistics each, and 2 states, so 24 parameter arrays and 18 statistics. */
 enum { AMP_MAX_PARAMS = 32, AMP_MAX_STATISTICS = 18 };
 
-/* One layer as the host describes it. The amp_network_desc owns inputs, params, statistics and yolo; a node's
- * copy of the description only borrows them. The host owns everything else that the description points to,
- * and keeps it until the engine is freed. A resize changes only shapes. */
+/* One layer as the host describes it. The amp_network_desc owns inputs, params, statistics and yolo. The host
+ * owns everything else, and keeps it until the engine is freed. A resize changes only shapes. */
 typedef struct amp_layer_desc {
     const amp_layer_ops *kind;
     const char *type;           /* the .cfg section's name, for messages */
@@ -155,7 +140,7 @@ typedef struct amp_layer_desc {
     amp_shape output;           /* n,c,h,w; flat outputs have h = w = 1 */
     int *inputs, input_count;   /* indices of the producers, the previous layer first; -1 is the image */
     int keep_fp32;              /* amp=0 in its section */
-    int recompute;              /* checkpoint=1 in its section: backward recomputes its output */
+    int recompute;              /* checkpoint=1 in its section */
     int is_loss;                /* has a cost; its forward writes a delta */
     int is_truth;               /* its fp32 output replaces the truth of later layers */
     int stops_backward;         /* this layer and those before it compute no backward */
@@ -167,9 +152,8 @@ typedef struct amp_layer_desc {
     int batch_normalize;
     union { /* settings of the layer's kind, named like the .cfg's keys */
         struct amp_convolution_settings {
-            int filters, size, stride, pad; /* size 0: the window is the whole input, as in a connected layer.
-                                               pad is in pixels; elements of the window are `dilation` pixels
-                                               apart */
+            int filters, size, stride, pad; /* size 0: the window is the whole input. pad in pixels; elements
+                                               of the window are `dilation` pixels apart */
             int stride_x, dilation, groups; /* as in amp_conv_desc */
         } convolution;                      /* also for deconvolutional layers */
         struct amp_maxpool_settings { int size, stride, pad; } maxpool;
@@ -201,14 +185,13 @@ static inline int amp_layer_reads(const amp_layer_desc *d, int producer)
 
 struct amp_network_desc; /* defined in amp/plan.h */
 
-/* The functions of the host that the engine calls while it runs. */
+/* The host's functions for the engine. */
 typedef struct amp_host {
     void *context;
     /* Describes the layers in their current state, for passes of `batch` images. The caller frees *out with
      * amp_network_desc_free. */
     void (*describe)(void *context, int batch, struct amp_network_desc *out);
-    /* Allocates the fp32 NCHW buffers that are needed, and frees all others. needs_output and needs_delta
-     * have one flag per layer. */
+    /* Allocates the fp32 NCHW buffers that are needed (one flag per layer), and frees all others. */
     amp_status (*prepare_buffers)(void *context, const char *needs_output, const char *needs_delta,
                                   amp_error *);
     float *(*output)(void *context, int layer);
@@ -217,8 +200,7 @@ typedef struct amp_host {
      * delta of that output, which backward adds to; NULL: the delta is not needed. */
     void (*forward)(void *context, int layer, float *input, int training);
     void (*backward)(void *context, int layer, float *input, float *input_delta, int training);
-    /* Returns the labels for a loss that AMP computes, in memory that the backend can read; NULL: no
-     * labels. */
+    /* The labels for a loss that AMP computes, in memory that the backend can read, or NULL. */
     const float *(*labels)(void *context, int layer);
     /* Receives the result of a loss that AMP computed in the last forward, with each image's part of the
      * cost. `loss` is called after `found`. */
@@ -229,8 +211,7 @@ typedef struct amp_host {
     void (*random_uniform)(void *context, float *numbers, size_t count);
 } amp_host;
 
-/* Gradients of a layer's parameters, in the order of desc->params. The engine owns their memory, and they
- * outlive a plan. */
+/* A layer's gradients, in the order of desc->params. The engine owns the memory, which outlives a plan. */
 typedef struct amp_gradients {
     float *all[AMP_MAX_PARAMS];
     int param[AMP_MAX_PARAMS]; /* indices in the engine's list of parameters; layers may share a parameter */
@@ -250,10 +231,9 @@ typedef struct amp_call {
     int shown;         /* 1: an observer reads each layer's output */
     int again;         /* 1: backward recomputes a forward, which reuses the first forward's batch statistics
                           and dropout mask, and does not update rolling statistics */
-    float loss_scale;          /* forward multiplies a loss's delta by this; nothing else in a step is
-                                  multiplied by it */
+    float loss_scale;          /* multiplies a loss's delta in forward, and nothing else */
     amp_yolo_result *results;  /* one per loss that AMP computes, in the backend's memory */
-    double *image_costs;       /* for each loss in `results`, the cost of each image of the pass */
+    double *image_costs;       /* per loss in `results`, each image's cost */
     const amp_batchnorm_ranks *ranks; /* sync_batchnorm: the ranks whose images batch norm treats as one
                                          batch; NULL: only this pass's images */
 } amp_call;
@@ -262,8 +242,8 @@ typedef struct amp_call {
 struct amp_node {
     amp_layer_desc desc;
     int index;
-    amp_form form;             /* the form in which the layer computes; also the home form of its output,
-                                  except for a yolo layer, whose output is plain */
+    amp_form form;             /* in which it computes; its output's home form, except yolo's, which is
+                                  plain */
     amp_dtype dtype;           /* the dtype of `form` */
     amp_dtype products;        /* dtype of its matrix products: the network's half dtype if
                                   desc.lends_products is set and desc.keep_fp32 is not; else `dtype` */
@@ -272,27 +252,21 @@ struct amp_node {
     const amp_gradients *gradients;
 
     amp_conv *conv;
-    int predicts;              /* 1: the network only predicts, so batch norm may be folded, and nothing is
-                                  kept for backward */
+    int predicts;              /* 1: the network only predicts; nothing is kept for backward */
     int folded;                /* 1: its batch norm is folded into its weights (fold.c) */
-    float *folded_bias;        /* the bias with batch norm folded into it, in the backend's memory; made
-                                  together with the folded copies of the weights */
+    float *folded_bias;        /* in the backend's memory, made with the folded copies of the weights */
     amp_recompute recompute;   /* which of its results are recomputed during backward */
-    int again_time;            /* the time, as in arena.h, at which backward recomputes it; -1: never */
-    void *pre_activation;      /* the epilogue's sums (epilogue.h), kept for backward */
+    int again_time;            /* the time of that, as in arena.h; -1: never */
+    void *pre_activation;      /* the epilogue's sums (epilogue.h) */
     void *pre_activation_again; /* the buffer into which backward recomputes the sums; exchanged with
                                    pre_activation, like amp_value.data_again with data */
     float *mean, *variance;    /* batch statistics, c elements each */
-    int leaves_norm;           /* 1: forward stops after the sums and writes no output. The only reader of the
-                                  output, a shortcut, computes its own output directly from the sums. Ignored
-                                  if an observer reads outputs */
-    amp_node *norm_of;         /* in a shortcut's node: the node (with leaves_norm) whose batch norm the
-                                  shortcut computes */
-    int keeps_delta;           /* 1: backward must not overwrite the output's delta, because another value
-                                  shares its buffer */
-    void *sums_delta;          /* with keeps_delta: where backward writes the delta of the sums */
-    void *delta_part;          /* deconvolutional layers: scratch for the layer's part of the input's delta,
-                                  if other layers add parts too */
+    int leaves_norm;           /* 1: forward stops after the sums: the output's only reader, a shortcut,
+                                  computes with them. Ignored if an observer reads outputs */
+    amp_node *norm_of;         /* in a shortcut: the node with leaves_norm whose batch norm it computes */
+    int keeps_delta;           /* 1: backward must not overwrite the output's delta: its buffer is shared */
+    void *sums_delta;          /* with keeps_delta: the delta of the sums */
+    void *delta_part;          /* deconvolutional layers: scratch for their part of the input's delta */
     void *kept;                /* other data that forward keeps for backward, in the arena: max pooling's
                                   indices, dropout's mask */
     void *table;               /* data that plan put into the backend's memory (reorg's indices, yolo's
@@ -308,12 +282,10 @@ static inline float *amp_gradient_of(const amp_node *node, const float *master)
     return NULL;
 }
 
-/* Run the node's operations, as described in amp_layer_ops. Error messages begin with the layer, and the
- * backend's profiler ranges are named after it. */
+/* Run amp_layer_ops's functions. Error messages and the profiler's ranges name the layer. */
 amp_status amp_node_plan(amp_node *, amp_call *, amp_arena *, int forward_time, int backward_time,
                          amp_error *);
-void amp_node_drop_weights(amp_node *, amp_backend *); /* frees the copies of weights; amp_nodes_load_weights
-                                                          makes them again */
+void amp_node_drop_weights(amp_node *, amp_backend *); /* frees amp_nodes_load_weights's copies */
 amp_status amp_node_forward(amp_node *, amp_call *, amp_error *);
 amp_status amp_node_backward(amp_node *, amp_call *, amp_error *);
 
@@ -321,22 +293,20 @@ amp_status amp_node_backward(amp_node *, amp_call *, amp_error *);
  * recomputes what node->recompute says. amp_node_exchange exchanges them back, for the next forward. */
 amp_status amp_node_forward_again(amp_node *, amp_call *, amp_error *);
 void amp_node_exchange(amp_node *);
-/* Whether backward reads the node's inputs, and whether it reads the node's output. */
+/* Whether backward reads the node's inputs, and its output. */
 int amp_node_reads_input(const amp_node *);
 int amp_node_reads_output(const amp_node *);
-/* Whether the epilogue's sums have a separate buffer, because batch norm, or the activation's backward, reads
- * them. Otherwise they are in the output's buffer. */
+/* Whether the sums have a buffer of their own, because batch norm or the activation's backward reads them. */
 int amp_node_keeps_sums(const amp_node *);
 
-/* For plan: fails if `made`, the shape that the layer computes, differs from the shape that the host
- * describes. check: what the message asks the user to check. */
+/* For plan: fails if `made`, the shape that the layer computes, is not the host's. check: what the message
+ * asks the user to check. */
 amp_status amp_node_check_shape(const amp_node *, amp_shape made, const char *check, amp_error *);
 
 /* For plan: makes node->table, a copy of `table` in the backend's memory. */
 amp_status amp_node_make_table(amp_node *, amp_call *, const void *table, size_t bytes, amp_error *);
 
-/* Loads the weights of all convolutions among `count` nodes at once. The error message begins with the layer
- * if one layer caused the error. */
+/* Loads the weights of all convolutions of `count` nodes at once. An error names the layer at fault. */
 amp_status amp_nodes_load_weights(amp_node *nodes, int count, amp_backend *, amp_error *);
 
 /* Frees what plan created (not arena memory). */

@@ -1,9 +1,8 @@
-/* The [scale_channels] and [sam] layers of AlexeyAB's fork: y = act(from·x), elementwise. x, the previous
- * layer's output, has the shape of `from` (sam), or is broadcast: one number per channel (squeeze-excite) or
- * per pixel (scale_wh). */
+/* The [scale_channels] and [sam] layers of AlexeyAB's fork: y = act(from·x). x, the previous layer's output,
+ * has the shape of `from` (sam), or one number per channel (squeeze-excite) or per pixel (scale_wh). */
 #include "epilogue.h"
 
-/* Reads x, which is the multiplier, and `from`. */
+/* Reads x and `from`. */
 static amp_status read_both(amp_node *node, amp_call *call, amp_tensor *x, amp_tensor *from, amp_error *error)
 {
     AMP_TRY(amp_value_read(call, node->inputs[0], node->form, x, error));

@@ -6,15 +6,14 @@
  * reorg_cpu). */
 #include "layer.h"
 
-/* Converts a flat NCHW index into the flat NHWC index of the same element, in an image of this shape. */
+/* The flat NHWC index of the element with this flat NCHW index. */
 static int32_t nhwc_of_nchw(amp_shape s, size_t flat)
 {
     size_t plane = (size_t)s.h * s.w;
     return (int32_t)(flat % plane * s.c + flat / plane);
 }
 
-/* Returns the index of the input element that output element `out` is copied from; -1: none. Both indices are
- * flat NCHW. */
+/* Returns the input element from which output element `out` is copied (flat NCHW), or -1. */
 static long source_of(const amp_layer_desc *d, amp_shape in, size_t out)
 {
     size_t plane = (size_t)in.h * in.w;
@@ -32,9 +31,8 @@ static long source_of(const amp_layer_desc *d, amp_shape in, size_t out)
     return (long)(((k2 + offset * r) * h + h2 / s) * w + w2 / s);
 }
 
-/* The table has forward's map, with one entry per element of the output, then backward's map, with one entry
- * per element of the input. One entry is enough for backward, because no two output elements come from the
- * same input element. */
+/* The table has forward's map (an entry per output element), then backward's (an entry per input element: no
+ * two outputs come from the same input). */
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {

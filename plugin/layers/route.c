@@ -1,11 +1,9 @@
-/* The [route] layer: concatenates the channels of its inputs. With `groups`, each input's channels are
- * divided into that many equal parts, and only part group_id of each input is used. With inputs of different
- * sizes, [route] is a host layer. */
+/* The [route] layer: concatenates the channels of its inputs. `groups` divides each input's channels into
+ * equal parts, of which only part group_id is used. With inputs of different sizes it is a host layer. */
 #include "layer.h"
 
-/* Returns how many channels the layer takes from input i: the part of one group. If this number is P, the
- * layer takes channels group_id * P to group_id * P + P - 1. The check of the .cfg has made sure that
- * `groups` divides the input's number of channels. */
+/* How many channels the layer takes from input i, beginning at group_id times this number. The check of the
+ * .cfg has made sure that `groups` divides the channels. */
 static int part_of(const amp_node *node, int i) { return node->inputs[i]->shape.c / node->desc.route.groups; }
 
 static amp_status forward(amp_node *node, amp_call *call, amp_error *error)

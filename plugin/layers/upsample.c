@@ -1,5 +1,4 @@
-/* The [upsample] layer: nearest neighbour, multiplied by `scale`. With a negative stride, [upsample] is a
- * host layer. */
+/* The [upsample] layer: nearest neighbour, times `scale`. With a negative stride it is a host layer. */
 #include "layer.h"
 
 static amp_status map(amp_node *node, amp_call *call, const amp_tensor *x, const amp_tensor *y,

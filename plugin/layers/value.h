@@ -1,9 +1,8 @@
 /* A value is the output of one layer, with its delta, in up to three forms.
  *
- * The producer writes the value in one form, the home form. When a consumer asks for another form, the value
- * is cast, and the cast is kept. So there is at most one cast per producer and form in a step. Each consumer
- * adds its part of the delta in its own form. Before the producer's backward, the parts are summed in the
- * home form. */
+ * The producer writes the value in its home form. When a consumer asks for another form, the value is cast,
+ * and the cast is kept: at most one per form in a step. Each consumer adds its part of the delta in its own
+ * form; before the producer's backward, the parts are summed in the home form. */
 #pragma once
 
 #include "../tensor/status.h"
@@ -22,12 +21,10 @@ typedef struct amp_value {
     amp_form home;
     amp_dtype low_dtype;
     int wants_delta;     /* 1: backward continues into the producer */
-    int delta_parts;     /* number of parts whose sum is the delta. If several inputs of a consumer are this
-                            value, the consumer contributes one part for each of them */
+    int delta_parts;     /* parts whose sum is the delta: one per input of a consumer that is this value */
     void *data[AMP_FORMS], *delta[AMP_FORMS];
-    void *data_again[AMP_FORMS]; /* activation checkpointing: the buffers into which backward recomputes the
-                                    data. While backward uses them, they are exchanged with `data`
-                                    (amp_value_exchange) */
+    void *data_again[AMP_FORMS]; /* activation checkpointing: where backward recomputes the data; exchanged
+                                    with `data` meanwhile (amp_value_exchange) */
     char data_valid[AMP_FORMS], delta_valid[AMP_FORMS];
 } amp_value;
 
@@ -46,9 +43,8 @@ void amp_value_exchange(amp_value *);
 /* Sets *out to the value in a consumer's form. Casts the value if necessary. */
 amp_status amp_value_read(struct amp_call *, amp_value *, amp_form, amp_tensor *out, amp_error *);
 
-/* Returns the tensor to which a consumer writes its part of the delta. *accumulate: 1 if the tensor already
- * contains other parts; the consumer must then add its part to them. Call this function only if
- * value->wants_delta is set. */
+/* Where a consumer writes its part of the delta, if value->wants_delta. *accumulate: 1 if it must add its
+ * part to those already there. */
 amp_tensor amp_value_delta_target(amp_value *, amp_form, int *accumulate);
 
 /* Sums all parts of the delta in the home form. *any: 0 if no consumer contributed. */

@@ -1,6 +1,5 @@
-/* The [yolo] layer. In training, forward computes the loss, and writes the loss's delta, multiplied by the
- * loss scale, directly to the input's delta. The output is written only if Darknet's functions or another
- * layer read it. */
+/* The [yolo] layer. In training, forward computes the loss, and writes its delta, times the loss scale, to
+ * the input's delta. The output is written only if Darknet's functions or another layer read it. */
 #include "layer.h"
 
 /* Copies the table of classes to the backend's memory. */
@@ -51,8 +50,8 @@ static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
                                     call->image_costs + node->result * x.shape.n, error);
 }
 
-/* Passes the output's delta, which comes from layers that read the output, to the input. As in Darknet, it is
- * not multiplied by the activation's gradient. */
+/* Passes the output's delta, from layers that read the output, to the input; as in Darknet, without the
+ * activation's gradient. */
 static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {
     int accumulate;

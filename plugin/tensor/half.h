@@ -1,7 +1,6 @@
 /* Scalar conversions between fp32 and the two 16-bit formats, in integer arithmetic that no compiler flag can
- * change. Conversions to 16 bits round to nearest, ties to even (IEEE 754-2019, 4.3.1), and overflow to
- * infinity. NaN stays a (quiet) NaN, and fp16 keeps subnormals. Backends have their own vectorised
- * conversions, which tests compare with the functions here. */
+ * change. They round to nearest, ties to even (IEEE 754-2019, 4.3.1), and overflow to infinity. NaN stays a
+ * (quiet) NaN, and fp16 keeps subnormals. Tests compare the backends' vectorised conversions with these. */
 #pragma once
 
 #include <stdint.h>

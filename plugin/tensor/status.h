@@ -1,9 +1,7 @@
 /* How the plugin reports a failure: a status that names the cause, and a message of one line for the user.
  *
  * A function that can fail returns amp_status and takes an amp_error, which it fills only on failure. The
- * message says what is wrong, where (file, line, layer) and what to do; it contains no newline.
- *
- * Files that include this header, directly or indirectly, also get the three standard headers below. */
+ * message says what is wrong, where (file, line, layer) and what to do. */
 #pragma once
 
 #include <stdarg.h>
@@ -18,10 +16,10 @@ typedef enum amp_status {
     AMP_NO_MEMORY,
     AMP_BACKEND_FAILED, /* a library that the backend uses reported an error */
     AMP_DIVERGED,       /* gradients or weights stay inf or NaN: training must end */
-    AMP_BAD_SIDECAR, /* a sidecar is damaged, or belongs to other weights or to another network */
+    AMP_BAD_SIDECAR,    /* a sidecar is damaged, or belongs to other weights or to another network */
     AMP_IO_FAILED,      /* a file could not be read or written */
     AMP_COMM_FAILED,    /* a rank is gone, or the communication library reported an error */
-    AMP_HELP_PRINTED    /* nothing is wrong: the command line asked for help, and it was printed */
+    AMP_HELP_PRINTED    /* no failure: help was asked for, and printed */
 } amp_status;
 
 typedef struct amp_error {
@@ -29,7 +27,7 @@ typedef struct amp_error {
     char message[1024];
 } amp_error;
 
-/* Fills *error (may be NULL) and returns status, so that failing is one statement. */
+/* Fills *error (may be NULL) and returns status. */
 __attribute__((format(printf, 3, 4)))
 static inline amp_status amp_fail(amp_error *error, amp_status status, const char *format, ...)
 {
@@ -58,9 +56,8 @@ __attribute__((weak)) void amp_out_of_memory(void)
 }
 #endif
 
-/* Checks the result of a function that allocates memory (malloc, strdup, open_memstream, ...). Returns
- * `memory`, or prints a line and ends the program if `memory` is NULL. Use it for small blocks: functions
- * that allocate large ones (tensors, a network's buffers) return AMP_NO_MEMORY. */
+/* Returns `memory` from malloc, strdup, open_memstream and the like, or ends the program with a line if it is
+ * NULL. For small blocks: functions that allocate large ones (tensors, buffers) return AMP_NO_MEMORY. */
 static inline void *amp_allocated(void *memory)
 {
     if (!memory) amp_out_of_memory();

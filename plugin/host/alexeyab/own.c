@@ -14,8 +14,7 @@ void amp_own_classifier_args(network *net, load_args *args)
     args->label_smooth_eps = net->label_smooth_eps;
 }
 
-/* The options that run_detector and run_classifier read, and those that main reads: -i and, with GPU=1,
- * -cuda_debug_sync. */
+/* The options of run_detector, run_classifier and main (-i and, with GPU=1, -cuda_debug_sync). */
 const amp_fork_option amp_fork_options[] = {
     AMP_OWN_FAMILY_OPTIONS,
     { "-t", 1, 0, 1 }, { "-mjpeg_port", 1, 1, 1 }, { "-dontuse_opencv", 0, 0, 1 }, { "-topk", 0, 0, 1 },

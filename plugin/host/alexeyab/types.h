@@ -11,8 +11,7 @@
 #define AMP_NET(net) (*(net))
 #define AMP_RUN(function, l, state) (function)(l, state)
 
-/* For a yolo layer that is trained with an IoU loss: whether the cost that it reports is computed from the
- * IoU too. */
+/* Whether the cost that a yolo layer with an IoU loss reports is computed from the IoU too. */
 #define AMP_OWN_COSTS_BY_IOU(l) ((l)->show_details)
 /* Whether Darknet prints a line about a yolo layer in each pass. */
 #define AMP_OWN_TELLS_OF_YOLO 1

@@ -1,5 +1,4 @@
-/* Chooses the backend that computes a network. This function has its own file so that a test
- * program can replace it. */
+/* Chooses the backend that computes a network. In its own file, so that a test program can replace it. */
 #include "room.h"
 
 amp_backend *amp_fork_backend(amp_error *error)

@@ -1,6 +1,5 @@
-/* Loads batches with Darknet's own loaders, with the arguments that train_detector and train_classifier use.
- * Before loading, rejects files with which these two functions would crash on a NULL pointer or end the
- * program with status 0. */
+/* Loads batches with Darknet's own loaders and train_detector's or train_classifier's arguments. First
+ * rejects files with which these two would crash or end the program with status 0. */
 #include "../data/data_check.h"
 #include "../program/failure.h"
 #include "data.h"

@@ -1,5 +1,4 @@
-/* Manages Darknet's fp32 layer buffers under AMP: keeps those that Darknet's code still reads or writes, and
- * frees the others. */
+/* Darknet's fp32 layer buffers under AMP: keeps those that Darknet's code uses, and frees the others. */
 #include "room.h"
 
 /* ---- buffers that AMP does not use ---- */
@@ -13,7 +12,6 @@ static void free_pair(float **on_cpu, float **there, int on_gpu)
 
 #define FREE_PAIR(field) free_pair(&l->field, ON_SIDE(1, NULL, &l->field##_gpu), on_gpu)
 
-/* Frees Adam's moments. */
 static void free_moments(layer *l, int on_gpu)
 {
     FREE_PAIR(m);
@@ -36,8 +34,7 @@ static void free_indexes(layer *l, int on_gpu)
 #endif
 }
 
-/* Frees the buffers, on the CPU and on the GPU, that only Darknet's own forward and backward of this layer
- * use. */
+/* Frees the buffers that only Darknet's own forward and backward of this layer use. */
 static void free_internals(layer *l, int on_gpu)
 {
     if (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL || l->type == CONNECTED
@@ -86,8 +83,7 @@ void amp_host_trim(const network *net, layer *l)
     l->workspace_size = 0;
 }
 
-/* Sets a dropout's output and delta to NULL. In Darknet they are the buffers of the layer before it; under
- * AMP a dropout gets its own. */
+/* Sets a dropout's output and delta to NULL: in Darknet they belong to the layer before it. */
 static void forget_borrowed_buffers(struct darknet_amp *amp, network *net, int i)
 {
     int on_gpu = amp_host_on_gpu(net);
@@ -113,8 +109,7 @@ amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_
     return AMP_OK;
 }
 
-/* Frees the outputs and deltas of dropouts. Darknet's free_layer does not free them, because in stock they
- * belong to the layer before the dropout. */
+/* Frees the outputs and deltas that AMP gave to dropouts: Darknet's free_layer does not free them. */
 static void free_dropout_buffers(network *net)
 {
     int on_gpu = amp_host_on_gpu(net);
@@ -150,9 +145,9 @@ static amp_status fit(float **buffer, size_t *capacity, size_t wanted, int neede
                     wanted * sizeof **buffer >> 20);
 }
 
-/* Allocates the fp32 output and delta of a layer that AMP computes, or frees them if they are not needed. On
- * a GPU it also allocates a copy of the output in CPU memory, because Darknet's code may read or overwrite
- * that copy: as the network's output, or as the input of a loss that Darknet computes on the CPU. */
+/* Allocates the fp32 output and delta of a native layer, or frees them if they are not needed. On a GPU also
+ * allocates a copy of the output in CPU memory, which Darknet reads or overwrites as the network's output or
+ * as the input of a loss on the CPU. */
 static amp_status fit_native(const network *net, int i, int needs_output, int needs_delta,
                              amp_host_buffers *have, amp_error *error)
 {

@@ -1,5 +1,5 @@
-/* The engine's callbacks (amp_host in layers/layer.h). They describe Darknet's layers to the engine, provide
- * the layers' buffers, and run the layers that Darknet's own code computes. */
+/* The engine's callbacks (amp_host in layers/layer.h): they describe Darknet's layers, provide their buffers,
+ * and run Darknet's own layers. */
 #include "room.h"
 
 #include "utils.h"
@@ -35,10 +35,10 @@ static float *delta_of(void *context, int i)
 
 /* ---- Darknet's own layers ---- */
 
-/* Sets the number of sequences (batch) and of time steps for one pass through a recurrent layer and the
- * layers inside it. Darknet's set_batch_network sets only the recurrent layer's batch, to the number of
- * images. If a pass has as many images as the network was made for, it runs the .cfg's number of time
- * steps. Any other pass is a prediction, in which each image is a sequence of one step. */
+/* Sets the number of sequences (batch) and time steps for one pass through a recurrent layer and its parts;
+ * Darknet's set_batch_network sets only the layer's batch, to the number of images. A pass with as many
+ * images as the network was made for runs the .cfg's time steps. Any other pass is a prediction: each image
+ * is a sequence of one step. */
 static amp_status fit_sequences(const struct darknet_amp *amp, int i, layer *l, amp_error *error)
 {
     amp_own_part parts[AMP_OWN_MOST_PARTS];

@@ -1,6 +1,5 @@
-/* Keys and sections that all forks have. A fork's cfg_keys.c first defines its table `activations`, and the
- * indices LOGISTIC_IS and LINEAR_IS into it. Then it includes this file, and adds its own keys and
- * sections. */
+/* Keys and sections that all forks have. A fork's cfg_keys.c includes this file after its table `activations`
+ * and the indices LOGISTIC_IS and LINEAR_IS into it. */
 #pragma once
 
 #include <limits.h>
@@ -67,7 +66,7 @@ static const cfg_key softmax[] = {
 };
 static const cfg_key upsample[] = { WHOLE("stride", 2, -65536, 65536), ANY("scale", 1) };
 
-/* The first rows of a fork's table of sections. [net] must be the table's first row. */
+/* The first rows of a fork's table of sections; [net] must be first. */
 #define SECTIONS_OF_ALL_FORKS \
     { "[net]", "[network]", KEYS(net), 0, cfg_rule_net }, \
     { "[activation]", 0, KEYS(activation), SAME, cfg_rule_activation }, \

@@ -1,6 +1,5 @@
-/* The rules of cfg_rules.h, one for each kind of section. A rule computes the shape of a layer in the same
- * way as Darknet's parser and make_*_layer functions. It also checks keys against each other, against earlier
- * layers and against files. It rejects what would make Darknet divide by 0, fail an assertion, or index
+/* The rules of cfg_rules.h, one for each kind of section. A rule computes a layer's shape as Darknet's parser
+ * and make_*_layer functions do, and rejects what would make Darknet divide by 0, fail an assertion, or index
  * outside an array. A key that a fork does not have reads as 0. */
 #include <math.h>
 #include <string.h>
@@ -12,8 +11,7 @@ enum { ISEG_OBJECTS = 90 };
 
 /* ---- helpers ---- */
 
-/* Reports an error in `key`, or in the section if `key` is NULL, with printf arguments. Unlike cfg_walk_fail,
- * it takes no list of allowed values. */
+/* Reports an error in `key` (NULL: in the section), with printf arguments. */
 #define fail(walk, key, ...) cfg_walk_fail(walk, key, NULL, __VA_ARGS__)
 
 static double number(const cfg_walk *walk, const char *key) { return cfg_walk_number(walk, key); }
@@ -106,9 +104,8 @@ static int has_activation(const cfg_walk *walk, const char *name)
     return activation && !strcmp(activation, name);
 }
 
-/* Checks a convolution that Darknet's own code runs under AMP (native.c). With 1x1 windows that code uses the
- * input directly, without im2col, so it ignores padding and stride. It also does not compute the gradient of
- * relu6. */
+/* Checks a convolution that Darknet's own code runs under AMP (native.c). That code reads 1x1 windows without
+ * im2col, ignoring padding and stride, and does not compute the gradient of relu6. */
 static void check_own(cfg_walk *walk, double pad, double stride_x, double stride_y)
 {
     const char *key = number(walk, "xnor") ? "xnor" : number(walk, "binary") ? "binary"
@@ -154,8 +151,8 @@ void cfg_rule_convolutional(cfg_walk *walk)
     if (size > w || size > h)
         fail(walk, "size", "larger than the padded image of %.0fx%.0f", w, h);
     set_image(walk, trunc((w - size) / stride_x) + 1, trunc((h - size) / stride_y) + 1, n);
-    /* Darknet allocates the output as if the windows were not dilated. But im2col computes the output's size
-     * with dilated windows, and with the padding multiplied by the dilation. */
+    /* Darknet allocates the output for undilated windows, but im2col dilates the windows and multiplies the
+     * padding by the dilation. */
     double more = (dilation - 1) * (2 * pad + 1 - size);
     if (trunc((w + more - size) / stride_x) + 1 != walk->out->w
         || trunc((h + more - size) / stride_y) + 1 != walk->out->h)
@@ -177,8 +174,7 @@ void cfg_rule_deconvolutional(cfg_walk *walk)
     add_weights(walk, walk->in->c * n * size * size, n);
 }
 
-/* Rejects layers for which Darknet computes two different output sizes: make_local_layer and im2col use
- * different formulas. */
+/* Rejects layers for which make_local_layer and im2col compute different output sizes. */
 void cfg_rule_local(cfg_walk *walk)
 {
     double n = number(walk, "filters"), size = number(walk, "size"), stride = number(walk, "stride");
@@ -193,10 +189,9 @@ void cfg_rule_local(cfg_walk *walk)
     walk->out->weights = weights + w * h * n;
 }
 
-/* Rejects windows that lie entirely outside the image: they have no maximum, and Darknet writes their
- * gradient before the start of the array. Also rejects a size above 64 that is more than twice the image's
- * larger side, because the layer would be very slow: for each output Darknet visits all size*size
- * positions, even those outside the image. */
+/* Rejects windows entirely outside the image: Darknet writes their gradient before the start of the array.
+ * Also rejects a size above 64 that is more than twice the image's larger side: Darknet visits all size*size
+ * positions for each output, which is very slow. */
 void cfg_rule_maxpool(cfg_walk *walk)
 {
     double stride = number(walk, "stride");
@@ -220,8 +215,7 @@ void cfg_rule_maxpool(cfg_walk *walk)
              walk->in->w, walk->in->h);
 }
 
-/* The size of an avgpool's output does not depend on the size of its input, so resize_network does not resize
- * the layers after it. */
+/* An avgpool's output has the same size for every input, so resize_network stops here. */
 void cfg_rule_avgpool(cfg_walk *walk)
 {
     set_image(walk, 1, 1, walk->in->c);
@@ -365,8 +359,7 @@ void cfg_rule_shortcut_of_one_size(cfg_walk *walk)
             fail(walk, "from", "layer %d outputs %.0fx%.0f, but the layer before this one outputs %.0fx%.0f; "
                                "both must have the same size", index, from->w, from->h, in->w, in->h);
     }
-    /* With relu6, Darknet's own shortcut outputs 0. With hard_mish, it does not keep the input that the
-     * gradient needs. */
+    /* With relu6, Darknet's own shortcut outputs 0. With hard_mish, it does not keep the gradient's input. */
     if (is_own && (has_activation(walk, "relu6") || has_activation(walk, "hard_mish")))
         fail(walk, "activation", "cannot be trained in a shortcut that has weights or adds layers of "
                                  "different shapes; use another activation, or run with -amp off");
@@ -404,8 +397,7 @@ void cfg_rule_connected(cfg_walk *walk)
     add_weights(walk, walk->in->outputs * output, output);
 }
 
-/* A layer whose input is a vector instead of an image cannot be resized, because the vector's new length is
- * unknown. */
+/* A layer whose input is a vector cannot be resized: the vector's new length is unknown. */
 void cfg_rule_activation(cfg_walk *walk) { walk->out->one_size = !walk->in->w; }
 
 void cfg_rule_dropout(cfg_walk *walk)
@@ -416,10 +408,9 @@ void cfg_rule_dropout(cfg_walk *walk)
     cfg_rule_activation(walk);
 }
 
-/* Warns if batch norm would normalize a single number. In a recurrent layer Darknet's own code normalizes
- * each time step separately. If a step has one number per channel, its variance is 0 / 0. This is a warning,
- * not an error, because some GPUs do not give NaN. Warns only if the .cfg is checked for a training: a .cfg
- * that generates text, such as Darknet's rnn.cfg, has one image per pass on purpose. */
+/* Warns if batch norm would normalize a single number per channel, whose variance is 0 / 0: Darknet's
+ * recurrent layers normalize each time step separately. Not an error, because some GPUs do not give NaN. Only
+ * for a training: a .cfg that generates text has one image per pass on purpose. */
 static void check_norm_of_step(cfg_walk *walk, double pixels)
 {
     if (walk->use != CFG_FOR_ANYTHING && walk->use != CFG_TRAINS_BOXES && number(walk, "batch_normalize")
@@ -464,8 +455,7 @@ static void recurrent_image(cfg_walk *walk, double w, double h, double hidden, d
         + with_norm(walk, 2 * hidden + output);
 }
 
-/* Darknet's parser swaps the width and height of a crnn's input, so this rule computes the output with
- * swapped sides too. */
+/* Swaps the width and height of the input, as Darknet's parser does. */
 void cfg_rule_crnn(cfg_walk *walk)
 {
     double hidden = number(walk, "hidden_filters"), area = walk->in->w * walk->in->h;
@@ -498,7 +488,7 @@ void cfg_rule_history(cfg_walk *walk)
     set_image(walk, walk->in->w, walk->in->h, walk->in->c * number(walk, "history_size"));
 }
 
-/* AlexeyAB's parser takes yolo_layer=0 to mean that there is no such layer, and crashes. */
+/* AlexeyAB's parser takes yolo_layer=0 for a missing layer, and crashes. */
 void cfg_rule_contrastive(cfg_walk *walk)
 {
     if (number(walk, "yolo_layer") == 0) fail(walk, "yolo_layer", "layer 0 cannot be the [yolo] layer");
@@ -634,9 +624,8 @@ void cfg_rule_detection(cfg_walk *walk)
 
 /* ---- the whole network ---- */
 
-/* Rejects a loss that reads more truth floats per image than it is given. Usually these are the labels from
- * the loader, which makes as many floats as the last layer needs. But a loss after a layer with truth=1 reads
- * that layer's output. */
+/* Rejects a loss that reads more truth floats per image than it gets. The loader makes as many as the last
+ * layer needs; a loss after a layer with truth=1 reads that layer's output. */
 static void check_truth(cfg_walk *walk)
 {
     const cfg_shape *last = &walk->layers[walk->count - 1];
@@ -675,8 +664,8 @@ static void check_heads(cfg_walk *walk)
     }
 }
 
-/* Rejects a network that cannot be trained as a classifier: one whose last layer finds boxes (`boxes`), or
- * one without a loss. Without a loss there is no gradient, and training would only decay the weights. */
+/* Rejects a network whose last layer finds boxes (`boxes`), or that has no loss: without a gradient, training
+ * would only decay the weights. */
 static void check_classifier(cfg_walk *walk, int boxes)
 {
     int losses = 0;
@@ -686,7 +675,7 @@ static void check_classifier(cfg_walk *walk, int boxes)
     else if (!losses) fail(walk, NULL, "no layer has a loss, so nothing would be learnt; end with [softmax]");
 }
 
-/* Checks [net] against the images that the loaders of `detector train` and `classifier train` can make. */
+/* Checks [net] against the images that the loaders can make. */
 static void check_loader(cfg_walk *walk, int classifier)
 {
     cfg_walk_enter(walk, -1);

@@ -1,5 +1,4 @@
-/* Macros for the forks' tables of .cfg keys, and the rules that compute the shapes of layers
- * (cfg_rules.c). */
+/* Macros for the forks' tables of .cfg keys, and the rules for the shapes of layers (cfg_rules.c). */
 #pragma once
 
 #include <stddef.h>
@@ -32,8 +31,7 @@ enum { IMAGE = CFG_NEEDS_IMAGE, SAME = CFG_SAME_IMAGE, FLAT = CFG_SAME_COUNT, ON
 enum { POLICY_CONSTANT, POLICY_STEP, POLICY_STEPS, POLICY_EXP, POLICY_SIGMOID, POLICY_POLY, POLICY_RANDOM,
        POLICY_SGDR };
 
-/* The rules of sections. A section has a rule only if its traits (IMAGE, SAME and so on) do not describe it
- * completely. */
+/* The rules of sections that their traits (IMAGE, SAME and so on) do not describe completely. */
 typedef void cfg_rule(cfg_walk *);
 cfg_rule cfg_rule_net, cfg_rule_activation, cfg_rule_avgpool, cfg_rule_batchnorm,
     cfg_rule_connected, cfg_rule_convolutional, cfg_rule_crnn, cfg_rule_crop,
@@ -52,18 +50,15 @@ cfg_rule cfg_finish; /* checks the whole network, once all layers have a shape *
 double cfg_own_truths(const cfg_walk *, double coords, int is_region);
 /* Reports that anchors= has `numbers` numbers instead of 2 * num. */
 void cfg_own_wrong_anchors(cfg_walk *, int numbers, double num);
-/* Whether this fork's own convolution gathers 1x1 windows with im2col instead of reading the input
- * directly. */
+/* Whether this fork's own convolution uses im2col even for 1x1 windows. */
 int cfg_own_lays_out_1x1(double stride_x, double dilation);
-/* Rejects a layer that finds boxes but needs other labels than the last layer: it reads `reads` truth floats
- * per image, and the loader makes `loaded`, the number that the last layer needs. */
+/* Rejects a layer that finds boxes and reads `reads` truth floats per image, if the loader makes `loaded`, as
+ * the last layer needs. */
 void cfg_own_unlike_head(cfg_walk *, double reads, double loaded);
 /* This fork's additional checks of the whole network, once all layers have a shape. */
 void cfg_own_finish(cfg_walk *);
-/* Rejects settings that the loaders of this fork's `detector train` or `classifier train` do not support. The
- * walk must be at [net]. */
+/* Rejects settings that this fork's loaders do not support. The walk must be at [net]. */
 void cfg_own_loader(cfg_walk *, int classifier);
-/* Fills in the widths and heights to which `detector train` or `classifier train` resizes a network with
- * random=1. Returns their number. */
+/* Fills in the widths and heights to which training with random=1 resizes a network. Returns their number. */
 enum { CFG_OWN_SIZES = 64 };
 size_t cfg_own_sizes(const cfg_walk *, int classifier, double random, double sizes[CFG_OWN_SIZES][2]);

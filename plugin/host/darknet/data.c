@@ -10,7 +10,7 @@
 #include "../program/sharing.h"
 #include "own.h"
 
-/* Whether the loader, after failing to read an image, calls darknet_amp_another_image to load another one. */
+/* Whether the loader calls darknet_amp_another_image after failing to read an image. */
 static int takes_another(const load_args *args)
 {
     return args->m > 0 && (args->type == DETECTION_DATA || args->type == CLASSIFICATION_DATA
@@ -76,8 +76,7 @@ void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event)
         begin_job(args);
         if (!takes_another(args)) return;
         amp_sharing_begin_job(args->n, args->threads);
-        /* *args->d still holds the previous batch's rows. The training loop frees them through its own
-         * copy. */
+        /* *args->d still has the previous batch's rows, which the loop frees through its own copy. */
         memset(args->d, 0, sizeof *args->d);
     }
 }

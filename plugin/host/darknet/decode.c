@@ -1,6 +1,5 @@
-/* Reads image files with libjpeg-turbo, or with stb_image, which Darknet's image.c contains. Builds without
- * OpenCV decode all images here, for training, measuring and predicting. Builds with OpenCV use
- * darknet_amp_opencv.hpp. */
+/* Reads image files with libjpeg-turbo, or with the stb_image in Darknet's image.c. Builds with OpenCV read
+ * them in darknet_amp_opencv.hpp instead. */
 #include "own.h"
 
 #ifndef DARKNET_AMP_HANK_AI
@@ -12,8 +11,7 @@
 #include "../data/image_cache.h"
 #include "stb_image.h"
 
-/* The most pixels that one byte of a file can encode, for formats that compress better than run-length
- * encoding. */
+/* The most pixels that one byte of a file can encode. */
 static const struct { const char *begins; size_t length; double pixels; } kinds[] = {
     { "\x89PNG", 4, 1e9 }, /* stb_image rejects a truncated PNG before it allocates much */
     { "\xff\xd8", 2, 512 }, { "GIF8", 4, 2048 }, { "S\x80\xf6\x34", 4, 16384 } };

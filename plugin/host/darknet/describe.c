@@ -5,10 +5,9 @@
 
 /* ---- parameters and statistics ---- */
 
-/* A layer's trainable arrays, its rolling statistics and its state, in CPU memory (on_gpu = 0) or, for a
- * network that runs on a GPU, in that GPU's memory. weight_updates, bias_updates and scale_updates are the
- * addresses of Darknet's gradient pointers: the engine redirects these pointers to its own arrays. state:
- * what a recurrent layer carries from batch to batch; NULL: no state. */
+/* A layer's trainable arrays, rolling statistics and state, in the memory of the CPU or the network's GPU.
+ * *_updates: the addresses of Darknet's gradient pointers, which the engine redirects to its own arrays.
+ * state: what a recurrent layer carries from batch to batch; NULL: none. */
 typedef struct layer_arrays {
     float *weights, *biases, *scales, *rolling_mean, *rolling_variance, *state[2];
     float **weight_updates, **bias_updates, **scale_updates;
@@ -43,9 +42,8 @@ static void add_param(amp_layer_desc *d, const char *name, float *master, float 
                                                     .count = count, .decays = decays, .clip = clip };
 }
 
-/* factor: the fraction by which one pass moves a rolling statistic towards the batch's value. 0: the array is
- * not a statistic but a recurrent layer's state. The state is carried from batch to batch, so a skipped step
- * must not leave NaN in it. unsaved: a .weights file does not contain the array. */
+/* factor: the fraction by which one pass moves a rolling statistic towards the batch's value; 0: the array is
+ * a recurrent layer's state, in which a skipped step must not leave NaN. unsaved: not in a .weights file. */
 static void add_statistics(amp_layer_desc *d, float *array, size_t count, float factor, int unsaved)
 {
     if (!array || !count || d->statistics_count == AMP_MAX_STATISTICS) return;
@@ -54,10 +52,9 @@ static void add_statistics(amp_layer_desc *d, float *array, size_t count, float 
                                                                   .unsaved = unsaved };
 }
 
-/* Adds the weights, biases and scales (`names`, in this order) and the rolling statistics of a layer, which
- * may be inside a recurrent layer. steps: how many times one pass runs the layer. Every layer has a field for
- * clip=, but in Darknet only convolutional layers obey it, and only on a GPU
- * (update_convolutional_layer_gpu). */
+/* Adds the parameters (`names`: weights, biases, scales) and rolling statistics of a layer or a recurrent
+ * layer's part, which one pass runs `steps` times. Every layer has a field for clip=, but Darknet obeys it
+ * only in update_convolutional_layer_gpu. */
 static void add_layer_params(amp_layer_desc *d, layer *l, const char *const names[3], int steps, int on_gpu)
 {
     double kept = pow(1 - (double)amp_own_batchnorm_rule(l, on_gpu).rolling_factor, steps);

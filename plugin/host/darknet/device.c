@@ -33,7 +33,7 @@ int amp_fork_choose_gpu(int number)
 }
 
 /* CUDA numbers the GPUs listed in CUDA_VISIBLE_DEVICES from 0. If the variable lists only one, the launcher
- * (such as Slurm) has already chosen this rank's GPU. */
+ * (Slurm, for example) has already chosen this rank's GPU. */
 int amp_fork_take_gpu(int number)
 {
     static const char variable[] = "CUDA_VISIBLE_DEVICES";
@@ -72,8 +72,7 @@ void amp_host_wait(const network *net)
     if (net->gpu_index >= 0) MUST(cudaDeviceSynchronize());
 }
 
-/* Returns the free bytes of the GPU, and sets *all to its total bytes. The GPU becomes the calling thread's
- * current device. */
+/* Returns the GPU's free bytes, and sets *all to its total. The GPU becomes the thread's current device. */
 static size_t available(int gpu, size_t *all)
 {
     size_t bytes = 0;

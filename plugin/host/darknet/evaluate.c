@@ -1,5 +1,4 @@
-/* Measures a network on images, one at a time, as `detector test` and `classifier valid` do: see
- * fork_commands.h. */
+/* Measures a network on single images, like `detector test` and `classifier valid`: see fork_commands.h. */
 #include "../data/data_files.h"
 #include "room.h"
 #include "image.h"
@@ -26,9 +25,9 @@ void amp_fork_set_batch(struct network *net, int batch) { set_batch_network(net,
 
 /* ---- images ---- */
 
-/* Reads an image with Darknet's load_image, as training does. If the file is not an image, sets *why to the
- * reason instead of ending the program. If w and h are not 0, load_image resizes the image to w x h. They are
- * 0 except in forks whose load_image resizes differently from resize_image. */
+/* Reads an image with Darknet's load_image, as training does, and resizes it to w x h if these are not 0
+ * (only in forks whose load_image resizes differently from resize_image). If the file is not an image, sets
+ * *why to the reason. */
 static image load(const char *path, int w, int h, int channels, const char **why)
 {
     amp_this_thread()->measures = 1;

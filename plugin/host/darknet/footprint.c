@@ -1,6 +1,5 @@
 /* Computes how many bytes and operations Darknet's layers need: see fork.h and fork_commands.h. The formulas
- * follow stock's make_*_layer functions, which allocate the buffers; test_plan_command.c compares the
- * formulas with what these functions really allocate. */
+ * follow stock's make_*_layer functions; test_plan_command.c checks them. */
 #include <limits.h>
 
 #include "room.h"
@@ -14,10 +13,9 @@ int amp_fork_largest_batch(const network *net)
 
 /* ---- stock's buffers ---- */
 
-/* Returns how many arrays a layer allocates that have the size of its output. A dropout allocates none,
- * because it uses the buffers of the layer before it. A crop has no delta. A recurrent layer also has arrays
- * of one time step, which states_of counts, and the arrays of the layers inside it, which stock_bytes
- * adds. */
+/* Returns how many arrays of its output's size a layer allocates. A dropout borrows the buffers of the layer
+ * before it; a crop has no delta. states_of counts a recurrent layer's arrays of one time step, and
+ * stock_bytes adds those of the layers inside it. */
 static size_t arrays_of(const layer *l, int on_gpu)
 {
     int normalizes = l->batch_normalize
@@ -34,7 +32,7 @@ static size_t arrays_of(const layer *l, int on_gpu)
     }
 }
 
-/* Returns how many arrays a layer allocates that have the size of one time step's output. */
+/* Returns how many arrays of one time step's output a layer allocates. */
 static size_t states_of(const layer *l)
 {
     switch (l->type) {

@@ -1,5 +1,4 @@
-/* The functions of fork.h that have no file of their own: numbers that describe a network, and calls of
- * Darknet's functions. */
+/* The functions of fork.h that have no file of their own: facts about a network, and calls of Darknet. */
 #include "../fork.h"
 
 #include "network.h"
@@ -9,8 +8,7 @@
 
 struct darknet_amp *amp_fork_state(const struct network *net) { return net->amp; }
 
-/* batch_number is computed as in Darknet's get_current_batch, but without dividing by 0 if a step has no
- * images. */
+/* batch_number: as in Darknet's get_current_batch, but without dividing by 0 if a step has no images. */
 amp_view amp_fork_view(const struct network *net)
 {
     size_t images_of_step = (size_t)net->batch * (size_t)net->subdivisions;

@@ -51,9 +51,8 @@ void darknet_amp_made(struct network *net, struct layer *made)
     if (net->amp) amp_host_pin_note(&net->amp->memory->pinned, net);
 }
 
-/* Resizes some layers instead of Darknet's resize_network. For activation, batchnorm and dropout layers, this
- * function updates only the shape; prepare_buffers allocates the buffers that AMP needs. Returns 0 for layers
- * that it does not resize: Darknet resizes them, or refuses to. */
+/* Resizes some layers instead of Darknet's resize_network; returns 0 for the others. For activation,
+ * batchnorm and dropout layers, updates only the shape: prepare_buffers allocates what AMP needs. */
 int darknet_amp_resize_layer(struct layer *l, int w, int h)
 {
     if (amp_own_resize(l, w, h)) return 1;
@@ -75,9 +74,8 @@ void darknet_amp_free(struct network *net)
 }
 
 #ifdef GPU
-/* Whether the array `name` (its name in Darknet's source) is always written before it is read. Each pass
- * writes it, or the loop that fills in images and labels. An array of that name is not copied to the GPU: it
- * contains only calloc's zeros or, after a resize, numbers that belong to the old size. */
+/* Whether the array `name` (its name in Darknet's source) is written by each pass, or by the loop that fills
+ * in images and labels, before it is read. Its old contents are then not copied to the GPU. */
 static int is_written_first(const char *name)
 {
     static const char *const ends[] = { "output", "delta", "input", "truth", "loss", "rand", "squared",

@@ -35,7 +35,6 @@ SETTINGS(maxpool_settings, maxpool, .size = l->size, .stride = l->stride, .pad =
 SETTINGS(upsample_settings, upsample, .stride = l->stride, .scale = l->scale)
 SETTINGS(dropout_settings, dropout, .probability = l->probability, .scale = l->scale)
 
-/* The rows that are the same in both forks. */
 #define TYPES_OF_BOTH_FORKS \
     [CONNECTED] = NATIVE("connected", amp_convolutional_ops, connected_settings), \
     [BATCHNORM] = NATIVE("batchnorm", amp_batchnorm_ops, NULL), \

@@ -34,8 +34,7 @@ static int is_numloaded(const layer *l)
     return l->numload && (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL);
 }
 
-/* How many floats are read for a layer: weights, biases and, if it normalizes, scales, means and
- * variances. */
+/* The floats read for a layer: weights, biases and, if it normalizes, scales, means and variances. */
 static size_t saved_floats(const layer *l)
 {
     amp_host_sizes sizes = amp_host_sizes_of(l);
@@ -46,7 +45,7 @@ static size_t saved_floats(const layer *l)
     return sizes.weights + sizes.channels * of_channel;
 }
 
-/* Returns saved_floats of a layer. For a recurrent layer, returns the sum over the layers inside it. */
+/* saved_floats of a layer, or the sum over the layers inside a recurrent layer. */
 static size_t floats_of(const layer *l)
 {
     amp_own_part parts[AMP_OWN_MOST_PARTS];
@@ -63,8 +62,7 @@ size_t amp_fork_weights_bytes(const struct network *net, int index)
 }
 
 /* Returns the first layer that does not read the same floats from a .weights file that it writes there, or
- * -1. With this layer, the network cannot load what it saved. A layer with flipped=1 counts too,
- * because it reads its matrix transposed. */
+ * -1. flipped=1 counts too: the layer reads its matrix transposed. */
 int amp_fork_one_sided_layer(const struct network *net)
 {
     for (int i = 0; i < net->n; i++) {

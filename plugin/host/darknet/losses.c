@@ -10,8 +10,7 @@
 
 /* ---- softmax ---- */
 
-/* The numbers that one softmax covers: `count` numbers that are `stride` apart. first: the index of the first
- * number within its image. */
+/* The `count` numbers of one softmax, `stride` apart. first: the index of the first one within its image. */
 typedef struct group { int first, count, stride; } group;
 
 static group group_of(const layer *l, int i)
@@ -68,7 +67,7 @@ static void complete_softmax(struct darknet_amp *amp, int index, const float *in
 
 /* ---- the loss of each image ---- */
 
-/* Adds an array's numbers, or their squares, to the losses of the images that they belong to. */
+/* Adds an array's numbers, or their squares, to the losses of their images. */
 static void add_image_losses(struct darknet_amp *amp, const float *array, int per_image, int squared)
 {
     double *losses = amp->image_losses.pass;

@@ -1,5 +1,4 @@
-/* Makes a network for a command, and frees it. If Darknet's parser crashes or ends the program, a line says
- * which .cfg it could not read. */
+/* Makes and frees a command's network. A line names the .cfg if Darknet's parser crashes or exits. */
 #define _DEFAULT_SOURCE /* setenv */
 #include <signal.h>
 #include <string.h>
@@ -9,8 +8,7 @@
 #include "own.h"
 #include "utils.h"
 
-/* Printed after a signal or an exit inside the parser. Formatted beforehand, because a signal handler must
- * not format text. */
+/* Printed after a signal or an exit inside the parser. A signal handler must not format text. */
 static char message[600];
 static volatile sig_atomic_t making;
 

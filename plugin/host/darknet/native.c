@@ -1,10 +1,9 @@
 /* Decides which of Darknet's layers AMP computes itself (native layers), and which stay Darknet's own fp32
  * code.
  *
- * The rule fails closed. A layer is native only if AMP implements its type (the type has a kind), and if all
- * options that AMP does not know for this type are 0 (not set) in the layer's struct. Otherwise Darknet's own
- * code runs the layer, and `amp plan` says why. So if a fork of Darknet adds an option to its layers, AMP
- * never ignores it: test e2e_source_tree fails until the fork's layers.c has a row for it. */
+ * The rule fails closed. A layer is native only if AMP implements its type, and if all options that AMP does
+ * not know for this type are 0 (not set) in the layer's struct. So AMP never ignores an option that a fork
+ * adds: test e2e_source_tree fails until the fork's layers.c has a row for it. */
 #include "room.h"
 
 static const amp_own_type *type_of(const layer *l)

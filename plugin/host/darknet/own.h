@@ -1,6 +1,5 @@
-/* The files of this folder are the same for all forks. This header declares what a fork's folder must
- * implement for them: pjreddie/, or family/ with alexeyab/ or hank_ai/. Unlike in fork.h, Darknet's structs
- * may appear here. */
+/* What a fork's folder must implement for the files of this folder, which are the same for all forks:
+ * pjreddie/, or family/ with alexeyab/ or hank_ai/. Unlike fork.h, it may name Darknet's structs. */
 #pragma once
 
 #include "darknet.h"
@@ -24,8 +23,7 @@
 #define AMP_OWN_EDGE(edge) (edge) /* an edge of a label's box, as computed by read_boxes */
 #define AMP_OWN_RANDOM(net) ((net)->random) /* random= of [net], which classifier train reads */
 #define AMP_OWN_GPU gpu_index /* the number of the GPU to use; negative: none */
-/* Finds the softmax (the group of a tree) that output i belongs to. *first: the index of that softmax's first
- * output. *count: how many outputs it covers. */
+/* Finds the softmax (a group of the tree) of output i: its first output, and how many it covers. */
 #define AMP_OWN_TREE_GROUP(t, i, first, count) \
     (*(first) = (t)->group_offset[(t)->group[i]], *(count) = (t)->group_size[(t)->group[i]])
 #endif
@@ -37,9 +35,8 @@
 /* Sets *layers to the layers that layer l reads in addition to the one before it (a route: instead of that
  * one). Returns how many. */
 int amp_own_far_inputs(const layer *l, const int **layers);
-/* The parts of a recurrent layer are the connected or convolutional layers inside it. amp_host_parts
- * (learned_sizes.c) fills in `parts`, and returns their number, which is 0 for other layers. The fork's
- * types.h defines the parts of a [gru] (AMP_OWN_GRU_PARTS). */
+/* A recurrent layer's parts are the connected or convolutional layers inside it. amp_host_parts
+ * (learned_sizes.c) fills in `parts`, and returns their number; 0 for other layers. */
 enum { AMP_OWN_MOST_PARTS = 8 };
 typedef struct amp_own_part {
     const char *names[3]; /* of the part's weights, biases and scales */
@@ -59,13 +56,11 @@ int amp_own_finds_boxes(const layer *l);
 int amp_own_label_numbers(const layer *l);
 /* Whether a layer uses the weights of an earlier layer, which trains and saves them. */
 int amp_own_shares_weights(const layer *l);
-/* Whether layer l is frozen: training does not change its parameters, which have neither gradient nor
- * momentum. */
+/* Whether training does not change the layer's parameters, which have neither gradient nor momentum. */
 int amp_own_is_frozen(const layer *l);
 /* The rule by which Darknet's own code computes batch norm. */
 amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu);
-/* Returns how many floats stock allocates for this layer in addition to those that footprint.c counts, for a
- * pass of `batch` images. */
+/* Returns how many floats stock allocates for this layer beyond those that footprint.c counts. */
 size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu);
 
 /* The tables that native.c reads. */
@@ -88,24 +83,23 @@ extern const amp_own_type amp_own_types[];
 extern const amp_activation amp_own_activations[];
 extern const amp_own_option amp_own_options[];
 extern const size_t amp_own_type_count, amp_own_activation_count, amp_own_option_count;
-/* Returns NULL if AMP supports all settings of this layer, whose type AMP supports. Otherwise returns a few
- * words that name the setting that is not supported. */
+/* For a layer of a type that AMP implements: NULL, or a few words that name a setting that AMP does not
+ * support. */
 const char *amp_own_unfit(const layer *l);
 
 /* ---- a network (fork.c, hooks.c) ---- */
 
 /* Sets fields that AMP reads, and that Darknet leaves at 0 or does not update in a resize. */
 void amp_own_complete(network *net);
-/* Sets *w and *h to the largest size to which the training's loop resizes a network with random=1. On entry
- * they are the size that the .cfg gives. */
+/* Sets *w and *h, the .cfg's size, to the largest size that training with random=1 chooses. */
 void amp_own_largest_size(const network *net, int *w, int *h);
 int amp_own_size_step(const network *net); /* random=1 resizes to multiples of this step */
 /* Whether AMP can train the network. AMP_UNSUPPORTED: AMP does not support a key of its .cfg. AMP_NO_MEMORY:
  * one of the network's buffers could not be allocated. */
 amp_status amp_own_check(const network *net, amp_error *);
 
-/* Known faults of Darknet's own code that only this fork has (stock_faults.c in the fork's folder). Faults
- * that all forks have are in darknet/stock_faults.c. The last row's is_in is NULL. */
+/* Faults of Darknet's own code that only this fork has; darknet/stock_faults.c lists those of all forks. The
+ * last row's is_in is NULL. */
 typedef struct amp_own_fault {
     int (*is_in)(const network *, const layer *, int index, int on_gpu);
     amp_stock_fault told;
@@ -114,14 +108,11 @@ extern const amp_own_fault amp_own_faults[];
 
 /* ---- memory (buffers.c, hooks.c) ---- */
 
-/* For a native layer: frees the buffers that only exist in this fork and that only Darknet's own forward and
- * backward use. (buffers.c frees the buffers that all forks have.) */
+/* For a native layer: frees buffers of only this fork that only Darknet's own forward and backward use. */
 void amp_own_free_internals(layer *l, int on_gpu);
-/* Whether this layer has no output and delta of its own in Darknet, but uses those of the layer before it, as
- * a dropout does. */
+/* Whether this layer's output and delta in Darknet are those of the layer before it, as a dropout's are. */
 int amp_own_borrows_buffers(const layer *l);
-/* Resizes a layer if Darknet has a resize function for it, but does not call this function in resize_network.
- * Returns 0 for other layers. */
+/* Resizes a layer if resize_network does not call Darknet's function for it. Returns 0 for other layers. */
 int amp_own_resize(layer *l, int w, int h);
 
 /* ---- a pass (callbacks.c, fork.c) ---- */
@@ -130,27 +121,23 @@ int amp_own_resize(layer *l, int w, int h);
  * reads it. This copy may differ from the output on the GPU. */
 int amp_own_pulls_output(const layer *l);
 #ifdef GPU
-/* Call it before a forward on a GPU. Starts to copy the images and labels to the arrays on the GPU that the
- * engine reads. */
+/* Call it before a forward on a GPU. Starts to copy images and labels to the engine's arrays there. */
 amp_status amp_own_push(network *net, amp_backend *, amp_error *);
 #endif
-/* Call it after a forward. Sets the fields that Darknet's functions read from the network instead of its
- * layers, such as the cost. */
+/* Call it after a forward. Sets fields that Darknet reads from the network, like the cost. */
 void amp_own_end_forward(network *net, int output_layer);
 
 /* The following functions are needed to run one of Darknet's own layers, on the CPU or a GPU. The fork's
  * gaps.h declares the functions that prepare the layer and run its forward and backward. */
 
-/* The arrays to which a layer from amp_own_joined points. Each array must have at least one element per far
- * input of the layer. */
+/* The arrays to which a layer from amp_own_joined points; each needs one element per far input. */
 typedef struct amp_joined { int *indices; float **outputs, **deltas; } amp_joined;
 
 /* Bytes of workspace that the layer needs. */
 size_t amp_own_layer_workspace(const network *net, int index);
 /* Whether the backend can compute the layer's matrix products (products.c). */
 int amp_own_lends_products(const layer *l, int on_gpu);
-/* Returns the argument for the layer's forward and backward. Backward adds to input_delta, which may be
- * NULL. */
+/* Returns the argument for the layer's forward and backward. Backward adds to input_delta (may be NULL). */
 amp_pass amp_own_pass(const network *net, int index, float *input, float *input_delta, float *workspace,
     int training);
 /* Returns a copy of layer `index`, in which each far input is replaced by the layer that really produces it
@@ -159,8 +146,7 @@ layer amp_own_joined(const network *net, int index, amp_joined *room);
 
 /* Helpers for a fork's gaps.c, implemented in buffers.c. */
 
-/* Allocates `count` zeros for temporary use; the caller frees them. If there is no memory, prints an error
- * message and ends the program. */
+/* Allocates `count` zeros, which the caller frees, or ends the program. */
 float *amp_gap_scratch(size_t count);
 /* If *buffer, a layer's buffer, is NULL, allocates `count` zeros for it, or ends the program. Darknet's
  * free_layer frees the buffer. */
@@ -169,8 +155,7 @@ void amp_gap_own_buffer(float **buffer, size_t count);
  * arrays of `inner` hold all steps, one after the other. */
 layer amp_gap_at_step(const layer *inner, int step);
 
-/* Sets a yolo layer's cost, both in the layer and where Darknet keeps it in the network. Prints the line that
- * this fork prints for a yolo layer. */
+/* Sets a yolo layer's cost in the layer and in the network, and prints this fork's line for it. */
 void amp_own_print_yolo(network *, int index, const amp_yolo_result *);
 
 /* ---- Darknet's functions whose signatures differ (make_network.c, evaluate.c, passes.c) ---- */
@@ -180,21 +165,20 @@ void amp_own_free(network *net);
 void amp_own_forward(network *net);
 void amp_own_backward(network *net);
 void amp_own_update(network *net);
-/* Reads an image's size from the first bytes of its file. Returns 0 if the file cannot be read, if stb_image
- * does not know its format, or if the size is not accepted or does not fit the file's length. For hank-ai's
- * Darknet, always returns 0. After a 0 the caller decodes the whole file. */
+/* Reads an image's size from the start of its file. Returns 0 if that fails, if the size is not accepted or
+ * does not fit the file's length, and always in hank-ai's Darknet: the caller then decodes the whole file. */
 int amp_own_image_size(const char *path, int *w, int *h);
 image amp_own_center_crop(image im, int w, int h);
-/* Returns the boxes of the predicted image. Boxes are suppressed for each class separately: a box that was
- * suppressed in favour of another one has probability 0 for that class. */
+/* Returns the boxes of the predicted image. A box that was suppressed in favour of another one has
+ * probability 0 for that class. */
 detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, float suppression,
                          int *count);
 /* Call after a prediction without AMP. Replaces NaN from Darknet's logistic function by the right value. */
 void amp_own_fix_logistics(network *net);
 void amp_own_sort_classes(float *probabilities, network *net);
 
-/* Sets the loader arguments that only this fork's train_detector and train_classifier set; batches.c sets the
- * rest. If threads stays 0, batches.c sets the number of threads that all forks use by default. */
+/* Sets the loader arguments that only this fork's train_detector or train_classifier sets. threads may stay
+ * 0: batches.c then sets all forks' default. */
 void amp_own_detector_args(network *net, const layer *last, load_args *args);
 void amp_own_classifier_args(network *net, load_args *args);
 /* Call after the last load with these arguments, or if nothing was loaded. */

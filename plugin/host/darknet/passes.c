@@ -1,5 +1,4 @@
-/* Runs the parts of a training step one by one, and lets a watcher observe stock's layers: see
- * fork_commands.h. */
+/* Runs the parts of a training step, and lets a watcher observe stock's layers: see fork_commands.h. */
 #include "network.h"
 #include "room.h"
 
@@ -52,9 +51,9 @@ typedef struct amp_watched {
     struct { layer_function *forward, *backward; } own[]; /* each layer's own functions */
 } watched;
 
-/* gaps.c calls the layer's own function through the layer's function pointer, so this pointer is restored
- * during the call. A dropout does not run through gaps.c. It works in place on the buffers of the layer
- * before it, so its backward has no separate input delta to which gaps.c could add. */
+/* gaps.c calls the layer's own function through the layer's function pointer, which is restored during the
+ * call. A dropout does not run through gaps.c: it works in place, so it has no separate input delta to which
+ * gaps.c could add. */
 static void run_watched(int is_forward, AMP_OWN_LAYER l, amp_pass pass)
 {
     const watched *w = amp_this_thread()->watched;

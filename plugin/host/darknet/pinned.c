@@ -42,7 +42,7 @@ int amp_host_image_turns(amp_host_pinned *p, size_t bytes)
 {
 #ifdef GPU
     if (!p->second_tried && cudaMalloc((void **)&p->second, bytes) != cudaSuccess) {
-        cudaGetLastError(); /* clears the error */
+        cudaGetLastError();
         p->second = NULL;
     }
     p->second_tried = 1;

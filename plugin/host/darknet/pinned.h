@@ -2,14 +2,13 @@
  *
  * Darknet allocates net->input with calloc. A GPU copies from this memory several times slower than from
  * page-locked memory, and the CPU has to work or wait meanwhile. So AMP page-locks net->input in place, from
- * the first training forward until Darknet frees the memory. Predictions do not cause this, because only
- * trainings pass their images through net->input. If the system refuses, one line is printed, and training
- * continues. Without a GPU nothing is done.
+ * the first training forward until Darknet frees it. If the system refuses, one line is printed, and training
+ * continues.
  *
- * A copy from page-locked memory can run while the GPU still computes the previous pass. So the images of a
- * training alternate between Darknet's net->input_gpu and a second block on the GPU. That block is allocated
- * in the second pass, when everything else has its memory. If there is no memory for it, all images go to
- * net->input_gpu after the previous pass has ended. Images of predictions always go there. */
+ * A copy from page-locked memory can run during the previous pass. So the images of a training alternate
+ * between Darknet's net->input_gpu and a second block, which is allocated in the second pass, when everything
+ * else has its memory. Without memory for it, all images go to net->input_gpu after the previous pass, as
+ * those of predictions always do. */
 #pragma once
 
 #include "darknet.h"
@@ -27,15 +26,13 @@ typedef struct amp_host_pinned {
 
 /* Call it right after Darknet has allocated net->input: after parsing and after a resize. */
 void amp_host_pin_note(amp_host_pinned *, const network *net);
-/* Call it before a forward. If the forward belongs to a training and reads the memory that amp_host_pin_note
- * has recorded, page-locks that memory. */
+/* Call it before a forward. Page-locks the recorded memory if a training's forward reads it. */
 void amp_host_pin(amp_host_pinned *, const network *net);
-/* Returns whether the backend's upload_ahead may copy this pass's images. If so, in_second says to which
- * block. Call it before amp_host_pin. */
+/* Returns whether the backend's upload_ahead may copy this pass's images; in_second then says to which block.
+ * Call it before amp_host_pin. */
 int amp_host_image_ahead(amp_host_pinned *, const network *net);
-/* Does what amp_host_image_ahead does, for a fork that has its own page-locked memory for images. bytes: the
- * size of the largest pass. */
+/* Like amp_host_image_ahead, for a fork's own page-locked memory. bytes: of the largest pass. */
 int amp_host_image_turns(amp_host_pinned *, size_t bytes);
-/* Call it before net->input is freed, while no copy is running. No copy runs between two hooks,
- * since amp_engine_forward ends with uploads_done. */
+/* Call it before net->input is freed, while no copy is running. None runs between two hooks:
+ * amp_engine_forward ends with uploads_done. */
 void amp_host_unpin(amp_host_pinned *);

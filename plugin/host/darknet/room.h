@@ -7,8 +7,8 @@
 #include "own.h"
 #include "pinned.h"
 
-/* The capacities, in floats, of one layer's Darknet buffers under AMP; 0: no buffer. copy_capacity: the
- * capacity of the CPU memory that holds a copy of the output if the network runs on a GPU. */
+/* The capacities, in floats, of one layer's Darknet buffers under AMP; 0: no buffer. copy_capacity: of the
+ * output's copy in CPU memory, for a network on a GPU. */
 typedef struct amp_host_buffers { size_t output_capacity, delta_capacity, copy_capacity; } amp_host_buffers;
 
 struct amp_fork_memory {
@@ -20,13 +20,11 @@ struct amp_fork_memory {
     size_t workspace_bytes;
 };
 
-/* The addresses of Darknet's pointers to a layer's output and delta in CPU memory or, with on_gpu=1, in GPU
- * memory. */
+/* Darknet's pointers to a layer's output and delta in CPU memory or, with on_gpu=1, GPU memory. */
 float **amp_host_output_of(layer *l, int on_gpu);
 float **amp_host_delta_of(layer *l, int on_gpu);
 
-/* Records the buffers that Darknet has allocated (after parsing and after a resize), and frees its
- * workspace. */
+/* Records the buffers that Darknet has allocated by parsing or a resize, and frees its workspace. */
 void amp_host_note_buffers(struct darknet_amp *amp, network *net);
 
 /* Allocates the fp32 outputs and deltas that a plan needs, and frees those of native layers that it does not
@@ -34,46 +32,41 @@ void amp_host_note_buffers(struct darknet_amp *amp, network *net);
 amp_status amp_host_fit_buffers(struct darknet_amp *amp, const char *needs_output, const char *needs_delta,
                                 amp_error *);
 
-/* Enlarges the workspace, which all of Darknet's own layers share, to the largest size that one of them
- * needs. AMP keeps the workspace in amp->memory: a change of net->workspace would be lost when
- * network_predict restores the network's fields. AMP_NO_MEMORY: it cannot be allocated. */
+/* Enlarges the workspace that Darknet's own layers share to what the largest needs. It is in amp->memory: a
+ * change of net->workspace would be lost when network_predict restores the network's fields. */
 amp_status amp_host_fit_workspace(struct darknet_amp *amp, const network *net, amp_error *);
 
-/* Frees amp->memory, and buffers of the network that Darknet does not know of, before Darknet frees the
- * rest. */
+/* Frees amp->memory, and buffers that Darknet would not free. Call it before Darknet frees the network. */
 void amp_host_release(struct darknet_amp *amp, network *net);
 
 /* Frees those buffers of layer l that AMP does not use. Call it right after Darknet has made or resized the
- * layer, before the next layer is made. Then even a network that fits into memory only under AMP can be
- * made. */
+ * layer, so that a network that fits into memory only under AMP can be made. */
 void amp_host_trim(const network *net, layer *l);
 
-/* weights: how many weights a layer learns. channels: how many channels have biases, scales and rolling
- * statistics. 0: none. The layers inside a recurrent layer are counted separately. */
+/* How many weights a layer learns, and how many channels have biases, scales and rolling statistics. 0: none.
+ * The layers inside a recurrent layer are counted separately. */
 typedef struct amp_host_sizes { size_t weights, channels; } amp_host_sizes;
 amp_host_sizes amp_host_sizes_of(const layer *l);
 
 /* The name of the .cfg section of a type, for example "convolutional". */
 const char *amp_host_type_name(LAYER_TYPE type);
 
-/* A native layer is one that AMP computes itself (native.c); its Darknet buffers exist only on demand.
- * kind_of: AMP_LAYER_HOST if the layer is not native. why_own: why Darknet's own code runs the layer, in a
- * few words; NULL if it is native. */
+/* A native layer is one that AMP computes itself (native.c); its Darknet buffers exist only on demand. For
+ * other layers kind_of is AMP_LAYER_HOST, and why_own says why in a few words (NULL: native). */
 int amp_host_is_native(const layer *l);
 const amp_layer_ops *amp_host_kind_of(const layer *l);
 const char *amp_host_why_own(const layer *l);
 /* The settings of a native layer's kind. */
 void amp_host_settings(const layer *l, amp_layer_desc *d);
 
-/* AMP's enum value for an activation; AMP_ACTIVATIONS if AMP does not know it. */
+/* AMP_ACTIVATIONS if AMP does not know the activation. */
 amp_activation amp_host_activation_of(ACTIVATION);
 
 /* ---- losses.c ---- */
 
-/* If layer `index` is a loss, adds each image's part of it to amp->image_losses.pass. Call it after the
- * layer's training forward, before AMP multiplies the layer's delta by the loss scale. If the network runs on
- * a GPU, `input` is in GPU memory. All other arrays that this function reads are in CPU memory, because
- * Darknet computes them there, or copies them there. */
+/* If layer `index` is a loss, adds each image's loss to amp->image_losses.pass. Call it after the layer's
+ * training forward, before AMP multiplies its delta by the loss scale. `input` is where the network runs; the
+ * other arrays are read in CPU memory. */
 void amp_host_note_loss(struct darknet_amp *amp, int index, const float *input);
 
 /* ---- predicted.c ---- */
@@ -87,15 +80,13 @@ amp_status amp_host_check_predicted(const network *, const float *output, const 
 
 /* ---- describe.c: which layers a layer reads, and where its labels come from ---- */
 
-/* If layer `consumer` names the earlier layer `index` as an input, returns the layer whose output the
- * consumer really reads. Darknet's dropout runs in place on the output of the layer before it. So a later
- * layer that names the layer before the dropout reads the dropout's result. */
+/* Returns the layer whose output `consumer` really reads if it names layer `index`: Darknet's dropout runs in
+ * place, so a later layer that names the layer before a dropout reads the dropout's result. */
 int amp_host_producer(const network *net, int index, int consumer);
 
-/* Returns the last layer before `index` that has truth=1: its output serves as the labels of layer `index`.
- * Returns -1 if no such layer exists: the labels are the network's. */
+/* Returns the last layer before `index` that has truth=1, whose output is the labels of layer `index`; -1:
+ * the labels are the network's. */
 int amp_host_truth_layer(const network *net, int index);
 
-/* Returns the labels of layer `index`, in memory that the backend can read: the output of
- * amp_host_truth_layer or, if that is -1, the network's labels. NULL: no labels. */
+/* Returns the labels of layer `index`, in memory that the backend can read. NULL: no labels. */
 const float *amp_host_labels(const network *net, int index);

@@ -1,12 +1,11 @@
-/* Known faults of Darknet's own code: first those of all forks, then the fork's own. A comparison with stock
- * ignores differences wherever a row says that stock is wrong, so a row must not cover more than the fault.
- * docs/guide.md lists the faults for users. */
+/* Known faults of Darknet's own code: those of all forks, then the fork's own. A comparison with stock
+ * ignores differences in what a row covers, so a row must not cover more than the fault. docs/guide.md lists
+ * the faults for users. */
 #include "room.h"
 
 /* ---- a dropout changes the output of the layer before it, and that layer's backward reads it ---- */
 
-/* Whether the activation's gradient depends on the output's value, and not only on its sign. (The gradient of
- * mish is computed from the input.) */
+/* Whether the activation's gradient depends on more than the output's sign. (mish's depends on the input.) */
 static int slope_needs_size(ACTIVATION a)
 {
     switch (amp_host_activation_of(a)) {
@@ -38,7 +37,7 @@ static int lacks_delta(const network *net, int i, int on_gpu)
     return i < 0 || !*amp_host_delta_of(&net->layers[i], on_gpu);
 }
 
-/* Whether a far input of the layer has no delta. A crop, for example, has none. */
+/* Whether a far input of the layer has no delta (a crop has none). */
 static int reads_a_layer_without_delta(const network *net, const layer *l, int i, int on_gpu)
 {
     const int *far;
@@ -47,8 +46,8 @@ static int reads_a_layer_without_delta(const network *net, const layer *l, int i
     return lacks;
 }
 
-/* Whether the layer's backward writes to the delta of the layer before it although that layer has no delta.
- * On the CPU gaps.c prevents this. */
+/* Whether the layer's backward writes to a missing delta of the layer before it. gaps.c prevents it on the
+ * CPU. */
 static int writes_to_no_delta(const network *net, const layer *l, int i, int on_gpu)
 {
     if (!on_gpu || !lacks_delta(net, i - 1, 1)) return 0;

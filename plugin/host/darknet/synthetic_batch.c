@@ -13,7 +13,7 @@ static float uniform(uint64_t *state)
 
 static float below(uint64_t *state, int count) { return (float)(int)(uniform(state) * (float)count); }
 
-/* Fills in x, y, w and h of a random box inside the image. */
+/* Fills in a random box inside the image. */
 static void box_at(float *place, uint64_t *state)
 {
     float w = .05f + .45f * uniform(state), h = .05f + .45f * uniform(state);
@@ -23,8 +23,8 @@ static void box_at(float *place, uint64_t *state)
     place[3] = h;
 }
 
-/* Fills in an image's labels for yolo or region: a list of boxes, each followed by its class. The zeros after
- * them end the list. A region's box may have more than four coordinates. */
+/* Fills in an image's labels for yolo or region: boxes, each followed by its class. Zeros end the list. A
+ * region's box may have more than four coordinates. */
 static void fill_boxes(float *truth, int room, const layer *l, uint64_t *state)
 {
     int coordinates = l->type == REGION && l->coords > 4 ? l->coords : 4,

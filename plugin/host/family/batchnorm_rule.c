@@ -1,11 +1,9 @@
-/* The batch norm rule of AlexeyAB's and hank-ai's Darknets. It has its own file so that a test program can
- * replace it. */
+/* AlexeyAB's and hank-ai's batch norm rule, in its own file so that a test program can replace it. */
 #include "../darknet/room.h"
 
-/* With this rule, AMP in fp32 computes the same as Darknet without AMP (-amp off), so either can predict with
- * weights that the other trained. On the CPU this is the rule of normalize_cpu, variance_cpu and
- * forward_batchnorm_layer; connected layers have their own rolling_factor. On a GPU this is cuDNN's rule: see
- * ../pjreddie/batchnorm_rule.c. */
+/* With this rule, AMP in fp32 computes the same as Darknet without AMP (-amp off). On the CPU it is the rule
+ * of normalize_cpu, variance_cpu and forward_batchnorm_layer; connected layers have their own rolling_factor.
+ * On a GPU it is cuDNN's rule: see ../pjreddie/batchnorm_rule.c. */
 amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu)
 {
     amp_batchnorm_rule rule = { .unbiased = !on_gpu,

@@ -1,5 +1,4 @@
-/* The sections of AlexeyAB's and hank-ai's Darknets, the keys that their parsers read in each, and the keys'
- * allowed values. This file is data, without code. */
+/* The sections, keys and allowed values of the parsers of AlexeyAB's and hank-ai's Darknets. */
 #include "../darknet/cfg_rules.h"
 
 static const char *const activations[] = {

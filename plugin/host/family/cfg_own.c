@@ -1,5 +1,4 @@
-/* What the rules of ../darknet/cfg_rules.h need to know about the training loops and loaders of AlexeyAB's
- * and hank-ai's Darknets. */
+/* What ../darknet/cfg_rules.h needs to know about AlexeyAB's and hank-ai's training loops and loaders. */
 #include <math.h>
 
 #include "../darknet/cfg_rules.h"
@@ -8,8 +7,7 @@
 
 enum { LABEL_NUMBERS = 6 };
 
-/* A label has 6 numbers: the 4 of its box, its class and its track. An image has max= labels, regardless of
- * coords=. */
+/* A label has 6 numbers: its box's 4, its class and its track. An image has max= labels. */
 double cfg_own_truths(const cfg_walk *walk, double coords, int is_region)
 {
     return LABEL_NUMBERS * cfg_walk_number(walk, "max");
@@ -36,9 +34,8 @@ void cfg_own_unlike_head(cfg_walk *walk, double reads, double loaded)
 
 int cfg_own_lays_out_1x1(double stride_x, double dilation) { return stride_x > 1 || dilation > 1; }
 
-/* Warns if ema_alpha averages nothing. Darknet's train_network_waitkey averages the weights from step
- * max_batches / 2 on, and replaces the weights by the averages at step max_batches - 1000. If max_batches is
- * 2000 or less, the averages would be needed before there are any. */
+/* Warns if ema_alpha averages nothing: train_network_waitkey averages the weights from step max_batches / 2
+ * on, and replaces the weights by the averages at step max_batches - 1000, which must be later. */
 static void check_averaging(cfg_walk *walk)
 {
     double steps = cfg_walk_number(walk, "max_batches"), from = trunc(steps / 2), to = steps - 1000;
@@ -49,9 +46,8 @@ static void check_averaging(cfg_walk *walk)
                   from, to);
 }
 
-/* Rejects a .cfg for which hank-ai's parser would end the program, in two cases: [net] has a key that the
- * parser reads only with another policy= or only with adam=1; or the last layer is a yolo or region layer,
- * and the width or height is not a multiple of 32. */
+/* Rejects what makes hank-ai's parser end the program: a key of [net] that it reads only with another policy=
+ * or with adam=1, and a yolo or region as the last layer if the width or height is not a multiple of 32. */
 static void check_strictly(cfg_walk *walk, int finds_boxes)
 {
     enum { STEP = 1 << POLICY_STEP, STEPS = 1 << POLICY_STEPS | 1 << POLICY_SGDR,
@@ -102,9 +98,8 @@ enum { HAS_OPENCV = 1 };
 enum { HAS_OPENCV = 0 };
 #endif
 
-/* The detector's loader reads images with 1 channel (grey) or 3 (colour) and, with stb_image instead of
- * OpenCV, also with 2 (grey and alpha). It cannot augment the colours of images with 4 channels. The
- * classifier's loader reads only colour images. */
+/* The detector's loader reads images with 1 channel, 3 and, with stb_image instead of OpenCV, 2 (grey and
+ * alpha), but cannot augment 4 channels. The classifier's loader reads only colour. */
 int amp_fork_loads_channels(int channels, int classifier)
 {
     return channels == 3 || (!classifier && (channels == 1 || (channels == 2 && !HAS_OPENCV)));
@@ -112,8 +107,7 @@ int amp_fork_loads_channels(int channels, int classifier)
 
 #define BUILD_WITH_OPENCV "0, or a build with OPENCV=1"
 
-/* Values of mixup=, as Darknet's parser changes them: cutmix=1 sets mixup to CUTMIX, mosaic=1 sets it to
- * MOSAIC, and with both keys it is BOTH. */
+/* Values that Darknet's parser gives mixup=: for cutmix=1, for mosaic=1, and for both. */
 enum { CUTMIX = 2, MOSAIC = 3, BOTH = 4 };
 
 static void check_mixing(cfg_walk *walk)
@@ -144,8 +138,8 @@ static void check_effect(cfg_walk *walk, const char *key)
                         "needs OpenCV, but this Darknet was built without it");
 }
 
-/* Rejects settings that Darknet's load_data_detection and load_data_augment do not support. Also rejects
- * steps of one image, for which Darknet's train_detector ends the program. */
+/* Rejects settings that load_data_detection and load_data_augment do not support, and steps of one image, for
+ * which train_detector ends the program. */
 void cfg_own_loader(cfg_walk *walk, int classifier)
 {
     check_effect(walk, "blur");
@@ -160,9 +154,8 @@ void cfg_own_loader(cfg_walk *walk, int classifier)
 /* ---- sizes ---- */
 
 /* train_detector multiplies both sides by the same random factor, and rounds them to multiples of
- * resize_step. For a square input, lists all multiples between the smallest and the largest size, because
- * each can occur. For other shapes, lists the sizes for factors that are evenly spaced on a logarithmic
- * scale. */
+ * resize_step. Lists all sizes of a square input; for other shapes, those for factors that are evenly spaced
+ * on a logarithmic scale. */
 size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES][2])
 {
     double most = amp_own_resized_most(random), step = floor(cfg_walk_number(walk, "resize_step"));

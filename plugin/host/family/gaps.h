@@ -1,5 +1,4 @@
-/* Darknet's own fp32 layers under AMP: what is wrong in this fork's functions, and what runs instead. On the
- * CPU:
+/* What is wrong in the functions of this fork's own fp32 layers, and what runs instead. On the CPU:
  *
  *  layer          | stock on the CPU                              | ours
  * ----------------+-----------------------------------------------+---------------------------------------
@@ -26,54 +25,48 @@
  *                 | others may read                               |
  *
  * On a GPU:
- *  - Convolutions add to the input's delta, but region, normalization and reorg overwrite it. A convolution
- *    with xnor multiplies the whole delta by its slope, even what other layers have added. So on a GPU, too,
- *    each layer gets a delta of zeros.
+ *  - Region, normalization and reorg overwrite the input's delta, and a convolution with xnor multiplies all
+ *    of it by its slope. So on a GPU, too, each layer gets a delta of zeros.
  *  - Batch norm's buffers of frozen layers are allocated, and a masked cost reads a copy, as on the CPU.
- *  - hank-ai's crnn moves the pointers in its stored inner layers from step to step, so it gets copies of
- *    these layers, as on the CPU.
- *  - A connected layer clips its deltas to +-1, which would hide an overflow. Under AMP it does not clip.
- *  - A shortcut that AMP does not compute itself uses the addresses that its inputs had when it was made. It
- *    adds up its weights' gradients in an order that varies, and replaces inf and NaN by 0. Ours is composed
- *    of other kernels of Darknet (shortcut_gpu.c), which add up in a fixed order.
+ *  - hank-ai's crnn moves the pointers in its stored inner layers, so it gets copies, as on the CPU.
+ *  - A connected layer clips its deltas to +-1, which would hide an overflow; under AMP it does not.
+ *  - A shortcut that AMP does not compute itself uses its inputs' addresses from when it was made, adds up
+ *    its weights' gradients in a varying order, and replaces inf and NaN by 0. Ours (shortcut_gpu.c) is
+ *    composed of other kernels of Darknet, which add up in a fixed order.
  *
  * Networks with other faults of Darknet's code are rejected when they are made (network.c). */
 #pragma once
 
 #include "darknet.h"
 
-/* Gives a layer the buffers that its make function forgets. Call it once; a second call changes nothing. The
- * layer owns them: Darknet's free_layer frees them. */
+/* Gives a layer the buffers that its make function forgets, which Darknet's free_layer frees. A second call
+ * changes nothing. */
 void amp_gap_prepare(layer *l);
 
 /* Returns how many floats layer `index` reads from the layer before it in one pass, for all images and time
- * steps. (This cannot be computed from Darknet's l.inputs, which in some layers is not the number for one
- * image.) */
+ * steps. (In some layers Darknet's l.inputs is not the number for one image.) */
 size_t amp_gap_input_count(const network *net, int index);
 
-/* Forward and backward of any layer, in fp32. backward adds to state.delta; if that is NULL, it only computes
- * the gradients of parameters. */
+/* Forward and backward of any layer, in fp32. backward adds to state.delta, which may be NULL. */
 void amp_gap_forward(layer l, network_state state);
 void amp_gap_backward(layer l, network_state state);
 
-/* Whether Darknet's own backward overwrites the delta of the layer before it, instead of adding to it. */
+/* Whether Darknet's own backward overwrites the previous layer's delta instead of adding to it. */
 int amp_gap_overwrites_delta(const layer *l, int on_gpu);
 
-/* If *l, a copy of a layer, is a crnn, copies the layers inside it to `inner`, and makes *l point to these
- * copies. The reason: from one time step to the next, a crnn's functions move the pointers in its inner
- * layers, and in hank-ai's Darknet they do so in the stored layers themselves. */
+/* If *l, a copy of a layer, is a crnn, makes it point to copies of its inner layers, in `inner`: in each time
+ * step a crnn's functions move pointers in the inner layers, in hank-ai's Darknet in the stored ones. */
 enum { AMP_GAP_INNER = 3 };
 void amp_gap_copy_inner(layer *l, layer inner[AMP_GAP_INNER]);
 
 #ifdef GPU
-/* The same functions for a GPU. state.workspace must have room for the layer's own workspace plus the bytes
- * that amp_gap_workspace_gpu returns. */
+/* The same on a GPU. state.workspace holds the layer's own workspace and amp_gap_workspace_gpu's bytes. */
 void amp_gap_prepare_gpu(layer *l);
 size_t amp_gap_workspace_gpu(const network *net, int index);
 void amp_gap_forward_gpu(layer l, network_state state);
 void amp_gap_backward_gpu(layer l, network_state state);
-/* shortcut_gpu.c. room: how many floats of workspace a shortcut needs. forward and backward find the outputs
- * and deltas of the shortcut's far inputs, which are GPU arrays, in l.layers_output and l.layers_delta. */
+/* shortcut_gpu.c. room: floats of workspace. l.layers_output and l.layers_delta hold the addresses of the far
+ * inputs' outputs and deltas on the GPU. */
 size_t amp_gap_shortcut_room(const layer *l);
 void amp_gap_forward_shortcut_gpu(layer l, network_state state);
 void amp_gap_backward_shortcut_gpu(layer l, network_state state);

@@ -7,8 +7,7 @@
 #include "blas.h"
 #include "dark_cuda.h"
 
-/* The bytes of `count` floats, rounded up to a multiple of 256. cuDNN uses the workspace after them, and
- * needs it aligned. */
+/* The bytes of `count` floats, rounded up to 256, so that cuDNN's workspace after them is aligned. */
 static size_t part_bytes(size_t count) { return (count * sizeof(float) + 255) / 256 * 256; }
 
 static void own_array(float **array, size_t count)

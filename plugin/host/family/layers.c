@@ -65,10 +65,9 @@ const size_t amp_own_activation_count = ROWS(amp_own_activations);
     F(weights_type) F(weights_normalization) F(contrastive_neg_max) F(uc_normalizer) F(yolo_point) F(vo) \
     F(vf) F(vi)
 
-/* The options in struct layer. Its other fields are not options: the type, shapes, and what a layer's
- * functions allocate and fill. The test e2e_alexeyab_training lists their names. ALL: any native layer may
- * have the option, because it does not change what a layer computes, or because the engine, the update or the
- * reader of weights implements it. */
+/* The options in struct layer. The test e2e_alexeyab_training lists its other fields: the type, shapes, and
+ * what a layer's functions allocate and fill. ALL: the option does not change what a layer computes, or the
+ * engine, the update or the reader of weights implements it. */
 const amp_own_option amp_own_options[] = {
     OPTIONS_OF_BOTH_FORKS
     OPTION(activation, ACTIVATED | BIT(EMPTY) | SCALES), OPTION(batch_normalize, NORMALIZED),
@@ -109,8 +108,7 @@ int amp_own_far_inputs(const layer *l, const int **layers)
     return one ? 1 : l->type == ROUTE || l->type == SHORTCUT ? l->n : 0;
 }
 
-/* Whether backward stops at this layer in the current iteration: with stopbackward=1 always, with
- * stopbackward=N until iteration N. */
+/* Whether backward stops at this layer now: stopbackward=1: always; stopbackward=N: until iteration N. */
 static int stops_now(const network *net, const layer *l)
 {
     return l->stopbackward == 1 || l->stopbackward > *net->cur_iteration;
@@ -123,9 +121,8 @@ static amp_yolo_kind kind_of(IOU_LOSS kind)
     return table[kind];
 }
 
-/* Fills in d->class_table: for each class of the labels, the class that is learnt (map=) and its weight in
- * the loss (counters_per_class=). The table is stored in l->cweights: a yolo layer has no other use for this
- * field, and free_layer frees it. */
+/* Fills in d->class_table: for each class of the labels, the learnt class (map=) and its weight in the loss
+ * (counters_per_class=). l->cweights, otherwise unused here, holds the table; free_layer frees it. */
 static void describe_classes(layer *l, amp_yolo_desc *d)
 {
     amp_yolo_class_rule *table = (void *)l->cweights;
@@ -149,10 +146,9 @@ static int is_read_elsewhere(const network *net, int index, int reader)
     return 0;
 }
 
-/* With new_coords the convolution before a yolo layer has activation=logistic. In 16 bits, a probability near
- * 1 would round to 1. There the logistic's slope is 0, so nothing would be learnt. So this function makes the
- * convolution linear, and the yolo layer applies the logistic in fp32. Changes nothing if another layer reads
- * the convolution's output too. */
+/* With new_coords the convolution before a yolo layer has activation=logistic. In 16 bits a probability near
+ * 1 rounds to 1, where the slope is 0 and nothing is learnt. So the convolution becomes linear, and the yolo
+ * layer applies the logistic in fp32. Not if another layer reads its output. */
 static void squash_in_yolo(const network *net, int index, amp_network_desc *out, amp_yolo_desc *d)
 {
     amp_layer_desc *head = index > 0 ? &out->layers[index - 1] : NULL;
@@ -202,8 +198,7 @@ int amp_own_label_numbers(const layer *l) { return l->truth_size ? l->truth_size
 
 int amp_own_shares_weights(const layer *l) { return l->share_layer != NULL; }
 
-/* The parser sets onlyforward and clears train in all layers before one with stopbackward=1. These layers do
- * not learn. */
+/* The parser sets onlyforward and clears train in all layers before one with stopbackward=1. */
 int amp_own_is_frozen(const layer *l) { return l->onlyforward && !l->train; }
 
 /* Mish, swish and hard_mish keep their input for the backward pass. */

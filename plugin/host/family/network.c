@@ -26,8 +26,7 @@ void amp_own_complete(network *net)
     net->outputs = get_network_output_size(AMP_NET(net));
 }
 
-/* Checks only what depends on the way in which a training is started. The check of the .cfg (cfg_keys.c,
- * cfg_own.c) has already covered everything else. */
+/* Checks only what depends on how a training is started; cfg_keys.c and cfg_own.c check the .cfg. */
 amp_status amp_own_check(const network *net, amp_error *error)
 {
     if (amp_host_on_gpu(net) && net->optimized_memory)

@@ -19,8 +19,7 @@
 
 /* ---- losses and averages ---- */
 
-/* Sets *l->cost as Darknet computes it. Prints AMP's own line: the losses per image, and the mean IoU of the
- * labelled boxes. */
+/* Sets *l->cost as Darknet computes it. Prints AMP's line: losses per image, mean IoU of labelled boxes. */
 void amp_own_print_yolo(network *net, int index, const amp_yolo_result *r)
 {
     const layer *l = &net->layers[index];
@@ -53,7 +52,7 @@ int amp_fork_averages(const network *net, int only_begun, amp_average *averages)
 /* ---- memory ---- */
 
 #ifdef GPU
-/* Page-locked buffers do not come from calloc, so free() must not get them. */
+/* Page-locked buffers must not get to free(). */
 static void free_pinned(float **buffer, int *pinned)
 {
     if (*pinned && *buffer) cuda_free_host(*buffer);
@@ -61,8 +60,8 @@ static void free_pinned(float **buffer, int *pinned)
     *pinned = 0;
 }
 
-/* Does not free weights_gpu16, because Darknet's push_convolutional_layer writes to it. If `adam` is set,
- * push_convolutional_layer also copies Adam's moments. These are freed, so `adam` is set to 0. */
+/* Keeps weights_gpu16, to which push_convolutional_layer writes. With `adam` set, that function would also
+ * copy Adam's moments, which are freed. */
 static void free_internals_gpu(layer *l)
 {
     l->adam = 0;
@@ -144,7 +143,7 @@ static network_state state_of(network *net)
 }
 
 #ifdef GPU
-/* Copies images and labels to the GPU and runs the forward, as forward_backward_network_gpu does. */
+/* Does what forward_backward_network_gpu does. */
 static void push_and_forward(network *net)
 {
     size_t images = (size_t)net->inputs * net->batch, labels = (size_t)net->truths * net->batch;
@@ -234,9 +233,9 @@ void amp_own_detector_args(network *net, const layer *last, load_args *args)
     args->mini_batch = net->batch / net->time_steps;
 }
 
-/* Returns the size below which photos must not be reduced. For a detector: load_data_detection enlarges a
- * crop to the input's size, and a crop's side is at least the fraction `least` of the photo's side. For a
- * classifier: load_data_augment resizes a photo's shorter side to at most max_crop. */
+/* Returns the size below which photos must not be reduced. load_data_detection enlarges a crop, whose side is
+ * at least the fraction `least` of the photo's, to the input's size; load_data_augment resizes a photo's
+ * shorter side to at most max_crop. */
 amp_photo_use amp_fork_photo_use(const network *net, int classifier)
 {
     amp_view v = amp_fork_view(net);
@@ -249,8 +248,7 @@ amp_photo_use amp_fork_photo_use(const network *net, int classifier)
     return (amp_photo_use){ .w = v.largest_w / least, .h = v.largest_h / least, .jitter = -1 };
 }
 
-/* The first load starts as many loader threads as its arguments ask for. They run until this call ends
- * them. */
+/* Ends the loader threads that the first load started. */
 void amp_own_end_loading(load_args *args) { free_load_threads(args); }
 
 /* ---- windows ---- */
@@ -258,8 +256,7 @@ void amp_own_end_loading(load_args *args) { free_load_threads(args); }
 #ifdef OPENCV
 int cvInitSystem(int argc, char **argv) __attribute__((weak)); /* OpenCV's; missing in OpenCV 5 */
 
-/* Qt, which most builds of OpenCV use for windows, ends a program whose display does not answer. So a child
- * process tries to open the display. */
+/* Qt, OpenCV's usual window library, exits if the display does not answer: a child process tries it. */
 static int display_answers(void)
 {
     int status = 0;
@@ -326,8 +323,7 @@ const char *amp_fork_fault(const struct network *net, char text[256])
     return text;
 }
 
-/* Returns the value that output k of the layer has if its logistic is 0. This is not 0 for the x and y of a
- * box, which are scaled after the logistic (scale_x_y). */
+/* Returns output k if its logistic is 0. scale_x_y scales x and y of a box after the logistic. */
 static float logistic_of_least(const layer *l, int k)
 {
     int entry = k / (l->w * l->h) % (l->outputs / (l->w * l->h * l->n));

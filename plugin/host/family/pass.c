@@ -1,10 +1,9 @@
-/* A pass through AlexeyAB's or hank-ai's Darknet: the arguments of a network and of its layers.
+/* A pass through AlexeyAB's or hank-ai's Darknet: the arguments of a network and its layers.
  *
- * A layer's functions, forward_network and backward_network get a network_state, which contains a copy of the
- * network. Darknet itself does not use the fields input, truth and delta of this copy. The hooks in
- * forward_network and backward_network set them to the pass's input, labels and delta in CPU memory. On a
- * GPU, Darknet copies images and labels to *input_gpu and *truth_gpu before its passes; under AMP,
- * amp_own_push copies them. */
+ * forward_network, backward_network and a layer's functions get a network_state, which contains a copy of the
+ * network. The hooks in the first two set this copy's input, truth and delta, which Darknet does not use, to
+ * the pass's arrays in CPU memory. On a GPU, amp_own_push copies images and labels to *input_gpu and
+ * *truth_gpu, as Darknet does before its passes. */
 #include "../darknet/room.h"
 
 #include <string.h>
@@ -14,8 +13,8 @@
 #ifdef GPU
 /* ---- images and labels ---- */
 
-/* Allocates net->input_gpu or net->truth_gpu if it is NULL. Darknet itself allocates them in the first pass
- * of a size, and frees them when it resizes the network. */
+/* Allocates net->input_gpu or net->truth_gpu if it is NULL. Darknet allocates them in the first pass of a
+ * size, and frees them in a resize. */
 static amp_status make_on_gpu(float **array, size_t bytes, amp_backend *b, amp_error *error)
 {
     if (!*array) *array = amp_host_allocate_array(bytes / sizeof **array, 1);
@@ -24,10 +23,9 @@ static amp_status make_on_gpu(float **array, size_t bytes, amp_backend *b, amp_e
                     "use more subdivisions", b->description, bytes >> 20);
 }
 
-/* Copies images and labels to the GPU through page-locked memory. The images go through input_pinned_cpu,
- * which Darknet itself uses for predictions. The labels, which are few, go through the backend's staging
- * memory. From the second training pass on, images are copied while the GPU computes the previous pass
- * (pinned.h). */
+/* Copies images to the GPU through input_pinned_cpu, which Darknet uses for predictions, and the few labels
+ * through the backend's staging memory. From the second training pass on, images are copied during the
+ * previous pass (pinned.h). */
 amp_status amp_own_push(network *net, amp_backend *b, amp_error *error)
 {
     size_t images = (size_t)net->batch * (size_t)net->inputs * sizeof(float), labels =
@@ -50,10 +48,10 @@ amp_status amp_own_push(network *net, amp_backend *b, amp_error *error)
 }
 #endif
 
-/* A region layer computes its loss on the CPU, even when the network runs on a GPU. */
+/* A region layer's loss is always computed on the CPU. */
 int amp_own_pulls_output(const layer *l) { return l->type == REGION; }
 
-/* Nothing to do: this Darknet reads outputs and costs from the layers, not from the network. */
+/* This Darknet reads outputs and costs from the layers. */
 void amp_own_end_forward(network *net, int output_layer) {}
 
 /* ---- Darknet's own layers ---- */
@@ -92,9 +90,8 @@ amp_pass amp_own_pass(const network *net, int index, float *input, float *input_
     return state;
 }
 
-/* A layer finds its far inputs by their indices. A shortcut also stores the addresses that their outputs and
- * deltas had when the shortcut was made. AMP may have moved these buffers since then, so the returned copy of
- * the layer gets their current addresses, in the arrays of `room`. */
+/* A layer finds its far inputs by their indices, a shortcut also by the addresses of their outputs and deltas
+ * when it was made. The copy gets their current addresses, in the arrays of `room`. */
 layer amp_own_joined(const network *net, int index, amp_joined *room)
 {
     layer l = net->layers[index];

@@ -7,10 +7,9 @@
 #include "activations.h"
 #include "blas.h"
 
-/* Parts of the workspace. The array `x` has the output's size and holds an input, or a part of a delta. The
- * arrays `p` and `slope` (see gaps.c) and `dots` (sums of delta times input) have one element per weight, in
- * the weights' order: all groups of the first input, then all groups of the second, and so on. The arrays
- * `sum` and `other` have one element per group. */
+/* Parts of the workspace. `x` has the output's size and holds an input, or a part of a delta. `p`, `slope`
+ * (see gaps.c) and `dots` (sums of delta times input) are laid out like the weights: all groups of the first
+ * input, then of the second, and so on. `sum` and `other` have one element per group. */
 typedef struct shares { int inputs, groups, each; float *x, *p, *slope, *dots, *sum, *other; } shares;
 
 size_t amp_gap_shortcut_room(const layer *l)
@@ -69,9 +68,8 @@ static shares shares_of(const layer *l, float *room)
     return m;
 }
 
-/* The part of an input that is added to the output: `times` blocks of `count` floats, which begin `step`
- * floats apart in the input. Each block is the first part of one image. If input and output have the same
- * size, one block holds all images. */
+/* What of an input is added to the output: `times` blocks of `count` floats, `step` floats apart in the
+ * input. Each block is the first part of an image, or all images if input and output have the same size. */
 typedef struct common { int times, count; size_t step; } common;
 
 static common common_of(const layer *l, int k)
@@ -81,7 +79,7 @@ static common common_of(const layer *l, int k)
     return (common){ l->batch, length < l->outputs ? length : l->outputs, (size_t)length };
 }
 
-/* Copies input k to x, with zeros beyond its end if it is shorter than the output. */
+/* Copies input k to x, with zeros beyond its end. */
 static void read_input(const layer *l, const shares *m, int k, float *input)
 {
     common both = common_of(l, k);

@@ -8,7 +8,7 @@ static int forgets_biases(const network *net, const layer *l, int i, int on_gpu)
 }
 
 /* activate() returns 0 for activations that it does not know. Convolutions call other functions for some of
- * them, and shortcuts for two of them (swish and mish). */
+ * them, and shortcuts for swish and mish. */
 static int knows_no_activation(const network *net, const layer *l, int i, int on_gpu)
 {
     if (on_gpu) return 0;
@@ -20,9 +20,8 @@ static int knows_no_activation(const network *net, const layer *l, int i, int on
     }
 }
 
-/* On the CPU a shortcut compares its own size with the input size of the layer that from= names; it should
- * compare with the output size of that layer. If the two compared sizes are equal, the shortcut assumes that
- * both layers output the same number of floats per image. */
+/* On the CPU a shortcut compares its own size with the input size of the layer that from= names, not with its
+ * output size. If they are equal, it assumes that both layers output the same number of floats per image. */
 static int takes_sizes_for_equal(const network *net, const layer *l, int i, int on_gpu)
 {
     if (on_gpu || l->type != SHORTCUT || l->n != 1 || l->nweights) return 0;
@@ -35,23 +34,21 @@ static int reads_beyond_its_input(const network *net, const layer *l, int i, int
     return takes_sizes_for_equal(net, l, i, on_gpu) && net->layers[l->index].outputs < l->outputs;
 }
 
-/* On the CPU a 1x1 convolution of stride 1 uses its input instead of im2col's matrix, as if padding were
- * 0. */
+/* On the CPU a 1x1 convolution of stride 1 reads its input without im2col, ignoring padding. */
 static int ignores_padding(const network *net, const layer *l, int i, int on_gpu)
 {
     return !on_gpu && l->type == CONVOLUTIONAL && l->size == 1 && l->stride == 1 && l->dilation == 1
            && l->pad;
 }
 
-/* On the CPU a sam overwrites the delta of the layer that from= names, instead of adding to it. On a GPU it
- * adds. */
+/* On the CPU a sam overwrites the delta of the layer that from= names; on a GPU it adds. */
 static int sam_overwrites(const network *net, const layer *l, int i, int on_gpu)
 {
     return !on_gpu && l->type == SAM;
 }
 
-/* Layers with share_index also share the arrays of the batch's statistics. The forward of the last of these
- * layers overwrites the arrays. The backward of the others then uses the last layer's statistics. */
+/* Layers with share_index also share the arrays of the batch's statistics, so the backward of all uses those
+ * of the last layer's forward. */
 static int shares_statistics(const network *net, const layer *l, int i, int on_gpu)
 {
     for (int k = i + 1; l->type == CONVOLUTIONAL && l->batch_normalize && k < net->n; k++) {

@@ -1,6 +1,5 @@
-/* Sorts hank-ai's command line into the order that the plugin reads: see hooks.hpp. hank-ai's Darknet accepts
- * options and commands in any case, with or without dashes and underscores. It recognizes files by their
- * extensions. All words may be in any order. */
+/* Sorts hank-ai's command line into the plugin's order: see hooks.hpp. hank-ai's Darknet accepts words in any
+ * order and in any case, with or without dashes and underscores, and recognizes files by their extensions. */
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
@@ -31,8 +30,8 @@ static const amp_fork_option *option_of(const char *word)
     return NULL;
 }
 
-/* Returns the position of a word in `detector train DATA CFG WEIGHTS`, counted from 0, or 5 for any other
- * word. The word must not begin with a dash. */
+/* Returns the word's position, from 0, in `detector train DATA CFG WEIGHTS`; 5: none. The word has no
+ * dash. */
 static int place_of(const char *word)
 {
     static const char *const functions[] = { "train", "test", "valid", "map", "recall", "calcanchors" };
@@ -45,10 +44,9 @@ static int place_of(const char *word)
     return 5;
 }
 
-/* Darknet takes the weights from a file whose name ends in .weights. It ignores other words and missing
- * files, and then trains from random weights. Under AMP, the weights may have any name, as in other forks
- * (yolov4-tiny.conv.29): every word is taken for the weights unless it is a command or ends in .data, .cfg or
- * .names. A second word of this kind is rejected. */
+/* Darknet takes a file *.weights for the weights, ignores other words and missing files, and then trains from
+ * random weights. Under AMP every word that is no command and no .data, .cfg or .names file is taken for the
+ * weights (yolov4-tiny.conv.29), as in other forks. A second one is rejected. */
 static void note_weights(const char *word)
 {
     const char *ending = strrchr(word, '.');

@@ -1,7 +1,6 @@
-/* Declares hank-ai's Darknet, which is C++, for C11. Files of ../darknet and ../family include this instead
- * of AlexeyAB's darknet.h. structs.awk copies the structs from hank-ai's headers, and layout.cpp checks that
- * the copies match the originals. Functions are called through shims.cpp, under the names that they have in
- * AlexeyAB's C. */
+/* Declares hank-ai's Darknet, which is C++, for C11, in place of AlexeyAB's darknet.h. structs.awk copies the
+ * structs from hank-ai's headers, and layout.cpp checks them. Functions are called through shims.cpp, by
+ * their names in AlexeyAB's C. */
 #pragma once
 
 #include <pthread.h>
@@ -21,8 +20,7 @@
 
 typedef struct tree tree;
 struct network_state;
-/* Layer types and loading types that only other forks have. No layer or loading job of this fork has one of
- * them, but tables that all forks share name them, so they must be defined. */
+/* Layer types and loading types that only other forks have, but tables that all forks share name. */
 #define AMP_OTHER_LAYERS \
     LOCAL = 32, GRU, ACTIVE, BATCHNORM, CROP, NORMALIZATION, DETECTION, DECONVOLUTIONAL, ISEG, REORG_OLD, \
     CONV_LSTM, HISTORY, IMPLICIT, LOGXENT, L2NORM,
@@ -33,7 +31,7 @@ struct network_state;
 #include "shims.h"
 pthread_t load_data(load_args args) __asm__("amp_shim_load_data");
 
-/* Functions with C linkage in this fork, as in the others: they need no shim. */
+/* Functions with C linkage, which need no shim. */
 void free_image(image im);
 detection *get_network_boxes(void *net, int w, int h, float thresh, float hier, int *map, int relative,
                              int *num, int letter);

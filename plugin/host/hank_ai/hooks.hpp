@@ -18,21 +18,19 @@ extern "C" {
 /* Sorts the words of a command, which hank-ai's Darknet accepts in any order, into the order of AlexeyAB's
  * commands, and normalizes the spelling of options. Moves argv's pointers. */
 void darknet_amp_order(int argc, char **argv);
-/* Whether a training of this .cfg runs under AMP, or was started by `amp compare`. These trainings differ
- * from one of stock Darknet in two ways. Darknet does not ask whether to train on a CPU. With several GPUs,
- * all of them train from the first step, even if there is no weights file. (Without a weights file, stock
- * Darknet begins with one GPU.) */
+/* Whether a training of this .cfg runs under AMP, or was started by `amp compare`. Then Darknet does not ask
+ * whether to train on a CPU, and all GPUs train from the first step even without a weights file (stock would
+ * begin with one). */
 int darknet_amp_means_it(const char *cfg);
 /* Whether this word of the command line names a file of weights, whatever its extension. */
 int darknet_amp_names_weights(const char *word);
-/* Called before Darknet prints a backtrace and aborts. During one of the plugin's commands, or after a
- * network under AMP was requested, ends the program with the line `message` and status 1. */
+/* Called before Darknet prints a backtrace and aborts. In the plugin's commands, and after a network under
+ * AMP was requested, ends the program with the line `message` and status 1. */
 void darknet_amp_fatal(const char *message);
 
 /* Under AMP, ends the program if the .weights file is missing; Darknet would predict with random weights. */
 void darknet_amp_need_weights(void);
-/* Sets the GPU that the plugin's commands use, because main chooses a GPU only after they have run. Negative:
- * none. */
+/* Sets the GPU for the plugin's commands, which run before main chooses one. Negative: none. */
 void darknet_amp_use_gpu(int number);
 #ifdef __cplusplus
 }
@@ -50,14 +48,13 @@ void darknet_amp_use_gpu(int number);
 #define AMP_C(net) reinterpret_cast<struct network *>(&(net))
 #define AMP_LAYER(l) reinterpret_cast<struct layer *>(&(l))
 
-/* Under AMP, calls the hook `pass` with a copy of the network, and returns. The copy's fields input, truth,
- * delta and train are set from the state. */
+/* Under AMP, calls the hook `pass` with a copy of the network that has the state's input, truth, delta and
+ * train, and returns. */
 #define DARKNET_AMP_PASS(pass) if (net.amp) { Darknet::Network amp_net = net; amp_net.input = state.input; \
     amp_net.truth = state.truth; amp_net.delta = state.delta; amp_net.train = state.train; \
     pass(AMP_C(amp_net)); return; }
-/* For Darknet's functions on a GPU. Under AMP, DARKNET_AMP_ON_GPU rejects a call of a function that runs the
- * layers itself. DARKNET_AMP_TRAIN and DARKNET_AMP_PREDICT call AMP's hooks and return. Their arguments, the
- * images and labels, are in CPU memory. */
+/* For Darknet's functions on a GPU. Under AMP, DARKNET_AMP_ON_GPU rejects functions that run the layers
+ * themselves; the others call AMP's hooks, with images and labels in CPU memory, and return. */
 #define DARKNET_AMP_ON_GPU if (net.amp) darknet_amp_refuse("amp: this command itself runs the layers " \
     "on the GPU, which AMP does not support; run it with -amp off");
 #define DARKNET_AMP_TRAIN(x, y) if (net.amp and not net.adversarial) { Darknet::Network amp_net = net; \
@@ -69,8 +66,7 @@ void darknet_amp_use_gpu(int number);
 #define DARKNET_AMP_POINTERS(n) auto amp_nets = std::make_unique<struct network *[]>(n); \
     for (int amp_i = 0; amp_i < (n); ++amp_i) amp_nets[amp_i] = AMP_C(nets[amp_i]);
 
-/* Returns the text of the .cfg that Darknet must read. std::getline needs a C++ stream, so the whole file is
- * read into one. */
+/* Returns the text of the .cfg that Darknet must read, for std::getline. */
 inline std::istringstream amp_open_cfg(const std::string & file)
 {
     std::string text;
@@ -79,8 +75,7 @@ inline std::istringstream amp_open_cfg(const std::string & file)
     if (opened) std::fclose(opened);
     return std::istringstream(text);
 }
-/* Returns the canonical path, or `file` itself if there is no canonical path. A .cfg that a command has made
- * has none, because it is in memory. */
+/* Returns the canonical path, or `file` if it has none (a .cfg in memory). */
 inline std::filesystem::path amp_canonical(const std::filesystem::path & file)
 {
     std::error_code error;
@@ -112,8 +107,7 @@ private:
 };
 #define DARKNET_ENGINE amp_engine
 
-/* Gives a loading job its number. Runs in the thread that requests the job, before the job's own thread
- * starts. */
+/* Gives a loading job its number, in the thread that requests the job. */
 template <typename Args> Args amp_job(Args args)
 {
     darknet_amp_job(&args, AMP_JOB_STARTS);
@@ -123,8 +117,7 @@ template <typename Args> Args amp_job(Args args)
 #define DARKNET_LINE amp_line
 
 #define DARKNET_SEED darknet_amp_seed()
-/* Whether cuDNN must use fp32 instead of TF32 in Darknet's own convolutions: 1 with DARKNET_MATH=fp32.
- * Without this variable, or with DARKNET_MATH=tf32, cuDNN uses TF32 on a GPU that has it. */
+/* Whether cuDNN must use fp32 instead of TF32 in Darknet's own convolutions: only with DARKNET_MATH=fp32. */
 inline bool amp_wants_fp32()
 {
     const char * math = std::getenv("DARKNET_MATH");

@@ -1,7 +1,6 @@
-/* Compares the structs that C11 sees (darknet.h) with those of Darknet's headers. The build fails here if the
- * size of a struct differs, for example because C and C++ were configured differently. It also fails if a
- * layer type or an activation has another enum value in C. A checksum of the structs' text (plugin_hank_ai)
- * covers which fields they have, and in which order. */
+/* Fails the build if the size of a struct for C11 (darknet.h) differs from Darknet's, for example because C
+ * and C++ were configured differently, or if a layer type or an activation has another value in C. A checksum
+ * of the structs' text (plugin_hank_ai) covers their fields. */
 #include "darknet_internal.hpp"
 
 #include <pthread.h>

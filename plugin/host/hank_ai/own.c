@@ -14,8 +14,7 @@ const amp_fork_option amp_fork_options[] = {
     { "-skip_classes", 1, 1, 0 }, { "-log", 1, 1, 1 }, { "-fuse", 0, 1, 0 }, { "-dont_fuse", 0, 1, 0 },
     { 0 } };
 
-/* Always 0: hank-ai's Darknet reads images with OpenCV, which finds the size only when it decodes the
- * image. */
+/* hank-ai's Darknet reads images with OpenCV, which finds the size only by decoding. */
 int amp_own_image_size(const char *path, int *w, int *h) { return 0; }
 
 const size_t amp_fork_chart_bytes = 1000 * 940 * 3;

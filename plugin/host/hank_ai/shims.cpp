@@ -1,5 +1,5 @@
-/* Makes hank-ai's C++ functions callable from the plugin's C code: shims.h lists them. No exception may pass
- * through C code, so if one of these functions throws, the program ends with a line that says why. */
+/* Makes hank-ai's C++ functions callable from C: shims.h lists them. No exception may pass through C code, so
+ * one ends the program with a line that says why. */
 #include "darknet_internal.hpp"
 
 #include <pthread.h>

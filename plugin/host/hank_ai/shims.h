@@ -1,6 +1,5 @@
 /* hank-ai's functions that the plugin's C code calls: SHIM(result, name, (parameters in C), expression in
- * C++). darknet.h turns these rows into prototypes, shims.cpp into functions. Where hank-ai's function takes
- * a reference, C passes a pointer. */
+ * C++). darknet.h turns these rows into prototypes, shims.cpp into functions. */
 SHIM(network, parse_network_cfg, (char *cfg), parse_network_cfg(cfg))
 SHIM(void, free_network, (network *net), free_network(*net))
 SHIM(void, forward_network, (network *net, network_state state), forward_network(*net, state))

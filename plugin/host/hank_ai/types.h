@@ -13,7 +13,7 @@
 #define AMP_NET(net) (net)
 #define AMP_RUN(function, l, state) (function)(&(l), state)
 
-/* If a yolo layer is trained with an IoU loss, the cost that it reports is always computed from the IoU. */
+/* The cost of a yolo layer with an IoU loss is always computed from the IoU. */
 #define AMP_OWN_COSTS_BY_IOU(l) 1
 #define AMP_OWN_TELLS_OF_YOLO amp_is_verbose() /* -verbose, -show_details */
 

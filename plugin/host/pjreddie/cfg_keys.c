@@ -1,5 +1,4 @@
-/* The sections of pjreddie's Darknet, the keys that its parser.c reads in each, and their allowed values.
- * This file is data, without code. */
+/* The sections of pjreddie's Darknet, the keys that its parser.c reads, and their allowed values. */
 #include "../darknet/cfg_rules.h"
 
 static const char *const activations[] = {

@@ -1,7 +1,6 @@
-/* gaps.h lists what is wrong in stock Darknet's CPU layers. This file runs each layer in one of three ways:
- * with stock's function (l.forward, l.backward); with stock's function, after allocating buffers that it
- * lacks; or with a function of our own. Our functions for losses are in this file, those for recurrent layers
- * in gaps_recurrent.c. */
+/* gaps.h lists what is wrong in stock Darknet's CPU layers. A layer runs with stock's function (l.forward,
+ * l.backward), perhaps after getting buffers that it lacks, or with a function of our own, from this file or,
+ * if recurrent, from gaps_recurrent.c. */
 #include "gaps.h"
 
 #include "../darknet/own.h"
@@ -21,7 +20,7 @@ void backward_lstm_layer(layer l, network state);
 
 /* ---- region -------------------------------------------------------------------------------------------- */
 
-/* The index at which entry `entry` of anchor `anchor` starts in image `b`; each entry has w*h floats. */
+/* The index of entry `entry` (w*h floats) of anchor `anchor` in image `b`. */
 static size_t region_entry(const layer *l, int b, int anchor, int entry)
 {
     return (size_t)b*l->outputs + (size_t)l->w*l->h*(anchor*(l->coords + l->classes + 1) + entry);
@@ -40,9 +39,8 @@ static void region_softmax_tree(const layer *l, float *x)
             }
 }
 
-/* Stock's forward copies its input, applies activations to part of the copy, and computes the loss. It
- * applies some activations wrongly or not at all. This function applies those to a copy of the input, and
- * then calls stock's forward, so that stock's long code for the loss is not repeated here. */
+/* Stock's forward copies its input, applies some activations to the copy wrongly or not at all, and computes
+ * the loss. So those activations are applied to a copy of the input before stock's forward. */
 static void forward_region(layer l, network net)
 {
     if (l.coords <= 4 && !l.softmax_tree) {
@@ -68,8 +66,7 @@ static void forward_region(layer l, network net)
     free(input);
 }
 
-/* Multiplies the deltas of `entries` consecutive entries, from `index` on, by the slope of the logistic
- * function. */
+/* Multiplies the deltas of `entries` entries from `index` on by the logistic function's slope. */
 static void through_logistic(const layer *l, size_t index, int entries)
 {
     gradient_array(l->output + index, entries*l->w*l->h, LOGISTIC, l->delta + index);
@@ -136,8 +133,8 @@ static void smooth_l1(int n, float *pred, float *truth, float *delta, float *err
     }
 }
 
-/* Two arrays of labels are used. net.truth decides which outputs are masked (SECRET_NUM) and which are
- * background (0). The local `truth`, which may be smoothed, is the target of the loss. */
+/* net.truth decides which outputs are masked (SECRET_NUM) and which are background (0). The local `truth`,
+ * which may be smoothed, is the target of the loss. */
 static void forward_cost(layer l, network net)
 {
     if (!net.truth) return;
@@ -182,8 +179,7 @@ static void forward_iseg(layer l, network net)
         activate_array(l.output + (size_t)b*l.outputs, l.classes*l.w*l.h, LOGISTIC);
 }
 
-/* Normalizes each pixel's vector over the channels to length 1; a zero vector stays 0. Fills l.scales as
- * stock does. */
+/* Normalizes each pixel's vector over the channels to length 1; a zero vector stays 0. Fills l.scales. */
 static void forward_l2norm(layer l, network net)
 {
     const int spatial = l.out_w*l.out_h;
@@ -226,8 +222,8 @@ static void forward_xnor(layer l, network net)
     free(l.binary_input);
 }
 
-/* Runs a backward that would overwrite net.delta, and adds its result to net.delta instead, because other
- * consumers may have added to net.delta already. net.delta may be NULL. */
+/* Runs a backward that would overwrite net.delta, and adds its result to net.delta, which may be NULL: other
+ * consumers may have added to it already. */
 static void adding(layer l, network net)
 {
     float *sum = net.delta;

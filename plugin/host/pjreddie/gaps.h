@@ -1,18 +1,17 @@
-/* Why this file exists: layers that AMP does not compute itself run Darknet's own fp32 functions. Darknet is
- * mostly trained on GPUs, and several of its CPU functions are empty, crash, or write outside their buffers,
- * although the GPU functions of the same layer work. The functions below stand between the engine and
- * `l.forward` / `l.backward`, so that every layer type trains on the CPU: they call stock's function if it is
- * right, else ours, which computes what stock's GPU function does, with Darknet's own blas and activations.
+/* Why this file exists: layers that AMP does not compute itself run Darknet's own fp32 functions. Several of
+ * its CPU functions are empty, crash, or write outside their buffers, although the GPU functions work. So
+ * that every layer type trains on the CPU, the functions below stand between the engine and `l.forward` /
+ * `l.backward`: they call stock's function if it is right, else ours, which computes what stock's GPU
+ * function does.
  *
  * Conventions, as everywhere in Darknet: Buffers are fp32 NCHW. `delta` is minus the gradient. Backward adds
  * to net.delta and to *_updates. In rnn, gru, lstm and crnn l.batch is the number of streams, and buffers
  * hold steps*batch*outputs floats, step-major. The output and delta of rnn and crnn are the same buffers as
- * those of their output layer: keep these pointers equal. The CPU functions are for a build with GPU=0. With
- * GPU=1, stock's CPU code of region, yolo and iseg skips their activations, and these layers must run
- * forward_gpu.
+ * those of their output layer: keep these pointers equal. The CPU functions are for a build with GPU=0: with
+ * GPU=1, stock's CPU code of region, yolo and iseg skips their activations.
  *
- * Differences from stock's CPU code (pjreddie 61c9d02e). The column "ours" says what runs here. Unless the
- * row has a note, this is what stock computes on a GPU. tests/host/test_gaps*.c checks each row.
+ * Differences from stock's CPU code (pjreddie 61c9d02e). Unless a row has a note, the column "ours" is what
+ * stock computes on a GPU. tests/host/test_gaps*.c checks each row.
  *
  *  layer          | stock on the CPU                                        | ours
  * ----------------+---------------------------------------------------------+--------------------------------
@@ -62,22 +61,18 @@
  *  any bwd        | first layer (net.delta NULL) crashes in layers without  | skipped; a batchnorm gets a
  *                 | parameters and in batchnorm, on a GPU too               | delta that nobody reads
  *
- *  (1) dc carries the cell's delta from each step to the step before it. If dc kept the previous batch's
- *      values, deltas of two loss scales would be added, and an overflow would never leave it: every later
- *      step would be skipped.
+ *  (1) dc carries the cell's delta from each step to the step before it. With the previous batch's values,
+ *      deltas of two loss scales would be added, and an overflow would stay in dc forever.
  *  (2) The term that a GPU adds is not a gradient of the layer (see the test) and has no loss scale.
- *      Darknet's author commented it out in the CPU code, and trainings on the CPU are compared with that
- *      code.
- *  (3) A comment in Darknet's normalization layer asks for this. The result equals stock's if the layer
- *      before has one consumer.
+ *      Darknet's author commented it out in the CPU code.
+ *  (3) A comment in Darknet's normalization layer asks for this.
  *
- * Known faults that are kept, because stock's CPU and GPU code agree on them, and AMP promises parity with
- * stock:
+ * Known faults that are kept, because stock's CPU and GPU code agree on them:
  *  - normalization backward leaves out the derivative of the norm ("approximate ;-)").
- *  - lstm backward uses h and c *after* the first step as the states *before* it. So the first step's share
- *    of the gradients of the w* weights and of the forget gate is wrong.
- *  - crnn: the input layer's delta is multiplied by the self layer's activation gradient too (right for
- *    linear only), and backward ignores shortcut=1.
+ *  - lstm backward uses h and c *after* the first step as the states *before* it, which falsifies that
+ *    step's share of the gradients of the w* weights and of the forget gate.
+ *  - crnn: the input layer's delta is multiplied by the self layer's activation gradient too, and backward
+ *    ignores shortcut=1.
  *  - batch norm inside rnn, gru, lstm, crnn: backward uses the last step's mean and variance for every step.
  *  - batch norm: forward computes the variance over n-1, and adds 1e-6 outside the root. backward computes
  *    with 1/n, and adds 1e-5 inside the root.
@@ -90,9 +85,8 @@
  *    deltas (smooth=); the CPU does neither. detection's GPU code skips its softmax at inference; its CPU
  *    code does not.
  *
- * Differences of our GPU code from stock's GPU code. (The latter has fewer faults than stock's CPU code.) No
- * device has run our GPU code yet. A cost, a softmax with spatial=1 and an iseg without truth run the CPU
- * code above: their input is copied from the GPU, and their results are copied to it. Other differences:
+ * Differences of our GPU code, which no device has run yet, from stock's GPU code. A cost, a softmax with
+ * spatial=1 and an iseg without truth run the CPU code above, on copies. Other differences:
  *
  *  layer          | stock on the GPU                               | ours
  * ----------------+------------------------------------------------+-----------------------------------------
@@ -120,30 +114,26 @@
 
 #include "darknet.h"
 
-/* Gives a layer the buffers that stock's make_*_layer forgets on the CPU (lstm: delta and the backward
- * pointer; batchnorm: x, x_norm, mean_delta, variance_delta). Call it once, after the layer was made; a
- * second call changes nothing. The layer owns the buffers: Darknet's free_layer frees them. */
+/* Gives a layer the buffers that stock's make_*_layer forgets on the CPU. Call it after the layer was made; a
+ * second call changes nothing. Darknet's free_layer frees the buffers. */
 void amp_gap_prepare(layer *l);
 
 /* Forward of any layer in fp32: reads net.input, net.truth, net.train (and net.layers for route, shortcut),
- * writes l.output, and for losses l.delta and l.cost. The same fields must be set as for stock's forward, but
- * for local and crnn net.workspace may be NULL. The caller zeroes l.delta beforehand, as forward_network
- * does. Calls Darknet's own l.forward if that is complete. */
+ * writes l.output, and for losses l.delta and l.cost. Needs the same fields as stock's forward, except
+ * net.workspace for local and crnn. The caller zeroes l.delta beforehand, as forward_network does. */
 void amp_gap_forward(layer l, network net);
 
 /* Backward of any layer in fp32: reads net.input, l.output, l.delta (which it may change), adds to net.delta
  * and to the parameters' *_updates. If net.delta is NULL, only the gradients of parameters are computed. */
 void amp_gap_backward(layer l, network net);
 
-/* Bytes of workspace that a local or crnn layer needs. (A crnn's three convolutions share it, so the largest
- * of their needs counts.) */
+/* Bytes of workspace that a local or crnn layer needs. */
 size_t amp_gap_workspace(const layer *l);
 
-/* Whether a layer of this type has parameters or far inputs. Its backward then has something to compute even
- * if its input needs no delta. */
+/* Whether the type has parameters or far inputs: its backward then runs even if its input needs no delta. */
 int amp_gap_works_without_delta(LAYER_TYPE type);
 
-/* Whether Darknet's own backward overwrites the delta of the layer before it, instead of adding to it. */
+/* Whether Darknet's own backward overwrites the previous layer's delta instead of adding to it. */
 int amp_gap_overwrites_delta(const layer *l, int on_gpu);
 
 /* gaps_recurrent.c: recurrent layers. */
@@ -152,14 +142,12 @@ void amp_gap_backward_rnn(layer l, network net);
 void amp_gap_backward_gru(layer l, network net);
 
 #ifdef GPU
-/* gaps_gpu.c: the same on a GPU. net.input_gpu, net.truth_gpu, net.delta_gpu and net.workspace are device
- * memory. Call prepare once, after the layer was made, while its device is the current one. workspace returns
- * bytes. */
+/* gaps_gpu.c: the same on a GPU, with net.input_gpu, net.truth_gpu, net.delta_gpu and net.workspace. Call
+ * prepare once, after the layer was made, while its device is the current one. */
 void amp_gap_prepare_gpu(layer *l);
 size_t amp_gap_workspace_gpu(const layer *l);
 void amp_gap_forward_gpu(layer l, network net);
-/* Whether the layer's forward runs on the CPU, from net.input and net.truth, as it does for a cost and for a
- * softmax with spatial=1. */
+/* Whether the layer's forward runs on the CPU, from net.input and net.truth, as for a cost. */
 int amp_gap_is_on_cpu(const layer *l);
 void amp_gap_backward_gpu(layer l, network net);
 #endif

@@ -13,10 +13,8 @@
 #ifdef CUDNN
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Sets the cuDNN descriptors of a crnn's convolution to `batch` images. Darknet makes these convolutions for
- * batch * steps images, because their buffers must hold all steps. But each convolution runs on only `batch`
- * images at a time. With the new descriptors cuDNN chooses its algorithms again, and these may need a
- * workspace of another size. */
+/* Sets the cuDNN descriptors of a crnn's convolution to `batch` images, which it runs on. Darknet sets them
+ * to batch * steps images, the size of its buffers. cuDNN then chooses its algorithms again. */
 static void describe_one_step(layer *conv)
 {
     size_t forward = 0, filter = 0, data = 0;
@@ -60,8 +58,7 @@ size_t amp_gap_workspace_gpu(const layer *l)
 
 /* ---- losses -------------------------------------------------------------------------------------------- */
 
-/* Runs the CPU code of a loss (gaps.c): copies the input to CPU memory, and the results to the GPU. (Stock's
- * GPU code sums up the loss on the CPU too.) */
+/* Runs the CPU code of a loss (gaps.c): copies its input from the GPU, and its results to it. */
 static void forward_on_cpu(layer l, network net)
 {
     const size_t n = (size_t)l.batch*l.inputs;
@@ -78,8 +75,8 @@ int amp_gap_is_on_cpu(const layer *l)
 
 /* ---- any layer ----------------------------------------------------------------------------------------- */
 
-/* Runs a backward that would overwrite net.delta_gpu, and adds its result instead, because other consumers
- * may have added to net.delta_gpu already. */
+/* Runs a backward that would overwrite net.delta_gpu, and adds its result instead: other consumers may have
+ * added to it already. */
 static void adding(layer l, network net)
 {
     float *sum = net.delta_gpu;

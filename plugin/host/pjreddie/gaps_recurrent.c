@@ -1,10 +1,9 @@
-/* Why this file exists: in Darknet's CPU code, rnn writes outside its state buffer, and the backward of gru
- * is empty. The functions here compute what forward_rnn_layer_gpu, backward_rnn_layer_gpu and
- * backward_gru_layer_gpu compute, with Darknet's CPU functions. This is truncated backpropagation through
- * time, over `steps` steps: the state before the first step is taken as a constant.
+/* In Darknet's CPU code, rnn writes outside its state buffer, and the backward of gru is empty. These
+ * functions compute what forward_rnn_layer_gpu, backward_rnn_layer_gpu and backward_gru_layer_gpu compute:
+ * truncated backpropagation through time, which takes the state before the first step as a constant.
  *
- * The sub-layers (connected layers) keep the outputs and deltas of all steps. States are not kept, but
- * recomputed from those outputs. The first state is in l.prev_state, which forward saves. */
+ * The sub-layers (connected layers) keep the outputs and deltas of all steps, from which the states are
+ * recomputed. forward saves the first state in l.prev_state. */
 #include "../darknet/own.h"
 
 #include "activations.h"
@@ -62,7 +61,7 @@ void amp_gap_backward_rnn(layer l, network net)
     const int n = l.outputs * l.batch;
     network s = net;
 
-    /* states[t] is the state before step t. states[steps] is the state after the last step, l.state. */
+    /* states[t] is the state before step t; states[steps] is l.state. */
     float *states = amp_gap_scratch((size_t)(l.steps + 1) * n);
     copy_cpu(n, l.prev_state, 1, states, 1);
     for (int t = 0; t < l.steps; t++) {
@@ -78,8 +77,8 @@ void amp_gap_backward_rnn(layer l, network net)
         layer output = amp_gap_at_step(l.output_layer, t);
         float *earlier_delta = (t > 0) ? self.delta - n : NULL;
 
-        /* self.delta must become the delta of the state after step t. It already holds the part that comes
-         * from step t + 1. The output layer's backward adds the other part. */
+        /* self.delta must become the delta of the state after step t. It holds the part from step t + 1; the
+         * output layer's backward adds the other part. */
         s.input = states + (size_t)(t + 1) * n;
         s.delta = self.delta;
         backward_connected_layer(output, s);

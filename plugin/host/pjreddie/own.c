@@ -31,10 +31,9 @@ void amp_own_largest_size(const network *net, int *w, int *h)
     *w = *h = net->layers[net->n - 1].random ? 608 : 448;
 }
 
-/* darknet_amp_calloc returns NULL if there is no memory for an array that grows with the batch. It does not
- * end the program, because most of these arrays are freed as soon as their layer is made. The outputs of
- * Darknet's own layers, the images and the labels are never freed, so this function checks that they were
- * allocated. */
+/* Without memory for an array that grows with the batch, darknet_amp_calloc returns NULL and does not end the
+ * program, because most of these arrays are freed as soon as their layer is made. This checks the others: the
+ * outputs of Darknet's own layers, the images and the labels. */
 amp_status amp_own_check(const network *net, amp_error *error)
 {
     if (darknet_amp_draws_nothing) return AMP_OK; /* made only for inspection */
@@ -89,8 +88,7 @@ void amp_own_print_yolo(network *net, int index, const amp_yolo_result *r)
            (int)r->labels);
 }
 
-/* In training, a yolo as the last layer has no output buffer. net->output is then NULL, and nothing reads
- * it. */
+/* In training, a yolo as the last layer has no output, so net->output is NULL; nothing reads it. */
 void amp_own_end_forward(network *net, int output_layer)
 {
     net->output = net->layers[output_layer].output;
@@ -170,7 +168,7 @@ const char *const amp_fork_dont_show = NULL;
 
 int amp_fork_drops_returns(void) { return 0; }
 
-/* The options that run_detector and run_classifier read, and those that main reads: -i and -nogpu. */
+/* The options of run_detector, run_classifier and main (-i and -nogpu). */
 const amp_fork_option amp_fork_options[] = {
     { "-i", 1, 1, 1 }, { "-nogpu", 0, 1, 1 }, { "-gpus", 1, 1, 1 }, { "-clear", 0, 1, 1 },
     { "-c", 1, 1, 1 }, { "-t", 1, 0, 1 }, { "-prefix", 1, 1, 0 }, { "-thresh", 1, 1, 0 },

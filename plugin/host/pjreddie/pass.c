@@ -6,7 +6,7 @@
 #ifdef GPU
 /* ---- images and labels ---- */
 
-/* Copies the labels, which are few, through page-locked memory of the backend. */
+/* Copies the few labels through the backend's page-locked memory. */
 static amp_status push_truth(const network *net, amp_backend *b, amp_error *error)
 {
     size_t bytes = (size_t)net->batch * (size_t)net->truths * sizeof(float);
@@ -16,8 +16,7 @@ static amp_status push_truth(const network *net, amp_backend *b, amp_error *erro
     return b->upload_later(b, net->truth_gpu, staged, bytes, error);
 }
 
-/* The engine waits for these copies at the end of the forward's hook. That is early enough: net->input is
- * written next by Darknet's get_next_batch, or by the caller of network_predict. */
+/* The engine waits for these copies at the end of the forward's hook, before anything writes net->input. */
 amp_status amp_own_push(network *net, amp_backend *b, amp_error *error)
 {
     amp_host_pinned *pinned = &net->amp->memory->pinned;
@@ -50,7 +49,7 @@ int amp_own_lends_products(const layer *l, int on_gpu)
 }
 
 #ifdef GPU
-/* Layers whose loss Darknet computes on the CPU, from the labels in CPU memory. */
+/* Layers whose loss Darknet computes on the CPU. */
 static int reads_labels_on_host(const layer *l)
 {
     return l->type == YOLO || l->type == REGION || l->type == DETECTION || l->type == ISEG
@@ -66,9 +65,8 @@ static void view_truth_gpu(network *net, const layer *truth, int pulled)
         cuda_pull_array(truth->output_gpu, truth->output, (size_t)truth->outputs * (size_t)net->batch);
 }
 
-/* Sets the fields of `net`, a copy of the network, for a layer's pass on a GPU. Sets net->input to the CPU
- * buffer for the output of the layer before. As in stock, yolo and similar layers always copy that output
- * from the GPU into this buffer. */
+/* Sets the fields of `net`, a copy of the network, for a layer's pass on a GPU. net->input is the CPU buffer
+ * into which yolo and similar layers copy the previous layer's output, as in stock. */
 static void view_gpu(network *net, int index, float *input, float *input_delta)
 {
     int producer = amp_host_producer(net, index - 1, index), truth = amp_host_truth_layer(net, index);
@@ -106,8 +104,7 @@ amp_pass amp_own_pass(const network *of, int index, float *input, float *input_d
     return net;
 }
 
-/* A route finds its inputs by their indices. If dropouts follow one of these layers, the route must read the
- * last dropout. */
+/* A route finds its inputs by their indices. If dropouts follow an input, it must read the last of them. */
 layer amp_own_joined(const network *net, int index, amp_joined *room)
 {
     layer l = net->layers[index];

@@ -1,8 +1,7 @@
 /* Known faults that only pjreddie's own code has. Those in gaps.h are not repeated here. */
 #include "../darknet/own.h"
 
-/* On the CPU a 1x1 convolution uses its input instead of im2col's matrix, even if it has padding or a stride
- * above 1. */
+/* On the CPU a 1x1 convolution reads its input without im2col, even with padding or a stride above 1. */
 static int misplaces_1x1(const network *net, const layer *l, int i, int on_gpu)
 {
     return !on_gpu && l->type == CONVOLUTIONAL && l->size == 1 && (l->stride != 1 || l->pad);

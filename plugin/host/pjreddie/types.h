@@ -3,7 +3,7 @@
 
 #include "gaps.h"
 
-typedef network amp_pass; /* argument of a layer's functions: the network, as that layer sees it */
+typedef network amp_pass; /* the network, as a layer's function sees it */
 #define AMP_NET(net) ((network *)(net)) /* a network, as an argument of Darknet's functions */
 
 /* The smallest width of a box as a fraction of the image's width, and the same for heights; smaller boxes are
