@@ -97,8 +97,8 @@ void amp_sidecar_fit_ranks(const amp_sidecar *, amp_dtype wire, int sync_batchno
 
 /* Momentum and Adam's moments refer to gradients summed over the batch, as in Darknet. If the saved batch had
  * a different number of images, rescales momentum and moments to a batch of `images` images, and appends a
- * text that says so to note. */
-void amp_sidecar_fit_batch(const amp_sidecar *, amp_engine *, int images, char note[256]);
+ * text that says so to note. Fails only if the device fails. */
+amp_status amp_sidecar_fit_batch(const amp_sidecar *, amp_engine *, int images, char note[256], amp_error *);
 
 /* Returns the name of the sidecar: `weights` followed by ".amp". The caller frees it. */
 char *amp_sidecar_name(const char *weights);

@@ -184,7 +184,7 @@ static amp_status resume_training(struct network *net, const amp_sidecar *saved,
     AMP_TRY(amp_sidecar_fit_averages(saved, averages, amp_fork_averages(net, 0, averages), error));
     if (amp_ranks_of_step() > 1)
         amp_sidecar_fit_ranks(saved, amp->config->wire, amp->config->sync_batchnorm, note);
-    amp_sidecar_fit_batch(saved, amp->engine, view.batch * view.subdivisions, note);
+    AMP_TRY(amp_sidecar_fit_batch(saved, amp->engine, view.batch * view.subdivisions, note, error));
     /* t counts the updates of the sidecar's moments; it is 0 if the sidecar is from another optimizer */
     counters.t = amp_sidecar_adam(saved) == view.adam ? (int)run->t : 0;
     amp_fork_set_counters(net, counters);
