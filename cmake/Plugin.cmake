@@ -121,8 +121,8 @@ if(DARKNET_AMP_JPEG)
     elseif(DARKNET_AMP_JPEG STREQUAL "AUTO")
         message(STATUS "libjpeg-turbo was not found: stb_image decodes JPEGs, which takes twice the time")
     else()
-        message(FATAL_ERROR "libjpeg-turbo was not found: install the package libjpeg-dev, or "
-            "set DARKNET_AMP_JPEG=OFF")
+        message(FATAL_ERROR "libjpeg-turbo was not found: install Debian's or Ubuntu's package libjpeg-dev, "
+            "or set DARKNET_AMP_JPEG=OFF")
     endif()
 endif()
 

@@ -84,9 +84,10 @@ amp_status amp_sidecar_fit_averages(const amp_sidecar *, const amp_average *aver
 /* Call after amp_sidecar_apply with several ranks. If wire= or sync_batchnorm= has changed, note says so. */
 void amp_sidecar_fit_ranks(const amp_sidecar *, amp_dtype wire, int sync_batchnorm, char note[256]);
 
-/* Rescales momentum and moments if the saved batch had another number of images than `images`, and says so in
- * note: they refer to gradients summed over the batch, as in Darknet. */
-void amp_sidecar_fit_batch(const amp_sidecar *, amp_engine *, int images, char note[256]);
+/* Momentum and Adam's moments refer to gradients summed over the batch, as in Darknet. If the saved batch had
+ * a different number of images, rescales momentum and moments to a batch of `images` images, and appends a
+ * text that says so to note. Fails only if the device fails. */
+amp_status amp_sidecar_fit_batch(const amp_sidecar *, amp_engine *, int images, char note[256], amp_error *);
 
 /* `weights` followed by ".amp". The caller frees it. */
 char *amp_sidecar_name(const char *weights);

@@ -1,5 +1,6 @@
-/* Restores an engine from a sidecar: first compares everything with the network, then copies, which fails
- * only if the device fails. */
+/* Restores an engine from a sidecar. First compares everything with the network, then copies everything.
+ * Copying fails only if the device fails. Arrays are in the backend's memory, which may be a GPU's: only its
+ * operations write to them. */
 #include "sidecar_format.h"
 
 enum { NOTE = 256 };
@@ -108,6 +109,7 @@ static amp_scaler resumed_scaler(const amp_scaler *now, const amp_scaler *saved,
 
 /* ---- copying ---- */
 
+/* The context of functions that write arrays in the backend's memory. */
 typedef struct copier { amp_backend *backend; amp_error *error; } copier;
 
 static amp_status copy_array(const copier *c, float *to, const unsigned char *from, size_t count)
@@ -228,22 +230,25 @@ void amp_sidecar_fit_ranks(const amp_sidecar *c, amp_dtype wire, int sync_batchn
         add_note(note, "sync_batchnorm was %d and is %d now", sync_then, sync_batchnorm);
 }
 
-static void multiply(float *array, size_t count, double factor)
+static amp_status multiply(const copier *c, float *array, size_t count, double factor)
 {
-    for (size_t k = 0; array && k < count; k++) array[k] = (float)(array[k] * factor);
+    return array ? c->backend->scale(c->backend, array, count, (float)factor, c->error) : AMP_OK;
 }
 
-void amp_sidecar_fit_batch(const amp_sidecar *c, amp_engine *engine, int images, char note[NOTE])
+amp_status amp_sidecar_fit_batch(const amp_sidecar *c, amp_engine *engine, int images, char note[NOTE],
+                                 amp_error *error)
 {
     const amp_parameters *e = &engine->parameters;
     double saved = (double)c->run.batch * c->run.subdivisions, factor = images / saved;
-    if (!(saved > 0) || saved == images) return;
+    copier scaling = { e->backend, error };
+    if (!(saved > 0) || saved == images) return AMP_OK;
     for (int i = 0; i < e->param_count; i++) {
         const amp_param *p = &e->params[i];
-        multiply(p->momentum, p->count, factor);
-        multiply(p->m, p->count, factor);
-        multiply(p->v, p->count, factor * factor);
+        AMP_TRY(multiply(&scaling, p->momentum, p->count, factor));
+        AMP_TRY(multiply(&scaling, p->m, p->count, factor));
+        AMP_TRY(multiply(&scaling, p->v, p->count, factor * factor));
     }
     add_note(note, "the batch was %g images and is %d now: %s scaled to match", saved, images,
              e->adam ? "moments are" : "momentum is");
+    return AMP_OK;
 }

@@ -88,15 +88,14 @@ amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error 
     return AMP_OK;
 }
 
-/* Gives the new file the old file's permissions, and its owner if the system allows it (as for root). */
-static int copy_permissions(int file, const struct stat *old)
+/* Gives the new file the owner and the permissions of the old file, if the system allows it. Only root can
+ * give files away, but not in a container that lacks this owner, and some file systems have neither owners
+ * nor permissions. Without them the file can still be saved. */
+static void copy_permissions(int file, const struct stat *old)
 {
-    struct stat now;
-    if (fstat(file, &now) != 0) return errno;
-    if ((now.st_uid != old->st_uid || now.st_gid != old->st_gid)
-        && fchown(file, old->st_uid, old->st_gid) != 0 && errno != EPERM)
-        return errno;
-    return fchmod(file, old->st_mode & 0777) == 0 ? 0 : errno;
+    int ignored = fchown(file, old->st_uid, old->st_gid);
+    ignored = fchmod(file, old->st_mode & 0777);
+    (void)ignored;
 }
 
 /* Locks a temporary file, so that two programs cannot save under the same name at once. The system releases a
@@ -144,10 +143,10 @@ static amp_status make_temporary(amp_safe_file *f, amp_error *error)
         close(file);
         return is_busy(f->temporary, error);
     }
-    int why = exists ? copy_permissions(file, &old) : 0;
+    if (exists) copy_permissions(file, &old);
     f->locked = file;
     f->pending = 1;
-    return why ? amp_cannot_write(f->temporary, why, error) : AMP_OK;
+    return AMP_OK;
 }
 
 amp_status amp_safe_file_remove_leftover(const amp_safe_file *f, amp_error *error)

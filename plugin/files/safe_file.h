@@ -7,8 +7,8 @@
  *     status = written ? amp_safe_file_commit(&file, error) : ...;
  *     amp_safe_file_end(&file);
  *
- * The file keeps its permissions, and its owner if the system allows it. A symbolic link stays a link, and
- * its target is replaced. A device or a FIFO cannot be replaced and is written directly. As with any rename,
+ * The file keeps its permissions and its owner if the system allows it. A symbolic link stays a link, and its
+ * target is replaced. A device or a FIFO cannot be replaced and is written directly. As with any rename,
  * hard links to the old file keep the old content, and the folder must be writable. */
 #pragma once
 

@@ -80,8 +80,10 @@ void amp_batches_close(amp_batches *); /* NULL is fine */
 /* ---- measuring speed ---- */
 
 /* Fills the network's input with random images, uniform in [0,1), and its labels with valid values: 1 to 10
- * boxes per image for yolo and region, no labels for detection and iseg, one class per image otherwise. Also
- * sets all rolling variances to 1: in an untrained network they are 0, and the outputs would grow to inf. */
+ * boxes per image for yolo and region, no labels for detection and iseg, one class per image otherwise. The
+ * same seed gives the same batch. In each yolo one anchor fits a box best, by more than rounding; an image
+ * has fewer boxes if none is found with this property. Also sets all rolling variances to 1. In an untrained
+ * network they are 0, and normalizing by a variance of 0 would make the outputs grow to 10^6 and then inf. */
 void amp_fork_fill_random_batch(struct network *net, unsigned seed);
 
 /* The parts of a training step, on the batch in the network's input. Each waits for the network's device.

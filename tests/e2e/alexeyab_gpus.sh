@@ -65,6 +65,16 @@ weights_near whole/tiny_final.weights went_on/tiny_final.weights
 trained 0 went_on detector tiny.data tiny.cfg half_of_two/half_final.weights
 weights_near whole/tiny_final.weights went_on/tiny_final.weights
 
+# Another batch than was saved scales momentum and moments, which the CPU must not touch. (By how much:
+# test_resume_changed.)
+for solver in momentum=0.9 adam=1; do
+    sed "s/^momentum=.*/$solver/" half.cfg > saved.cfg
+    sed "s/^momentum=.*/$solver/; s/^batch=.*/batch=16/" tiny.cfg > twice.cfg
+    trained 0 saved detector tiny.data saved.cfg
+    trained 0 went_on detector tiny.data twice.cfg saved/saved_final.weights
+    holds err 'the batch was 8 images and is 16 now: mom.* scaled to match'
+done
+
 averaged() { # averaged <GPUs> <folder> <weights>
     on $([ $1 = 1 ] && echo 0 || echo 0,0) $2 detector averaged.data averaged.cfg $3
     [ $status = 1 ] && grep -aq 'last saved: backup/averaged_last.weights' err ||

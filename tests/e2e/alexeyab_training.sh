@@ -77,6 +77,9 @@ sed 's/^random=0/random=1/; s/^momentum=.*/&\nresize_step=8/; 0,/^filters=8/s//&
     > sizes.cfg
 goes_on sizes.cfg -amp bf16
 holds half.out '^ 56 x 56'
+sed 's/^random=0/random=1/; s/^width=.*/width=3072/' tiny.cfg > wide.cfg
+goes_on wide.cfg -amp bf16
+holds half.out '^ 4320 x 64'
 awk '/^\[shortcut\]/ { print "[convolutional]\nfilters=16\nsize=1\nactivation=swish\nshare_index=3\n" }
     /^from=/ { $0 = "from=-2,-3\nweights_type=per_channel\nweights_normalization=relu" } 1' tiny.cfg \
     > weights.cfg

@@ -41,6 +41,13 @@ on_both bf16 0.02
 train dynamic "$on_doubles" detector train tiny.data dynamic.cfg -amp fp16 -seed 7
 holds dynamic.err '^amp: summary dtype=fp16 steps=8 skipped=[1-9]'
 
+# -fit first makes a network for which no convolution is timed. The training's own are timed as without it.
+convolutions() { sed -n 's/^doubles: .* \([0-9]*\) convolutions, .*/\1/p' $1.err; }
+train fit "$on_doubles" detector train tiny.data dynamic.cfg -amp fp16 -seed 7 -fit
+holds fit.err "^amp: -fit: the training fits with the .cfg's settings"
+[ "$(convolutions fit)" = "$(convolutions dynamic)" ] ||
+    fail "-fit: $(convolutions fit) convolutions instead of $(convolutions dynamic)"
+
 # A bug report names the GPU, CUDA, its driver and the libraries.
 succeeds "$on_doubles" amp version
 tr '\n' ' ' < out | grep -q 'GPU 0: .* CUDA [0-9.]* (driver for [0-9.]*), cuDNN [0-9.]*, cuBLAS' ||

@@ -155,6 +155,19 @@ what_does_not_fit_is_made_to_fit() {
     [ $trained -ge 2 ] || fail "only $trained of five limits trained"
 }
 
+what_no_pass_uses_of_a_batch_changes_nothing() {
+    # Two passes of 16 images are a step of batch=33 as of batch=32: -fit chooses the same for both.
+    local batch
+    for batch in 32 33; do
+        sed "s/^batch=.*/batch=$batch/" large.cfg > odd.cfg
+        train $((least - 60)) odd.cfg -amp fp32 -fit || fail "batch=$batch: $(tail -n 3 out)"
+        holds out "^amp: -fit: with the .cfg's settings the training needs "
+        by_hand odd.cfg | sed '/^batch=/d' > chosen.$batch
+        mv backup/odd_final.weights odd.$batch
+    done
+    cmp chosen.32 chosen.33 && cmp odd.32 odd.33 || fail 'another training with batch=33'
+}
+
 the_largest_size_has_to_fit() {
     # With random=1 the largest size has to fit: 608 x 608, 14 times the pixels.
     sed 's/random=0/random=1/' large.cfg > random.cfg
@@ -169,4 +182,5 @@ ends_saying 'command line: -fit is given twice' "$DARKNET" "${train[@]}" -amp bf
 
 what_fits_is_left_as_it_is
 what_does_not_fit_is_made_to_fit
+what_no_pass_uses_of_a_batch_changes_nothing
 the_largest_size_has_to_fit

@@ -28,6 +28,25 @@ all_kinds_are_good() {
 all_kinds_are_good
 [ ! -e cache ] || fail 'a selftest leaves a note'
 
+# Labels larger, or smaller, than two anchors of equal area fit both equally well, and rounding would decide.
+turned_anchors_are_good() { # turned_anchors_are_good <width> <height> <anchors>
+    local program number=$(($(tr -cd , <<< $3 | wc -c) / 2 + 1))
+    layers > turned.cfg <<END
+[net] batch=2 width=$1 height=$2 channels=3
+[convolutional] filters=8 size=3 stride=2 pad=1 activation=leaky
+[convolutional] filters=$((7 * number)) size=1 activation=linear
+[yolo] classes=2 num=$number anchors=$3
+END
+    for program in "$DARKNET" "$ALEXEYAB"; do
+        [ -x "$program" ] || continue
+        selftest "$program" amp selftest turned.cfg
+        [ $status = 0 ] || fail "$program, anchors $3: status $status: $(tail -1 err)"
+    done
+}
+turned_anchors_are_good 64 96 4,5,8,8,12,14,14,12,20,20,28,30
+turned_anchors_are_good 416 224 6,7,7,6
+turned_anchors_are_good 64 96 150,160,160,150
+
 # wrong <program> <fault> <channels> <what is named, as a pattern>
 wrong() {
     AMP_FAULT="$2 $3" selftest "$1" amp selftest

@@ -3,7 +3,9 @@
 #define _DEFAULT_SOURCE /* mkdtemp, setgroups */
 #include "testing.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <sys/syscall.h>
 
 #include "child.h"
 #include "files/checksum.h"
@@ -197,6 +199,29 @@ TEST_WITH(permissions_stay, enter_open_folder, leave_folder)
         assert_int_equal(info.st_gid, getegid() + 1);
     }
     umask(old);
+}
+
+/* The system's functions, which fail with `refusal` if it is not 0. */
+static int refusal;
+static int refuses(void) { return (errno = refusal) != 0; }
+int fchown(int file, uid_t owner, gid_t group)
+{
+    return refuses() ? -1 : (int)syscall(SYS_fchown, file, owner, group);
+}
+int fchmod(int file, mode_t mode) { return refuses() ? -1 : (int)syscall(SYS_fchmod, file, mode); }
+
+/* In a container that lacks the owner both fail with EINVAL, on some file systems with ENOTSUP. */
+TEST_WITH(a_system_that_refuses_owners_and_permissions_saves, enter_open_folder, leave_folder)
+{
+    static const int refusals[] = { EPERM, EINVAL, ENOTSUP };
+    for (int i = 0; i < 3; i++) {
+        put_file("f", "old");
+        assert_int_equal(chmod("f", 0666), 0);
+        refusal = refusals[i];
+        replace("f", "new");
+        refusal = 0;
+        assert_holds("f", "new");
+    }
 }
 
 TEST_WITH(what_is_no_file_is_written_directly, enter_open_folder, leave_folder)

@@ -408,15 +408,23 @@ void cfg_rule_dropout(cfg_walk *walk)
     cfg_rule_activation(walk);
 }
 
-/* Warns if batch norm would normalize a single number per channel, whose variance is 0 / 0: Darknet's
- * recurrent layers normalize each time step separately. Not an error, because some GPUs do not give NaN. Only
- * for a training: a .cfg that generates text has one image per pass on purpose. */
+/* In a recurrent layer Darknet's own batch norm normalizes each time step separately. If a step has one
+ * number per channel, its variance is 0 / 0. On a CPU a training then skips every step, so this is an error.
+ * It is only a warning on a GPU, since not all give NaN, and where it is not certain that the network trains.
+ * A .cfg that generates text, such as Darknet's rnn.cfg, has one image and one time step on purpose. */
 static void check_norm_of_step(cfg_walk *walk, double pixels)
 {
-    if (walk->use != CFG_FOR_ANYTHING && walk->use != CFG_TRAINS_BOXES && number(walk, "batch_normalize")
-        && walk->batch / walk->time_steps * pixels == 1)
-        cfg_walk_warn(walk, "batch_normalize", NULL, "with one image in a pass, batch norm divides 0 by 0 in "
-                      "each time step: set batch to at least 2 * subdivisions, or batch_normalize to 0");
+    int trains = walk->use != CFG_FOR_ANYTHING && walk->use != CFG_TRAINS_BOXES;
+    if (!number(walk, "batch_normalize") || walk->batch / walk->time_steps * pixels != 1) return;
+    if (!trains && walk->time_steps == 1) return;
+#ifdef GPU
+    cfg_finding finding = CFG_WARNS;
+#else
+    cfg_finding finding = trains ? CFG_REFUSES : CFG_WARNS;
+#endif
+    cfg_walk_report(walk, finding, "batch_normalize", NULL, "with one image in a pass, batch norm divides 0 "
+                    "by 0 in each time step; to train, set batch to at least 2 * subdivisions, or "
+                    "batch_normalize to 0");
 }
 
 /* of_input: how many matrices multiply the input; of_state: how many multiply the state. */

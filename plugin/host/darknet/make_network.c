@@ -36,12 +36,14 @@ network *amp_fork_make_network(const char *cfg, const char *name, int draws)
              "that layer's keys\n", name);
     if (!registered) registered = !atexit(end_at_exit);
     for (int k = 0; k < DEATHS; k++) sigaction(deaths[k], &catch, &before[k]);
-    if (!draws) setenv("AMP_CUDA_TUNE", "0", 0); /* no pass will run: do not time algorithms */
+    int untimed = !draws && !getenv("AMP_CUDA_TUNE"); /* no pass will run: do not time algorithms */
+    if (untimed) setenv("AMP_CUDA_TUNE", "0", 1);
     making = 1;
     darknet_amp_draws_nothing = !draws;
     network *net = amp_own_parse((char *)cfg);
     darknet_amp_draws_nothing = 0;
     making = 0;
+    if (untimed) unsetenv("AMP_CUDA_TUNE"); /* a training may follow: see -fit */
     for (int k = 0; k < DEATHS; k++) sigaction(deaths[k], &before[k], NULL);
     return net;
 }

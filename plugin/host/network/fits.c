@@ -319,10 +319,11 @@ static void choose(amp_program *program, const char *cfg_file)
     unsigned char generator[AMP_HOST_RANDOM_BYTES];
     amp_fitting choice;
     amp_host_check(amp_cfg_document(cfg_file, &cfg, &error), &error);
-    int images = (int)cfg_net_number(cfg, "batch", 1);
-    int cut = (int)amp_sharing_cut(amp_ranks_of_step(), (int)cfg_net_number(cfg, "subdivisions", 1));
+    int batch = (int)cfg_net_number(cfg, "batch", 1), given = (int)cfg_net_number(cfg, "subdivisions", 1);
     amp_document_give_back(cfg);
-    if (images % cut) return; /* the error is reported when the training's network is made */
+    int images = batch / given * given; /* of a step: Darknet rounds the images of a pass down */
+    int cut = (int)amp_sharing_cut(amp_ranks_of_step(), given);
+    if (!images || images % cut) return; /* the error is reported when the training's network is made */
     fprintf(stderr, "amp: -fit: the network is made twice, first to find out what fits\n");
     /* Otherwise the C library would not return large blocks to the system after the first that is freed. */
     mallopt(M_MMAP_THRESHOLD, 128 << 10);

@@ -94,9 +94,13 @@ static int is_quiet(const struct darknet_amp *amp) { return amp->united && amp->
 
 #define print_note(net, ...) (is_quiet(amp_fork_state(net)) ? 0 : fprintf(stderr, __VA_ARGS__))
 
+/* Whether a loop with random=1 may have chosen this side of an input. `largest` is the limit with the width,
+ * the height and random= of this .cfg, LARGEST_SIZE with those of another one. */
 enum { LARGEST_SIZE = 4096 };
-
-static int is_size(int32_t side, int step) { return side > 0 && side <= LARGEST_SIZE && side % step == 0; }
+static int is_size(int32_t side, int step, int largest)
+{
+    return side > 0 && (side <= largest || side <= LARGEST_SIZE) && side % step == 0;
+}
 
 /* Restores what only the loop of `detector train` or `classifier train` needs. */
 static amp_status restore_loop(struct network *net, const amp_run_state *run, const char *sidecar,
@@ -106,7 +110,8 @@ static amp_status restore_loop(struct network *net, const amp_run_state *run, co
     amp_fork_state(net)->resume->went_on = *run;
     if (run->loop_count <= 0 || !view.size_step || (run->width == view.w && run->height == view.h))
         return AMP_OK;
-    if (!is_size(run->width, view.size_step) || !is_size(run->height, view.size_step))
+    if (!is_size(run->width, view.size_step, view.largest_w)
+        || !is_size(run->height, view.size_step, view.largest_h))
         return amp_fail(error, AMP_BAD_SIDECAR,
                         "%s: this sidecar was saved with an input of %dx%d, which random=1 never chooses; "
                         ANEW, sidecar, (int)run->width, (int)run->height);
@@ -182,7 +187,7 @@ static amp_status resume_training(struct network *net, const amp_sidecar *saved,
     AMP_TRY(amp_sidecar_fit_averages(saved, averages, amp_fork_averages(net, 0, averages), error));
     if (amp_ranks_of_step() > 1)
         amp_sidecar_fit_ranks(saved, amp->config->wire, amp->config->sync_batchnorm, note);
-    amp_sidecar_fit_batch(saved, amp->engine, view.batch * view.subdivisions, note);
+    AMP_TRY(amp_sidecar_fit_batch(saved, amp->engine, view.batch * view.subdivisions, note, error));
     /* t counts the updates of the sidecar's moments; it is 0 if the sidecar is from another optimizer */
     counters.t = amp_sidecar_adam(saved) == view.adam ? (int)run->t : 0;
     amp_fork_set_counters(net, counters);
