@@ -91,6 +91,11 @@ faults_of_darknets_own_are_named_and_spared() {
         '[convolutional] batch_normalize=1 filters=8 size=1 stride=2 activation=leaky'
     if [ ! -x "$ALEXEYAB" ]; then return; fi
     spared_in_all_forks "$ALEXEYAB"
+    # An [empty] layer is the layer before it: who names that one has the same delta, and a dropout's output.
+    spared "$ALEXEYAB" '' 'fp32 bf16 fp16' "$CONVOLUTION" '[empty]' "$CONVOLUTION" '[shortcut] from=-3'
+    spared "$ALEXEYAB" 'computes the slope of its activation from its output after dropout' 'fp32 bf16 fp16' \
+        '[convolutional] filters=6 size=3 pad=1 activation=tanh' '[empty]' '[dropout] probability=.5' \
+        "$CONVOLUTION" '[shortcut] from=-4'
     spared "$ALEXEYAB" 'an activation that its CPU code does not know' 'fp32 bf16 fp16' \
         '[convolutional] filters=6 size=3 pad=1 activation=relu6' "$CONVOLUTION"
     # What lies behind it is compared on its right output: on zeros, batch norm would divide by next to 0.

@@ -117,8 +117,8 @@ extern const amp_own_fault amp_own_faults[];
 /* For a native layer: frees the buffers that only exist in this fork and that only Darknet's own forward and
  * backward use. (buffers.c frees the buffers that all forks have.) */
 void amp_own_free_internals(layer *l, int on_gpu);
-/* Whether this layer has no output and delta of its own in Darknet, but uses those of the layer before it, as
- * a dropout does. */
+/* Whether this layer has no output and delta of its own in Darknet, but uses those of the layer before it: a
+ * dropout or an [empty] layer. */
 int amp_own_borrows_buffers(const layer *l);
 /* Resizes a layer if Darknet has a resize function for it, but does not call this function in resize_network.
  * Returns 0 for other layers. */

@@ -88,8 +88,9 @@ amp_status amp_host_check_predicted(const network *, const float *output, const 
 /* ---- describe.c: which layers a layer reads, and where its labels come from ---- */
 
 /* If layer `consumer` names the earlier layer `index` as an input, returns the layer whose output the
- * consumer really reads. Darknet's dropout runs in place on the output of the layer before it. So a later
- * layer that names the layer before the dropout reads the dropout's result. */
+ * consumer really reads. Darknet's dropout runs in place on the output of the layer before it, and an
+ * [empty] layer shares this output (amp_own_borrows_buffers). So a later layer that names the layer before
+ * the dropout reads the dropout's result. */
 int amp_host_producer(const network *net, int index, int consumer);
 
 /* Returns the last layer before `index` that has truth=1: its output serves as the labels of layer `index`.
