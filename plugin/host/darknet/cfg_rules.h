@@ -54,7 +54,7 @@ double cfg_own_truths(const cfg_walk *, double coords, int is_region);
 void cfg_own_wrong_anchors(cfg_walk *, int numbers, double num);
 /* Whether this fork's own convolution gathers 1x1 windows with im2col instead of reading the input
  * directly. */
-int cfg_own_lays_out_1x1(double stride_x, double dilation);
+int cfg_own_lays_out_1x1(double stride_x);
 /* Rejects a layer that finds boxes but needs other labels than the last layer: it reads `reads` truth floats
  * per image, and the loader makes `loaded`, the number that the last layer needs. */
 void cfg_own_unlike_head(cfg_walk *, double reads, double loaded);

@@ -34,7 +34,7 @@ void cfg_own_unlike_head(cfg_walk *walk, double reads, double loaded)
                     "the same max= (default: 200)", reads / LABEL_NUMBERS, loaded / LABEL_NUMBERS);
 }
 
-int cfg_own_lays_out_1x1(double stride_x, double dilation) { return stride_x > 1 || dilation > 1; }
+int cfg_own_lays_out_1x1(double stride_x) { return stride_x > 1; }
 
 /* Warns if ema_alpha averages nothing. Darknet's train_network_waitkey averages the weights from step
  * max_batches / 2 on, and replaces the weights by the averages at step max_batches - 1000. If max_batches is
