@@ -5,8 +5,8 @@
  * x·tanh(log(1 + exp(x))), which AlexeyAB's CPU and GPU code write differently. Swish is x·logistic(x).
  * Darknet computes some formulas in double, and some of its formulas overflow (tanh of 355 is inf/inf, elu of
  * 710 is 0·inf). The functions here compute in fp32 and stay finite. Wherever Darknet's result is finite,
- * they agree with it within a few fp32 ulp. An exception: near 0 they are more exact than Darknet's code on a
- * GPU and AlexeyAB's on a CPU, which compute tanh, loggy, elu and selu in fp32 as a number near 1, minus 1.
+ * they agree with it within a few fp32 ulp. An exception: near 0 they are more exact than Darknet's GPU code
+ * and AlexeyAB's CPU code, which compute tanh, loggy, elu and selu in fp32 as a number near 1, minus 1.
  * Every activation of NaN is NaN. All backends share these functions. For the activations of hot layers, the
  * CPU has vector forms instead (cpu/rows_impl.h). */
 #pragma once

@@ -105,8 +105,8 @@ void amp_fork_predict(struct network *);
 /* For a network without AMP. Calls watcher before (begins = 1) and after (begins = 0) each layer's forward
  * and backward. Before each of these calls, waits until the network's device has finished all earlier work.
  * Only one network of a program can be watched at a time. fills_gaps=1: runs AMP's replacement for a layer
- * whose own CPU code in Darknet is empty, crashes or loses deltas (gaps.h of the fork). On a GPU, fills_gaps
- * changes nothing. */
+ * whose own CPU code in Darknet is empty, crashes or loses deltas (gaps.h of the fork). On a GPU it only
+ * keeps Darknet's code from clipping or smoothing deltas, which AMP does not do. */
 typedef void amp_layer_watcher(void *context, int layer, int begins);
 void amp_fork_watch_layers(struct network *, amp_layer_watcher *watcher, void *context, int fills_gaps);
 void amp_fork_unwatch_layers(struct network *);

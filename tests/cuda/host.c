@@ -8,6 +8,8 @@
  *     On doubles EARLY=1 in the environment has copies of images come as early as they may.
  *   cuda_host start <network> <dtype> <file>
  *     the same up to the checkpoint, which stock (dtype off) goes on from otherwise
+ *   cuda_host faults
+ *     on doubles: what is turned off in stock when AMP is compared with it
  *   cuda_host compare <file> <file> <bound> [<twin of the first>...]
  *     whether no group of numbers is further apart than bound times its size, or than twice a twin's */
 #define _DEFAULT_SOURCE
@@ -338,6 +340,39 @@ static void run(int which, const char *dtype, const char *path, int only_start)
     if (fclose(out)) fail("cannot write", path);
 }
 
+/* ---- stock's faults ---- */
+
+#ifdef ON_DOUBLES
+static void check_deltas(network *net, const char *which)
+{
+#ifdef DARKNET_AMP_ALEXEYAB
+    if (net->try_fix_nan) fail(which, "clips deltas of convolutions");
+#else
+    if (net->layers[0].smooth != 0) fail(which, "smooths deltas of convolutions");
+#endif
+    if (!net->layers[1].amp_unclipped) fail(which, "clips deltas of connected layers");
+}
+
+static void watch_nothing(void *context, int layer, int begins) { (void)context, (void)layer, (void)begins; }
+
+static int check_faults(void)
+{
+    const char *alters = NET("width=8\nheight=8\nchannels=3\ntry_fix_nan=1\n") CONV(6, 3, "smooth=.5\n")
+                         "[connected]\noutput=6\nactivation=linear\n[softmax]\n";
+    gpu_index = 0;
+    amp_cuda_any_stream(1);
+    network *net = make(alters, "off");
+    amp_fork_watch_layers(net, watch_nothing, NULL, 1);
+    check_deltas(net, "the stock of a comparison");
+    amp_fork_unwatch_layers(net);
+    free_network(net);
+    net = make(alters, "fp32");
+    check_deltas(net, "AMP");
+    free_network(net);
+    return 0;
+}
+#endif
+
 /* ---- comparing ---- */
 
 static float *group(FILE *file, size_t *count)
@@ -412,6 +447,9 @@ static int compare(const char *a, const char *b, double bound, char **twins)
 
 int main(int argc, char **argv)
 {
+#ifdef ON_DOUBLES
+    if (argc == 2 && !strcmp(argv[1], "faults")) return check_faults();
+#endif
     if (argc >= 5 && !strcmp(argv[1], "compare")) return compare(argv[2], argv[3], atof(argv[4]), argv + 5);
     int only_start = argc == 5 && !strcmp(argv[1], "start");
     if (argc == 6 && !strcmp(argv[1], "train")) {

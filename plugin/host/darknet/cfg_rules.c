@@ -148,6 +148,9 @@ void cfg_rule_convolutional(cfg_walk *walk)
         return;
     }
     check_own(walk, pad, stride_x, stride_y);
+    if (number(walk, "smooth") && !walk->resized)
+        cfg_walk_warn(walk, "smooth", NULL, "has no effect under AMP: only Darknet's own GPU code smooths "
+                                            "the deltas of a convolution");
     if (cfg_walk_given(walk, "share_index")) check_shared(walk, n, size, groups);
     if (number(walk, "numload") > n)
         fail(walk, "numload", "more than the %.0f filters of this layer", n);

@@ -88,6 +88,9 @@ void cfg_own_finish(cfg_walk *walk)
     }
     cfg_walk_enter(walk, -1);
     check_averaging(walk);
+    if (cfg_walk_number(walk, "try_fix_nan") && !walk->resized)
+        cfg_walk_warn(walk, "try_fix_nan", NULL,
+                      "has no effect under AMP, which skips steps with inf or NaN");
     if (amp_cfg_fork.strict && !walk->resized) check_strictly(walk, finds_boxes);
     if (!images)
         cfg_walk_fail(walk, NULL, NULL,

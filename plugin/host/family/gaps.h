@@ -32,7 +32,8 @@
  *  - Batch norm's buffers of frozen layers are allocated, and a masked cost reads a copy, as on the CPU.
  *  - hank-ai's crnn moves the pointers in its stored inner layers from step to step, so it gets copies of
  *    these layers, as on the CPU.
- *  - A connected layer clips its deltas to +-1, which would hide an overflow. Under AMP it does not clip.
+ *  - A connected layer clips its deltas to +-1, and with try_fix_nan=1 other layers do too. This would hide
+ *    an overflow. Under AMP they do not clip (amp_own_keep_deltas).
  *  - A shortcut that AMP does not compute itself uses the addresses that its inputs had when it was made. It
  *    adds up its weights' gradients in an order that varies, and replaces inf and NaN by 0. Ours is composed
  *    of other kernels of Darknet (shortcut_gpu.c), which add up in a fixed order.
