@@ -129,7 +129,9 @@ enum {
     AMP_LOSES_DELTA = 32,      /* the layer overwrites the delta of the layer before it instead of adding to
                                   it, so what later layers had added is lost */
     AMP_CANNOT_RUN = 64,       /* the layer crashes, or writes outside its arrays */
-    AMP_UNDEFINED = 128        /* AMP's results are meaningless too */
+    AMP_UNDEFINED = 128,       /* AMP's results are meaningless too */
+    AMP_WRONG_NEAR_DELTA = 256 /* the delta that the layer adds to the layer before it; the parts that it adds
+                                  to other layers are right */
 };
 typedef struct amp_stock_fault { int effects; const char *what; } amp_stock_fault;
 /* Returns a row of the table; NULL: the table has no more rows. */

@@ -118,6 +118,10 @@ faults_of_darknets_own_are_named_and_spared() {
         '[convolutional] filters=4 size=3 pad=1 activation=leaky' "$CONVOLUTION" '[shortcut] from=1'
     spared "$ALEXEYAB" 'adds a larger input in the wrong place from the second image on' '' "$CONVOLUTION" \
         '[convolutional] filters=8 size=3 pad=1 activation=leaky' "$CONVOLUTION" '[shortcut] from=1'
+    spared "$ALEXEYAB" 'ignores its stride_y' 'fp32 bf16 fp16' "$CONVOLUTION" \
+        '[convolutional] batch_normalize=1 filters=8 size=1 stride_x=1 stride_y=2 activation=leaky'
+    spared "$ALEXEYAB" 'adds up the delta of its multipliers in several threads' 'fp32 bf16 fp16' \
+        "$CONVOLUTION" '[avgpool]' '[scale_channels] from=0' "$CONVOLUTION"
     local normed='[convolutional] batch_normalize=1 filters=6 size=3 pad=1 activation=leaky'
     spared "$ALEXEYAB" 'layer 1 [convolutional] shares its batch' '' "$normed" "$normed" \
         "$normed share_index=1"
@@ -133,6 +137,8 @@ faults_of_darknets_gpu_code_are_spared() {
         spared_in "$flat" '[cost] type=sse scale=50' "$gpu_double" '' 'fp32 bf16 fp16' \
             "[$kind] output=10 batch_normalize=0" '[connected] output=9 activation=linear'
     done
+    spared_in "$flat" '[cost] type=sse' "$gpu_double" 'adds a number that is no gradient' 'fp32 bf16 fp16' \
+        '[connected] output=10 activation=leaky' '[l2norm]'
 }
 if [ -x "$gpu_double" ]; then faults_of_darknets_gpu_code_are_spared; fi
 # Where Darknet's own code is exempted in one layer, a fault of AMP's in another is found.
