@@ -3,9 +3,12 @@
  *
  * The formulas are those of Darknet's activations.h; relu6, mish, swish and hard_mish are AlexeyAB's. Mish is
  * x·tanh(log(1 + exp(x))), which AlexeyAB's CPU and GPU code write differently. Swish is x·logistic(x).
- * Darknet computes some formulas in double, and some overflow (tanh of 355 is inf/inf). The functions here
- * compute in fp32, stay finite, and agree with Darknet's finite results within a few fp32 ulp. Every
- * activation of NaN is NaN. For hot layers, the CPU has vector forms (cpu/rows_impl.h). */
+ * Darknet computes some formulas in double, and some of its formulas overflow (tanh of 355 is inf/inf, elu of
+ * 710 is 0·inf). The functions here compute in fp32 and stay finite. Wherever Darknet's result is finite,
+ * they agree with it within a few fp32 ulp. An exception: near 0 they are more exact than Darknet's GPU code
+ * and AlexeyAB's CPU code, which compute tanh, loggy, elu and selu in fp32 as a number near 1, minus 1.
+ * Every activation of NaN is NaN. All backends share these functions. For the activations of hot layers, the
+ * CPU has vector forms instead (cpu/rows_impl.h). */
 #pragma once
 
 #include <math.h>

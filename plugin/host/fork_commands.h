@@ -98,9 +98,10 @@ float amp_fork_cost(const struct network *);
 void amp_fork_predict(struct network *);
 
 /* For a network without AMP. Calls watcher before (begins = 1) and after (begins = 0) each layer's forward
- * and backward, when the network's device has finished all earlier work. Only one network of a program can be
- * watched at a time. fills_gaps=1: on a CPU, runs AMP's replacement for a layer whose code in Darknet is
- * empty, crashes or loses deltas (gaps.h of the fork). */
+ * and backward. Before each of these calls, waits until the network's device has finished all earlier work.
+ * Only one network of a program can be watched at a time. fills_gaps=1: runs AMP's replacement for a layer
+ * whose own CPU code in Darknet is empty, crashes or loses deltas (gaps.h of the fork). On a GPU it only
+ * keeps Darknet's code from clipping or smoothing deltas, which AMP does not do. */
 typedef void amp_layer_watcher(void *context, int layer, int begins);
 void amp_fork_watch_layers(struct network *, amp_layer_watcher *watcher, void *context, int fills_gaps);
 void amp_fork_unwatch_layers(struct network *);
@@ -120,7 +121,9 @@ enum {
     AMP_WRONG_ALL = 31,
     AMP_LOSES_DELTA = 32,      /* overwrites the delta of the layer before it instead of adding to it */
     AMP_CANNOT_RUN = 64,       /* the layer crashes, or writes outside its arrays */
-    AMP_UNDEFINED = 128        /* AMP's results are meaningless too */
+    AMP_UNDEFINED = 128,       /* AMP's results are meaningless too */
+    AMP_WRONG_NEAR_DELTA = 256 /* the delta that the layer adds to the layer before it; the parts that it adds
+                                  to other layers are right */
 };
 typedef struct amp_stock_fault { int effects; const char *what; } amp_stock_fault;
 /* Returns a row of the table of faults; NULL: there are no more rows. */

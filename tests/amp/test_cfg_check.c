@@ -537,6 +537,9 @@ TEST(warnings)
         { "batch=1", FOUR "[route]\nlayers=-1#that",
           ":9: [route] layers = -1#that: Darknet reads the number before the comment; a "
           "comment needs a line of its own" },
+        { "batch=1", CONV "smooth=.5",
+          ":7: [convolutional] smooth = .5: has no effect under AMP: only Darknet's own GPU code smooths the "
+          "deltas of a convolution" },
         { "batch=1", CONV "pad=3", ":7: [convolutional] pad = 3: neither 0 nor 1; read as 1" },
     };
     char text[1000];

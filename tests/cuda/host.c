@@ -8,6 +8,9 @@
  *     On doubles EARLY=1 in the environment has copies of images come as early as they may.
  *   cuda_host start <network> <dtype> <file>
  *     the same up to the checkpoint, which stock (dtype off) goes on from otherwise
+ *   cuda_host faults
+ *     on doubles: what stock is known to compute wrongly on a GPU (stock_faults.c), and what is turned off in
+ *     it when AMP is compared with it
  *   cuda_host compare <file> <file> <bound> [<twin of the first>...]
  *     whether no group of numbers is further apart than bound times its size, or than twice a twin's */
 #define _DEFAULT_SOURCE
@@ -338,6 +341,67 @@ static void run(int which, const char *dtype, const char *path, int only_start)
     if (fclose(out)) fail("cannot write", path);
 }
 
+/* ---- stock's faults ---- */
+
+#ifdef ON_DOUBLES
+#define SMALL NET("width=8\nheight=8\nchannels=3\n")
+static const struct { const char *cfg; int layer, effects; } faults[] = {
+#ifdef DARKNET_AMP_ALEXEYAB
+    { SMALL CONV(6, 3, "") CONV(6, 3, "") "[shortcut]\nfrom=-2\nactivation=leaky\nweights_type=per_channel\n"
+      "weights_normalization=relu\n[cost]\ntype=sse\n", 2, AMP_WRONG_WEIGHTS },
+    { SMALL CONV(6, 3, "") CONV(6, 3, "") "[shortcut]\nfrom=-2\nactivation=leaky\n[cost]\ntype=sse\n", 2, 0 },
+    { SMALL CONV(6, 3, "") CONV(1, 1, "") "[scale_channels]\nfrom=0\nscale_wh=1\n[cost]\ntype=sse\n", 2,
+      AMP_WRONG_NEAR_DELTA },
+    { SMALL CONV(6, 3, "") "[avgpool]\n[scale_channels]\nfrom=0\n[cost]\ntype=sse\n", 2, 0 },
+#else
+    { SMALL CONV(6, 3, "") "[l2norm]\n[cost]\ntype=sse\n", 1, AMP_WRONG_DELTA },
+#endif
+};
+
+static int effects_of(const network *net, int layer)
+{
+    const amp_stock_fault *fault;
+    int effects = 0;
+    for (int row = 0; (fault = amp_fork_stock_fault(row)); row++)
+        if (amp_fork_has_stock_fault(net, layer, row)) effects |= fault->effects;
+    return effects;
+}
+
+static void check_deltas(network *net, const char *which)
+{
+#ifdef DARKNET_AMP_ALEXEYAB
+    if (net->try_fix_nan) fail(which, "clips deltas of convolutions");
+#else
+    if (net->layers[0].smooth != 0) fail(which, "smooths deltas of convolutions");
+#endif
+    if (!net->layers[1].amp_unclipped) fail(which, "clips deltas of connected layers");
+}
+
+static void watch_nothing(void *context, int layer, int begins) { (void)context, (void)layer, (void)begins; }
+
+static int check_faults(void)
+{
+    const char *alters = NET("width=8\nheight=8\nchannels=3\ntry_fix_nan=1\n") CONV(6, 3, "smooth=.5\n")
+                         "[connected]\noutput=6\nactivation=linear\n[softmax]\n";
+    gpu_index = 0;
+    amp_cuda_any_stream(1);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        network *net = make(faults[i].cfg, "off");
+        if (effects_of(net, faults[i].layer) != faults[i].effects) fail("other effects in", faults[i].cfg);
+        free_network(net);
+    }
+    network *net = make(alters, "off");
+    amp_fork_watch_layers(net, watch_nothing, NULL, 1);
+    check_deltas(net, "the stock of a comparison");
+    amp_fork_unwatch_layers(net);
+    free_network(net);
+    net = make(alters, "fp32");
+    check_deltas(net, "AMP");
+    free_network(net);
+    return 0;
+}
+#endif
+
 /* ---- comparing ---- */
 
 static float *group(FILE *file, size_t *count)
@@ -412,6 +476,9 @@ static int compare(const char *a, const char *b, double bound, char **twins)
 
 int main(int argc, char **argv)
 {
+#ifdef ON_DOUBLES
+    if (argc == 2 && !strcmp(argv[1], "faults")) return check_faults();
+#endif
     if (argc >= 5 && !strcmp(argv[1], "compare")) return compare(argv[2], argv[3], atof(argv[4]), argv + 5);
     int only_start = argc == 5 && !strcmp(argv[1], "start");
     if (argc == 6 && !strcmp(argv[1], "train")) {

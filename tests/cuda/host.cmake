@@ -50,9 +50,12 @@ gpu_double_program(test_cuda_ranks cuda/ranks.c doubles/nccl_double.cc
     ${CMAKE_SOURCE_DIR}/plugin/comm/nccl/nccl.c)
 target_link_options(test_cuda_ranks PRIVATE -Wl,--wrap=dlopen -Wl,--wrap=dlsym # libnccl.so.2 is the double
     -Wl,--wrap=amp_fork_use_device -Wl,--wrap=amp_comm_threads -Wl,--wrap=pthread_create) # threads take turns
-# Darknet's main, for what it says of machines that it cannot compute on.
-gpu_double_program(darknet-gpu-double ${DARKNET_PATCHED}/examples/darknet.c
-    $<TARGET_OBJECTS:amp_room_commands> $<TARGET_OBJECTS:amp_room_commands_map>)
+# Darknet's main, for what it says of machines that it cannot compute on, and for `amp selftest` of layers
+# whose kernels have doubles.
+gpu_double_program(darknet-gpu-double ${DARKNET_PATCHED}/examples/darknet.c cuda/any_stream.c
+    $<TARGET_OBJECTS:amp_room_commands> $<TARGET_OBJECTS:amp_room_commands_map>
+    $<TARGET_OBJECTS:amp_room_commands_plan> $<TARGET_OBJECTS:amp_room_commands_probe>
+    $<TARGET_OBJECTS:amp_room_commands_selftest>)
 
 add_executable(cuda_host_cpu cuda/host.c)
 target_include_directories(cuda_host_cpu PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/plugin)

@@ -17,6 +17,7 @@ compare() { # <network> <dtype> <bound> [<twin>...]
     tail -n 1 log
     "$ON_DOUBLES" compare "$network.$dtype.cpu" "$network.$dtype.gpu" "$bound" $twins
 }
+"$ON_DOUBLES" faults > log 2>&1 || { cat log; exit 1; }
 if [ -n "${ALEXEYAB:-}" ]; then
     for network in yolo gaussian region classifier masked averaged weighted crnn; do
         compare $network fp32 0.00002

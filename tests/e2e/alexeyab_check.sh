@@ -70,6 +70,14 @@ refused tiny.data '[convolutional]' dilation \
     'the output would be 34x34, but Darknet has room for 33x33; use an odd size with pad=1' size=4 dilation=2
 own="with this key Darknet's own code runs the layer, and ignores padding and stride if size=1; remove"
 refused tiny.data '[convolutional]' xnor "$own" size=1 pad=0 padding=8 xnor=1
+# Darknet's parser ignores dilation= of 1x1 windows.
+refused tiny.data '[convolutional]' xnor "$own" size=1 pad=0 stride_x=1 stride_y=2 dilation=2 xnor=1
+with kinds.cfg '[convolutional]' padding=1 dilation=2
+check 0 kinds.data
+with tiny.cfg '[net]' try_fix_nan=1
+check 0 tiny.data
+line='warning: x.cfg:2: [net] try_fix_nan = 1: has no effect under AMP, which skips steps with inf or NaN'
+[ "$(grep '^warning' found)" = "$line" ] || fail "try_fix_nan: $(cat found)"
 for line in antialiasing=1 maxpool_zero_nonmax=1; do
     refused tiny.data '[maxpool]' "${line%=*}" "$never" $line
 done

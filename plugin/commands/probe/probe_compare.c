@@ -54,7 +54,8 @@ static void excuse(amp_trace_flags *flags, const amp_network_desc *n, int i, int
     if (effects & AMP_WRONG_WEIGHTS) of[AMP_TRACE_WEIGHTS] = of[AMP_TRACE_SCALES] = 1;
     if (effects & AMP_WRONG_BIASES) of[AMP_TRACE_BIASES] = 1;
     if ((effects & AMP_WRONG_DELTA) && d->kind->makes_loss) of[AMP_TRACE_DELTA] = 1;
-    for (int k = 0; (effects & AMP_WRONG_DELTA) && k < d->input_count; k++)
+    int wrong_deltas = effects & AMP_WRONG_DELTA ? d->input_count : (effects & AMP_WRONG_NEAR_DELTA) != 0;
+    for (int k = 0; k < wrong_deltas; k++)
         if (d->inputs[k] >= 0) flags[d->inputs[k]][AMP_TRACE_DELTA] = 1;
 }
 

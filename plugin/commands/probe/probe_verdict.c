@@ -17,8 +17,10 @@
  *    rounding moved (Higham, "Accuracy and stability of numerical algorithms", 3.1).
  *  - If rounding moves an output across the kink of leaky or relu, its delta gets the other slope
  *    (amp_probe_kinked). Darknet computes the slopes of logistic, tanh and similar activations from their
- *    outputs y, and AMP from the inputs: near an asymptote Darknet's are off by the rounding of 1 - y. The
- *    limits of deltas and gradients allow for both.
+ *    outputs y, and AMP computes them from the inputs. Near an asymptote of the activation, Darknet's slopes
+ *    are off by the rounding of 1 - y. The limits of deltas and gradients allow for both.
+ *  - Some of Darknet's code computes tanh, loggy, elu and selu in fp32. If the output is near 0, it subtracts
+ *    1 from a number near 1. The limits of outputs allow for the rounding of these numbers (cancelled).
  *
  * In half precision, the limits are multiples of the rounding of one number (2^-9 in bf16, 2^-12 in fp16),
  * and of the layer's condition:
@@ -40,7 +42,7 @@
 #define FP16_ROUNDING 0x1p-12
 #define FP16_LEAST 0x1p-24
 #define KINK 4
-enum { ALLOWED = 256, LAMBDA = 8, PART_OF_A_GPU_THREAD = 256, FAULTS_TOLD = 4 };
+enum { ALLOWED = 256, LAMBDA = 8, PART_OF_A_GPU_THREAD = 256, FAULTS_TOLD = 4, ROUNDINGS_NEAR_1 = 4 };
 
 const char *const amp_trace_names[AMP_TRACE_KINDS] = {
     "output", "delta", "weights' gradient", "biases' gradient", "scales' gradient", "means of the batch",
@@ -103,6 +105,17 @@ static double underflow(const amp_probe_comparison *c, int layer)
     return size > 0 ? step * sqrt((double)amp_shape_count(c->network.layers[layer].output)) / size : 0;
 }
 
+/* Returns the relative error of a layer's output if each element has the rounding error of a few numbers near
+ * 1. AMP's activations do not lose these digits (activate.h). */
+static double cancelled(const amp_probe_comparison *c, int layer)
+{
+    const amp_layer_desc *d = &c->network.layers[layer];
+    amp_activation a = d->activation;
+    double size = sqrt(c->runs[AMP_FP32].added[layer][AMP_TRACE_OUTPUT].yy);
+    if (!(size > 0) || (a != AMP_TANH && a != AMP_LOGGY && a != AMP_ELU && a != AMP_SELU)) return 0;
+    return ROUNDINGS_NEAR_1 * ROUNDOFF * sqrt((double)amp_shape_count(d->output)) / size;
+}
+
 static int is_gradient(amp_trace_kind kind)
 {
     return kind == AMP_TRACE_WEIGHTS || kind == AMP_TRACE_BIASES || kind == AMP_TRACE_SCALES;
@@ -132,7 +145,8 @@ double amp_probe_limit(const amp_probe_comparison *c, amp_dtype dtype, int layer
     double products = longest(c, layer, kind, to_output, to_delta);
     if (dtype == AMP_FP32)
         limit = ROUNDOFF * (ALLOWED + LAMBDA * sqrt(products) + (is_gradient(kind) ? 2 * n : n / 2))
-                + amp_probe_kinked(&c->network, c->runs[AMP_FP32].added, layer, kind);
+                + amp_probe_kinked(&c->network, c->runs[AMP_FP32].added, layer, kind)
+                + (kind == AMP_TRACE_OUTPUT ? cancelled(c, layer) : 0);
     else if (is_gradient(kind) || kind == AMP_TRACE_DELTA)
         limit = 128 * BF16_ROUNDING
                 + (dtype == AMP_FP16 ? 128 * longest(c, layer, kind, underflow, underflow) : 0);

@@ -96,6 +96,7 @@ amp_status amp_fork_take_over(struct darknet_amp *amp, struct network *net, amp_
 {
     amp_own_complete(net);
     AMP_TRY(amp_own_check(net, error));
+    amp_own_keep_deltas(net);
     amp->memory = amp_allocated(calloc(1, sizeof *amp->memory));
     amp->memory->buffers = amp_allocated(calloc((size_t)net->n + 1, sizeof *amp->memory->buffers));
     amp->memory->held = amp_allocated(calloc((size_t)net->n + 1, 1));

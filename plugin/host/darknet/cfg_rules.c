@@ -111,7 +111,7 @@ static void check_own(cfg_walk *walk, double pad, double stride_x, double stride
     const char *key = number(walk, "xnor") ? "xnor" : number(walk, "binary") ? "binary"
                     : number(walk, "dot") ? "dot" : has_activation(walk, "revleaky") ? "activation" : NULL;
     if (key && number(walk, "size") == 1 && (pad || stride_x > 1 || stride_y > 1)
-        && !cfg_own_lays_out_1x1(stride_x, number(walk, "dilation")))
+        && !cfg_own_lays_out_1x1(stride_x))
         fail(walk, key, "with this key Darknet's own code runs the layer, and ignores padding and stride if "
                         "size=1; remove padding and stride, or this key");
     if (key && has_activation(walk, "relu6"))
@@ -138,12 +138,16 @@ void cfg_rule_convolutional(cfg_walk *walk)
 {
     double n = number(walk, "filters"), size = number(walk, "size"), pad = padding_of(walk);
     double stride_x = stride_of(walk, "stride_x"), stride_y = stride_of(walk, "stride_y");
-    double groups = number(walk, "groups"), c = walk->in->c, dilation = fmax(number(walk, "dilation"), 1);
+    double groups = number(walk, "groups"), c = walk->in->c;
+    double dilation = size == 1 ? 1 : fmax(number(walk, "dilation"), 1); /* as Darknet's parser sets it */
     if (fmod(c, groups) != 0 || fmod(n, groups) != 0) {
         fail(walk, "groups", "does not divide both the %.0f input channels and the %.0f filters", c, n);
         return;
     }
     check_own(walk, pad, stride_x, stride_y);
+    if (number(walk, "smooth") && !walk->resized)
+        cfg_walk_warn(walk, "smooth", NULL, "has no effect under AMP: only Darknet's own GPU code smooths "
+                                            "the deltas of a convolution");
     if (cfg_walk_given(walk, "share_index")) check_shared(walk, n, size, groups);
     if (number(walk, "numload") > n)
         fail(walk, "numload", "more than the %.0f filters of this layer", n);

@@ -50,10 +50,11 @@ cfg_rule cfg_finish; /* checks the whole network, once all layers have a shape *
 double cfg_own_truths(const cfg_walk *, double coords, int is_region);
 /* Reports that anchors= has `numbers` numbers instead of 2 * num. */
 void cfg_own_wrong_anchors(cfg_walk *, int numbers, double num);
-/* Whether this fork's own convolution uses im2col even for 1x1 windows. */
-int cfg_own_lays_out_1x1(double stride_x, double dilation);
-/* Rejects a layer that finds boxes and reads `reads` truth floats per image, if the loader makes `loaded`, as
- * the last layer needs. */
+/* Whether this fork's own convolution gathers 1x1 windows with im2col instead of reading the input
+ * directly. */
+int cfg_own_lays_out_1x1(double stride_x);
+/* Rejects a layer that finds boxes but needs other labels than the last layer: it reads `reads` truth floats
+ * per image, and the loader makes `loaded`, the number that the last layer needs. */
 void cfg_own_unlike_head(cfg_walk *, double reads, double loaded);
 /* This fork's additional checks of the whole network, once all layers have a shape. */
 void cfg_own_finish(cfg_walk *);

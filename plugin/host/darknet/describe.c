@@ -95,7 +95,7 @@ static void mark_unsaved(amp_layer_desc *d, const layer *l, const layer_arrays *
 
 int amp_host_producer(const network *net, int index, int consumer)
 {
-    while (index >= 0 && index + 1 < consumer && net->layers[index + 1].type == DROPOUT) index++;
+    while (index >= 0 && index + 1 < consumer && amp_own_borrows_buffers(&net->layers[index + 1])) index++;
     return index;
 }
 

@@ -13,15 +13,16 @@ int amp_fork_largest_batch(const network *net)
 
 /* ---- stock's buffers ---- */
 
-/* Returns how many arrays of its output's size a layer allocates. A dropout borrows the buffers of the layer
- * before it; a crop has no delta. states_of counts a recurrent layer's arrays of one time step, and
- * stock_bytes adds those of the layers inside it. */
+/* Returns how many arrays a layer allocates that have the size of its output. A crop has no delta. A
+ * recurrent layer also has arrays of one time step, which states_of counts, and the arrays of the layers
+ * inside it, which stock_bytes adds. */
 static size_t arrays_of(const layer *l, int on_gpu)
 {
     int normalizes = l->batch_normalize
         && (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL || l->type == CONNECTED);
+    if (amp_own_borrows_buffers(l)) return 0;
     switch (l->type) {
-    case DROPOUT: case RNN: case CRNN: return 0;
+    case RNN: case CRNN: return 0;
     case CROP: return 1;
     case GRU: return 2;
     case LSTM: return on_gpu ? 3 : 2; /* output, cell and, on a GPU, delta */

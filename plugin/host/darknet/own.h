@@ -110,7 +110,8 @@ extern const amp_own_fault amp_own_faults[];
 
 /* For a native layer: frees buffers of only this fork that only Darknet's own forward and backward use. */
 void amp_own_free_internals(layer *l, int on_gpu);
-/* Whether this layer's output and delta in Darknet are those of the layer before it, as a dropout's are. */
+/* Whether this layer has no output and delta of its own in Darknet, but uses those of the layer before it: a
+ * dropout or an [empty] layer. */
 int amp_own_borrows_buffers(const layer *l);
 /* Resizes a layer if resize_network does not call Darknet's function for it. Returns 0 for other layers. */
 int amp_own_resize(layer *l, int w, int h);
@@ -140,6 +141,11 @@ int amp_own_lends_products(const layer *l, int on_gpu);
 /* Returns the argument for the layer's forward and backward. Backward adds to input_delta (may be NULL). */
 amp_pass amp_own_pass(const network *net, int index, float *input, float *input_delta, float *workspace,
     int training);
+/* Turns off what Darknet's GPU code does to deltas in addition to computing gradients: it clips them to +-1
+ * in [connected] layers, also inside recurrent ones, and with try_fix_nan=1 in more layers, and it smooths
+ * them in convolutions with smooth=. This would ignore the loss scale, and hide inf and NaN. AMP's layers and
+ * Darknet's CPU code do none of it. */
+void amp_own_keep_deltas(network *net);
 /* Returns a copy of layer `index`, in which each far input is replaced by the layer that really produces it
  * (amp_host_producer). The copy points to the arrays in room. */
 layer amp_own_joined(const network *net, int index, amp_joined *room);

@@ -85,6 +85,7 @@ void amp_fork_watch_layers(struct network *net, amp_layer_watcher *watcher, void
     watched *w = amp_allocated(malloc(sizeof *w + (size_t)net->n * sizeof *w->own));
     *w = (watched){ .net = net, .watcher = watcher, .context = context, .fills_gaps = fills_gaps && !on_gpu };
     amp_this_thread()->watched = w;
+    if (fills_gaps) amp_own_keep_deltas(net);
     for (int i = 0; i < net->n; i++) {
         if (w->fills_gaps) amp_gap_prepare(&net->layers[i]);
         layer_function **forward = forward_of(&net->layers[i], on_gpu);

@@ -80,8 +80,10 @@ amp_status amp_host_check_predicted(const network *, const float *output, const 
 
 /* ---- describe.c: which layers a layer reads, and where its labels come from ---- */
 
-/* Returns the layer whose output `consumer` really reads if it names layer `index`: Darknet's dropout runs in
- * place, so a later layer that names the layer before a dropout reads the dropout's result. */
+/* If layer `consumer` names the earlier layer `index` as an input, returns the layer whose output the
+ * consumer really reads. Darknet's dropout runs in place on the output of the layer before it, and an
+ * [empty] layer shares this output (amp_own_borrows_buffers). So a later layer that names the layer before
+ * the dropout reads the dropout's result. */
 int amp_host_producer(const network *net, int index, int consumer);
 
 /* Returns the last layer before `index` that has truth=1, whose output is the labels of layer `index`; -1:

@@ -27,7 +27,10 @@ static int reads_its_output(const layer *l)
 
 static int is_dropped(const network *net, const layer *l, int i, int on_gpu)
 {
-    return i + 1 < net->n && net->layers[i + 1].type == DROPOUT && reads_its_output(l);
+    int dropped = 0;
+    while (++i < net->n && amp_own_borrows_buffers(&net->layers[i]))
+        dropped |= net->layers[i].type == DROPOUT;
+    return dropped && reads_its_output(l);
 }
 
 /* ---- missing deltas ---- */
@@ -50,10 +53,10 @@ static int reads_a_layer_without_delta(const network *net, const layer *l, int i
  * CPU. */
 static int writes_to_no_delta(const network *net, const layer *l, int i, int on_gpu)
 {
-    if (!on_gpu || !lacks_delta(net, i - 1, 1)) return 0;
+    if (!on_gpu || !lacks_delta(net, i - 1, 1) || amp_own_borrows_buffers(l)) return 0;
     switch (l->type) {
     case CONVOLUTIONAL: case DECONVOLUTIONAL: case CONNECTED: case LOCAL: case RNN: case GRU: case LSTM:
-    case CRNN: case ROUTE: case DROPOUT: case CROP: return 0;
+    case CRNN: case ROUTE: case CROP: return 0;
     default: return 1;
     }
 }

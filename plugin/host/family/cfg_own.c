@@ -32,7 +32,7 @@ void cfg_own_unlike_head(cfg_walk *walk, double reads, double loaded)
                     "the same max= (default: 200)", reads / LABEL_NUMBERS, loaded / LABEL_NUMBERS);
 }
 
-int cfg_own_lays_out_1x1(double stride_x, double dilation) { return stride_x > 1 || dilation > 1; }
+int cfg_own_lays_out_1x1(double stride_x) { return stride_x > 1; }
 
 /* Warns if ema_alpha averages nothing: train_network_waitkey averages the weights from step max_batches / 2
  * on, and replaces the weights by the averages at step max_batches - 1000, which must be later. */
@@ -84,6 +84,9 @@ void cfg_own_finish(cfg_walk *walk)
     }
     cfg_walk_enter(walk, -1);
     check_averaging(walk);
+    if (cfg_walk_number(walk, "try_fix_nan") && !walk->resized)
+        cfg_walk_warn(walk, "try_fix_nan", NULL,
+                      "has no effect under AMP, which skips steps with inf or NaN");
     if (amp_cfg_fork.strict && !walk->resized) check_strictly(walk, finds_boxes);
     if (!images)
         cfg_walk_fail(walk, NULL, NULL,

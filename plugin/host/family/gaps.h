@@ -28,11 +28,13 @@
  *  - Region, normalization and reorg overwrite the input's delta, and a convolution with xnor multiplies all
  *    of it by its slope. So on a GPU, too, each layer gets a delta of zeros.
  *  - Batch norm's buffers of frozen layers are allocated, and a masked cost reads a copy, as on the CPU.
- *  - hank-ai's crnn moves the pointers in its stored inner layers, so it gets copies, as on the CPU.
- *  - A connected layer clips its deltas to +-1, which would hide an overflow; under AMP it does not.
- *  - A shortcut that AMP does not compute itself uses its inputs' addresses from when it was made, adds up
- *    its weights' gradients in a varying order, and replaces inf and NaN by 0. Ours (shortcut_gpu.c) is
- *    composed of other kernels of Darknet, which add up in a fixed order.
+ *  - hank-ai's crnn moves the pointers in its stored inner layers from step to step, so it gets copies of
+ *    these layers, as on the CPU.
+ *  - A connected layer clips its deltas to +-1, and with try_fix_nan=1 other layers do too. This would hide
+ *    an overflow. Under AMP they do not clip (amp_own_keep_deltas).
+ *  - A shortcut that AMP does not compute itself uses the addresses that its inputs had when it was made. It
+ *    adds up its weights' gradients in an order that varies, and replaces inf and NaN by 0. Ours is composed
+ *    of other kernels of Darknet (shortcut_gpu.c), which add up in a fixed order.
  *
  * Networks with other faults of Darknet's code are rejected when they are made (network.c). */
 #pragma once

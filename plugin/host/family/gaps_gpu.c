@@ -18,7 +18,6 @@ static void own_array(float **array, size_t count)
 void amp_gap_prepare_gpu(layer *l)
 {
     l->adam = 0; /* see free_internals_gpu in own.c */
-    if (l->type == CONNECTED || l->type == SHORTCUT) l->amp_unclipped = 1;
     if (l->type != CONVOLUTIONAL || !l->batch_normalize) return;
     own_array(&l->mean_gpu, (size_t)l->n);
     own_array(&l->variance_gpu, (size_t)l->n);

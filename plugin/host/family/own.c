@@ -85,6 +85,13 @@ int amp_own_borrows_buffers(const layer *l) { return l->type == DROPOUT || l->ty
 
 int amp_own_resize(layer *l, int w, int h) { return 0; }
 
+/* pull_shortcut_layer clips gradients of weights, too, unless amp_unclipped is set. */
+void amp_own_keep_deltas(network *net)
+{
+    net->try_fix_nan = 0;
+    for (int i = 0; i < net->n; i++) net->layers[i].amp_unclipped = 1;
+}
+
 /* ---- counters: this Darknet has no t, but counts steps (cur_iteration) in addition to images ---- */
 
 amp_counters amp_fork_counters(const struct network *net)

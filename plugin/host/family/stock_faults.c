@@ -41,7 +41,33 @@ static int ignores_padding(const network *net, const layer *l, int i, int on_gpu
            && l->pad;
 }
 
-/* On the CPU a sam overwrites the delta of the layer that from= names; on a GPU it adds. */
+/* On the CPU a 1x1 convolution with stride_x=1 uses the first out_w * out_h pixels of its input instead of
+ * im2col's matrix, whatever its stride_y is. */
+static int ignores_stride_y(const network *net, const layer *l, int i, int on_gpu)
+{
+    return !on_gpu && l->type == CONVOLUTIONAL && l->size == 1 && l->stride_x == 1 && l->stride_y > 1;
+}
+
+/* On a GPU the gradient of a shortcut's weights is that of another function than forward computes; see
+ * shortcut_gpu.c for the right one. On the CPU gaps.c replaces stock's code. */
+static int derives_shares_wrongly(const network *net, const layer *l, int i, int on_gpu)
+{
+    return on_gpu && l->type == SHORTCUT && l->nweights;
+}
+
+static int divides_delta(const network *net, const layer *l, int i, int on_gpu)
+{
+    return on_gpu && l->type == SCALE_CHANNELS && l->scale_wh;
+}
+
+/* On the CPU several threads add to one number of the multiplier's delta without a lock. */
+static int races(const network *net, const layer *l, int i, int on_gpu)
+{
+    return !on_gpu && l->type == SCALE_CHANNELS;
+}
+
+/* On the CPU a sam overwrites the delta of the layer that from= names, instead of adding to it. On a GPU it
+ * adds. */
 static int sam_overwrites(const network *net, const layer *l, int i, int on_gpu)
 {
     return !on_gpu && l->type == SAM;
@@ -63,12 +89,20 @@ const amp_own_fault amp_own_faults[] = {
                                                 "beyond it" } },
     { ignores_padding, { AMP_CANNOT_RUN, "is a 1x1 convolution with padding, which reads and writes beyond "
                                          "its image" } },
+    { ignores_stride_y, { AMP_WRONG_ALL, "is a 1x1 convolution with stride_x=1, and ignores its stride_y on "
+                                         "the CPU" } },
     { forgets_biases, { AMP_WRONG_BIASES, "computes no gradient for its biases after batch norm on "
                                          "the CPU" } },
     { knows_no_activation, { AMP_WRONG_ALL, "has an activation that its CPU code does not know, and outputs "
                                             "0" } },
     { shares_statistics, { AMP_WRONG_BACKWARD, "shares its batch's statistics with a later layer "
                                                "(share_index), which overwrites them before its backward" } },
+    { derives_shares_wrongly, { AMP_WRONG_WEIGHTS, "computes the gradient of its weights wrongly on a "
+                                                   "GPU" } },
+    { divides_delta, { AMP_WRONG_NEAR_DELTA, "divides the delta of its multipliers by width times height on "
+                                             "a GPU" } },
+    { races, { AMP_WRONG_NEAR_DELTA, "adds up the delta of its multipliers in several threads, which lose "
+                                     "parts of it on the CPU" } },
     { sam_overwrites, { AMP_WRONG_DELTA, "overwrites the delta of the layer that it multiplies with" } },
     { takes_sizes_for_equal, { AMP_WRONG_OUTPUT, "adds a larger input in the wrong place from the second "
                                                  "image on" } },

@@ -22,7 +22,7 @@ void cfg_own_unlike_head(cfg_walk *walk, double reads, double loaded)
                     reads, loaded);
 }
 
-int cfg_own_lays_out_1x1(double stride_x, double dilation) { return 0; }
+int cfg_own_lays_out_1x1(double stride_x) { return 0; }
 
 /* load_image_color always makes 3 channels. */
 int amp_fork_loads_channels(int channels, int classifier) { return channels == 3; }

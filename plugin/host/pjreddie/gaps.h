@@ -97,10 +97,9 @@
  *                 | would stay in it forever                       |
  *  rnn, gru, lstm | clips the deltas of their connected layers to  | not clipped, as on the CPU and as in
  *  bwd            | +-1, ignoring the loss scale, and hides inf    | AMP's own connected layer
- *                 | and NaN                                        | (layer.amp_unclipped)
- *  convolutional  | smooth= adds to the delta, without the loss    | not added, as on the CPU
- *  bwd            | scale (binary=1 and xnor=1 only: others are    |
- *                 | native)                                        |
+ *                 | and NaN                                        | (amp_own_keep_deltas)
+ *  convolutional  | smooth= adds to the delta, without the loss    | not added, as on the CPU and as in AMP's
+ *  bwd            | scale                                          | own convolution (amp_own_keep_deltas)
  *  crnn           | with cuDNN each step convolves batch * steps   | convolves batch images, requests enough
  *                 | images, beyond its buffers; requests no        | workspace
  *                 | workspace                                      |

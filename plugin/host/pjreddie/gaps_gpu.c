@@ -34,10 +34,6 @@ static void describe_one_step(layer *conv)
 
 void amp_gap_prepare_gpu(layer *l)
 {
-    layer *connected[] = {l->input_layer, l->self_layer, l->output_layer, l->ur, l->uz, l->uh, l->wr,
-                          l->wz, l->wh, l->uf, l->ui, l->ug, l->uo, l->wf, l->wi, l->wg, l->wo};
-    for (size_t i = 0; i < sizeof connected/sizeof *connected; i++)
-        if (connected[i]) connected[i]->amp_unclipped = 1;
 #ifdef CUDNN
     if (l->type == CRNN) {
         describe_one_step(l->input_layer);
@@ -97,7 +93,6 @@ void amp_gap_backward_gpu(layer l, network net)
     if (!net.delta_gpu && !amp_gap_works_without_delta(l.type)) return;
     switch (l.type) {
         case LSTM: fill_gpu(l.outputs*l.batch, 0, l.dc_gpu, 1); break;
-        case CONVOLUTIONAL: l.smooth = 0; break;
         case NORMALIZATION: adding(l, net); return;
         case L2NORM: axpy_gpu(l.batch*l.inputs, 1, l.delta_gpu, 1, net.delta_gpu, 1); return;
         default: break;

@@ -55,6 +55,17 @@ amp_status amp_own_check(const network *net, amp_error *error)
 
 int amp_own_borrows_buffers(const layer *l) { return l->type == DROPOUT; }
 
+void amp_own_keep_deltas(network *net)
+{
+    amp_own_part parts[AMP_OWN_MOST_PARTS];
+    for (int i = 0; i < net->n; i++) {
+        layer *l = &net->layers[i];
+        l->amp_unclipped = 1;
+        for (int k = amp_host_parts(l, parts) - 1; k >= 0; k--) parts[k].part->amp_unclipped = 1;
+        if (l->type == CONVOLUTIONAL) l->smooth = 0; /* other layers use smooth= for something else */
+    }
+}
+
 int amp_own_resize(layer *l, int w, int h)
 {
     if (l->type != DECONVOLUTIONAL) return 0;

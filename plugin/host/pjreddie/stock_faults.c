@@ -12,9 +12,16 @@ static int reads_beyond_its_image(const network *net, const layer *l, int i, int
     return misplaces_1x1(net, l, i, on_gpu) && l->out_w * l->out_h > l->w * l->h;
 }
 
+/* See l2norm in gaps.h. */
+static int adds_no_gradient(const network *net, const layer *l, int i, int on_gpu)
+{
+    return on_gpu && l->type == L2NORM;
+}
+
 const amp_own_fault amp_own_faults[] = {
     { reads_beyond_its_image, { AMP_CANNOT_RUN, "is a 1x1 convolution with padding, which reads and writes "
                                                 "beyond its image" } },
     { misplaces_1x1, { AMP_WRONG_ALL, "is a 1x1 convolution, and ignores its stride and padding on the "
                                       "CPU" } },
+    { adds_no_gradient, { AMP_WRONG_DELTA, "adds a number that is no gradient to each delta on a GPU" } },
     { 0 } };
