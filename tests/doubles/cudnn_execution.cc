@@ -110,10 +110,9 @@ cudnnStatus_t execute(cudaStream_t stream, const content &plan, const content &p
         last_error = "the engine\nwas told not to run";
         return CUDNN_STATUS_EXECUTION_FAILED;
     }
-    std::unique_ptr<job> j = job_of(r, engine);
-    CHECK(amp_cuda_enqueue(stream, "cudnnBackendExecute", compute, (void *)++last_job),
+    jobs[++last_job] = job_of(r, engine); /* the stream may get to it at once */
+    CHECK(amp_cuda_enqueue(stream, "cudnnBackendExecute", compute, (void *)last_job),
           "cudnnBackendExecute: the handle's stream is gone");
-    jobs[last_job] = std::move(j);
     ++cudnn_double.executions;
     cudnn_double.last = r;
     return CUDNN_STATUS_SUCCESS;
