@@ -35,14 +35,14 @@ typedef struct amp_view {
     int training;                    /* 1: the current pass is a training pass */
     int adam;
     int size_step;                   /* with random=1, input sizes are multiples of this; otherwise 0 */
-    int largest_w, largest_h;        /* with random=1, the largest w and h; otherwise w and h */
+    int largest_w, largest_h;        /* the largest w and h with random=1; otherwise w and h */
     int on_gpu;
     int time_steps;                  /* time steps of a recurrent network; otherwise 0 */
     int draws_rate;                  /* 1: amp_fork_rate calls rand() and returns a random rate */
     long max_batches, batch_number;  /* steps until training ends (0: never), and steps so far */
     long burn_in;                    /* steps during which the learning rate rises from 0 */
     float momentum, decay, beta1, beta2, eps;
-    float *images, *labels;          /* in CPU memory; labels is NULL if the network has no labels */
+    float *images, *labels;          /* arrays in CPU memory; labels is NULL if the network has no labels */
 } amp_view;
 
 amp_view amp_fork_view(const struct network *);
@@ -128,8 +128,8 @@ extern const char amp_fork_train_list[];
 /* `classifier train` saves its final weights as NAME, followed by this text and ".weights". */
 extern const char amp_fork_classifier_end[];
 
-/* The file of class names that `detector train` reads if the .data file has no `names`; it ends the program
- * unless the file has one line per class. Empty string: it reads no class names. */
+/* The file of class names that `detector train` reads if the .data file has no `names`. The program ends
+ * unless the file has one line per class. Empty string: `detector train` reads no class names. */
 extern const char amp_fork_names[];
 
 /* Whether Darknet itself has the command `detector map`, and the option -map for networks without AMP. */

@@ -42,9 +42,9 @@ typedef enum amp_image_fit {
 amp_image_fit amp_fork_detector_fit(const struct network *);
 
 /* Reads an image file as `channels` planes of w x h floats, from 0 to 1, which the caller owns. Any thread
- * may call it. Sets size, for amp_fork_detect, to the image's own width and height; with AMP_FIT_STRETCH,
- * where boxes do not depend on it, size may be w and h. NULL: the file is not an image, or there is no
- * memory; *why gives the reason, valid until the thread reads another image. */
+ * may call it. Sets size, for amp_fork_detect, to the image's own width and height. (With AMP_FIT_STRETCH it
+ * may be set to w and h, because boxes then do not depend on it.) NULL: the file is not an image, or there is
+ * no memory; *why gives the reason, valid until the thread reads another image. */
 float *amp_fork_read_image(const char *path, int w, int h, int channels, amp_image_fit, int size[2],
                            const char **why);
 
@@ -80,10 +80,11 @@ void amp_batches_close(amp_batches *); /* NULL is fine */
 /* ---- measuring speed ---- */
 
 /* Fills the network's input with random images, uniform in [0,1), and its labels with valid values: 1 to 10
- * boxes per image for yolo and region, no labels for detection and iseg, one class per image otherwise. The
- * same seed gives the same batch. In each yolo one anchor fits a box best, by more than rounding; an image
- * has fewer boxes if none is found with this property. Also sets all rolling variances to 1. In an untrained
- * network they are 0, and normalizing by a variance of 0 would make the outputs grow to 10^6 and then inf. */
+ * boxes per image for yolo and region, no labels for detection and iseg, one class per image for other
+ * networks. The same seed gives the same batch. For each box, one anchor of each yolo layer fits best by more
+ * than rounding errors; an image has fewer boxes if no such box is found. Also sets all rolling variances to
+ * 1. In an untrained network they are 0, and normalizing by a variance of 0 would make the outputs grow to
+ * 10^6 and then inf. */
 void amp_fork_fill_random_batch(struct network *net, unsigned seed);
 
 /* The parts of a training step, on the batch in the network's input. Each waits for the network's device.
@@ -133,8 +134,9 @@ int amp_fork_has_stock_fault(const struct network *, int layer, int row);
 
 /* ---- a network's memory and arithmetic; AMP's memory is in fork.h ----
  *
- * Computed from the layers' sizes; nothing runs or is allocated. Stock Darknet's buffers are those of its
- * make_*_layer functions. batch: images per forward pass; with time_steps, images times time steps. */
+ * Computed from the layers' sizes; nothing runs or is allocated. Stock Darknet's buffers are those that its
+ * make_*_layer functions allocate. batch: images per forward pass; with time_steps, images times time
+ * steps. */
 
 /* Returns the bytes of layer i's buffers in stock Darknet. Counts only buffers that grow with the batch:
  * outputs, deltas, and what forward keeps for backward. */

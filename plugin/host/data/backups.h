@@ -1,16 +1,17 @@
-/* The folder in which `detector train` or `classifier train` saves its files: checks it, lets only one
- * training at a time save under a name, and completes or removes killed saves. */
+/* Handles the folder in which `detector train` or `classifier train` saves files: checks it, lets only one
+ * training at a time save under a given name, and completes or removes killed saves. */
 #pragma once
 
 #include "data_files.h"
 
-/* `backup` of the .data file, or Darknet's default. */
+/* Returns the folder: the value of `backup` in the .data file, or Darknet's default. */
 const char *amp_backups_folder(const amp_data_file *data);
 
 /* Checks that the folder exists and can be written to, and that the paths of saved files are not too long.
  * AMP_IO_FAILED: the error says what is wrong. */
 amp_status amp_backups_check(const amp_data_file *data, const char *cfg, amp_error *error);
-/* After amp_backups_check: locks the name (amp_backups_hold) and keeps the folder for amp_backups_settle. */
+/* After amp_backups_check: locks the name (amp_backups_hold) and remembers the folder for
+ * amp_backups_settle. */
 amp_status amp_backups_take(const amp_data_file *data, const char *cfg, amp_error *error);
 
 /* Reserves the file names FOLDER/BASE* until amp_backups_let_go or the program's end, by locking
@@ -20,7 +21,7 @@ amp_status amp_backups_hold(const char *folder, const char *base, amp_error *err
 /* Removes the lock file. An error that ends the program removes it too. */
 void amp_backups_let_go(void);
 
-/* Call it when the weights to start from are loaded. Completes this training's killed saves whose bytes are
- * all on the disk, removes the files of others, and prints a line for each. Does nothing unless
+/* Call it when the weights to start from are loaded. Of this training's killed saves, completes those whose
+ * bytes are all on the disk and removes the files of the rest; prints a line for each. Does nothing unless
  * amp_backups_take was called. */
 void amp_backups_settle(void);

@@ -24,7 +24,8 @@ static const char MAGIC[8] = "AMPIMG02";
 /* room: the capacity of the table in entries. sum: the checksum of all fields before it. */
 typedef struct header { char magic[8]; uint64_t room, unused[5], sum; } header;
 
-/* All zeros: not written yet. key: see amp_cache_file_key. offset: where the pixels begin in the file. */
+/* An entry that is all zeros was not written yet. key: see amp_cache_file_key. offset: where the pixels begin
+ * in the file. */
 typedef struct entry {
     uint64_t key, offset, pixel_sum;
     int32_t w, h, c, photo_w, photo_h, reduction;
@@ -53,7 +54,8 @@ struct amp_cache_file {
     atomic_int told;        /* 1: damaged images were already reported */
 };
 
-/* Tries to lock the file, and the time between two. Adding an image holds the lock a few milliseconds. */
+/* The number of tries to lock the file, and the time between two tries. Adding an image holds the lock for a
+ * few milliseconds. */
 enum { TRIES = 200, MILLISECONDS = 1 };
 
 /* ---- entries ---- */
@@ -166,7 +168,7 @@ void amp_cache_file_unmap(amp_cache_mapping *mapped)
     *mapped = (amp_cache_mapping){ 0 };
 }
 
-/* Maps an entry's pixels and returns their address; NULL: not possible, or the file was truncated. */
+/* Maps an entry's pixels and returns their address; NULL: mapping failed, or the file was truncated. */
 static unsigned char *map_entry(amp_cache_file *f, const entry *e, amp_cache_mapping *mapped)
 {
     struct stat info;

@@ -40,8 +40,8 @@ static int compare_pixels(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median of the measured images' pixels, because a damaged image's header may claim any size. use: counts
- * the pixels after the reduction for a cache; NULL: before it. */
+/* Returns the median pixel count of the measured images (not the mean, because a damaged image's header may
+ * claim any size). use: how a cache reduces images, to count pixels after the reduction; NULL: before it. */
 static size_t typical_pixels(const amp_photo_use *use)
 {
     const struct amp_images_checked *images = &amp_this_program()->images;
@@ -67,7 +67,7 @@ static void measure_images(const amp_lines *list, double cache_scale)
                                                         images->sizes[images->measured]);
 }
 
-/* What is wrong with this line as a path; NULL: nothing suspicious. line: counted from 0. */
+/* Returns what is wrong with this line as a path; NULL: nothing suspicious. line: counted from 0. */
 static const char *path_fault(const char *path, size_t line)
 {
     size_t length = strlen(path);
@@ -99,8 +99,8 @@ amp_status amp_check_image_paths(const amp_lines *list, const char *file, amp_er
     return AMP_OK;
 }
 
-/* The most images that two checks look at. With all images, looking for the files would take minutes on a
- * slow disk, and so would looking for a thousand classes' labels in the paths. */
+/* The most images of a list that two checks look at. All images could take minutes: to look for the files on
+ * a slow disk, or to look for the labels of a thousand classes in the paths. */
 enum { TRIED_MOST = 1000 };
 
 static size_t tried_of(const amp_lines *list) { return list->count < TRIED_MOST ? list->count : TRIED_MOST; }
@@ -225,7 +225,7 @@ static amp_status check_labels(amp_training_data *t, amp_error *error)
     return amp_check_paths_name_labels(&t->list, &t->labels, t->classes, t->file, error);
 }
 
-/* For a fork whose `detector train` needs one name for each class of the network (amp_fork_names). */
+/* Checks the class names, for a fork whose `detector train` needs one for each class (amp_fork_names). */
 static amp_status check_names(amp_training_data *t, amp_error *error)
 {
     const char *file = t->data->names ? t->data->names : amp_fork_names;
@@ -324,10 +324,10 @@ size_t amp_checked_picture_bytes(int images, size_t inputs)
     size_t pixels = typical_pixels(NULL);
     int is_sampled = !amp_this_program()->images.of_classifier && amp_fork_samples_bytes();
     int at_once = is_sampled ? amp_loaders_processors() : amp_loaders_at_once();
-    /* The memory for one image, without its decoded bytes (3 per pixel), which the return statement adds.
-     * is_sampled: about 3 bytes per pixel, because decoding a progressive JPEG takes twice the memory.
-     * Otherwise: floats for the whole image, for its cropped part, and for the cropped part after it is
-     * resized. */
+    /* The memory for one image, without its decoded bytes (3 per pixel), which the return statement adds. If
+     * is_sampled is 1, it is about 3 bytes per pixel, because decoding a progressive JPEG takes twice the
+     * memory. If it is 0: floats for the whole image, for its cropped part, and for the cropped part after it
+     * is resized. */
     size_t bytes = is_sampled ? 3 * pixels : (6 * pixels + 2 * inputs) * sizeof(float);
     return (size_t)(images < at_once ? images : at_once) * (3 * pixels + bytes);
 }

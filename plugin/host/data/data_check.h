@@ -11,11 +11,11 @@ struct network;
 amp_status amp_check_labels(const amp_data_file *data, int classes, amp_lines *labels, amp_error *error);
 
 /* Checks the paths in a list of images. Looks on disk only for images whose line has a suspicious byte: a
- * byte order mark, a carriage return or blank at the end, or a backslash. AMP_BAD_CONFIG: one of these is
- * missing, or a path is too long. file: the list's name. */
+ * byte order mark, a carriage return or blank at the end, or a backslash. AMP_BAD_CONFIG: one of these images
+ * is missing, or a path is too long. file: the list's name. */
 amp_status amp_check_image_paths(const amp_lines *list, const char *file, amp_error *error);
 
-/* Whether `image` is a regular file that is not empty. */
+/* Whether `image` names a regular file that is not empty. */
 int amp_is_image_file(const char *image);
 
 /* Looks for images of the list on disk: at most a thousand, evenly spread over the list. AMP_BAD_CONFIG: more
@@ -50,8 +50,9 @@ typedef struct amp_cache_estimate { size_t images, bytes; double scale; } amp_ca
 amp_status amp_check_cache_size(const char *data_file, const struct network *, int classifier,
                                 amp_cache_estimate *out, amp_error *error);
 
-/* Before `detector train` or `classifier train` makes anything: returns whether it is under AMP; if so,
- * checks the .cfg, the .data file, its lists and the folder for backups. A mistake ends the program. */
+/* Call it before `detector train` or `classifier train` makes anything. Returns whether the training runs
+ * under AMP. If so, it first checks the .cfg, the .data file, its lists and the folder for backups; a mistake
+ * ends the program. */
 int amp_check_training(const char *data_file, const char *cfg, int classifier);
 
 /* Opens the cache of images if one was requested. Call it when the memory needs of the training are known.

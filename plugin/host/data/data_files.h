@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* Whether path is a FIFO, a device or a socket: reading one may hang or never end. */
+/* Whether path is a FIFO, a device or a socket. Reading one of these may hang or never end. */
 int amp_is_device(const char *path);
 
 /* Opens a file for reading; the caller closes it. NULL: it is missing, a folder or a device; errno is set,
@@ -17,8 +17,8 @@ FILE *amp_open_to_read(const char *file, const char *what, amp_error *error);
  * EWOULDBLOCK: another program held the lock each time. */
 int amp_open_locked(const char *name, int flags, int tries, int milliseconds);
 
-/* Why `file`, the last image that the calling thread tried to read, cannot be read. Valid until the thread
- * reads another image. */
+/* Returns why `file`, the last image that the calling thread tried to read, cannot be read. Valid until the
+ * thread reads another image. */
 const char *amp_image_file_failure(const char *file);
 
 typedef struct amp_data_file {
@@ -28,13 +28,14 @@ typedef struct amp_data_file {
     int classes;                                   /* 0: not given */
     /* 1: a classifier reads each image's labels from a label file, not from the image's path (tag=1) */
     int tag;
-    int cache;                                     /* an amp_cache_kind: where decoded images are kept */
+    int cache;                                     /* where decoded images are kept: an amp_cache_kind */
     double cache_scale;                            /* `scale` of amp_reduction */
     char note[512];                                /* a note about repeated or misspelt keys; may be empty */
 } amp_data_file;
 
-/* Reads a .data file. AMP_BAD_CONFIG: it cannot be read, or a line is not a valid KEY = VALUE (also a path
- * with blanks, which Darknet would drop). The caller frees *data with amp_data_file_free, even then. */
+/* Reads a .data file. AMP_BAD_CONFIG: it cannot be read, or a line is not a valid KEY = VALUE. (A path with
+ * blanks is not valid, because Darknet would drop the blanks.) The caller frees *data with
+ * amp_data_file_free, even then. */
 amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *error);
 void amp_data_file_free(amp_data_file *data);
 

@@ -8,16 +8,17 @@
 
 #include "loader_memory.h"
 
-enum { MOST_THREADS = 8, LEAST_BYTES = 1 << 20 /* at least this many per thread */ };
+enum { MOST_THREADS = 8, LEAST_BYTES = 1 << 20 /* the least bytes for one thread */ };
 
 typedef struct filling {
     float *input, **rows;
-    size_t floats; /* per row */
+    size_t floats; /* number of floats per row */
     int count;
     atomic_int next; /* the first row that no thread has taken yet */
 } filling;
 
-/* One thread per processor, fewer for little data. More than MOST_THREADS would only wait for the memory. */
+/* Returns the number of threads: one per processor, but fewer for little data, and at most MOST_THREADS,
+ * because more would only wait for the memory. */
 static int threads_for(size_t bytes)
 {
     size_t threads = (size_t)amp_loaders_processors();

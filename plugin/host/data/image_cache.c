@@ -32,7 +32,8 @@ static struct {
     slot *slots;        /* cache=ram: one slot per path of the list, sorted by path; NULL: nothing is kept */
     amp_cache_file *file; /* cache=disk: the open file; NULL: nothing is kept */
     atomic_llong left;  /* cache=ram: bytes that are still free */
-    /* this run's added images and bytes; images that loaders requested; those that the cache had */
+    /* counts of this run: images that were added; their bytes; images that loaders requested; requested
+     * images that the cache had */
     atomic_ulong images, bytes, asked, found;
     unsigned char black[BLACK_SIDE * BLACK_SIDE * BLACK_CHANNELS];
 } cache = { .once = PTHREAD_ONCE_INIT };
@@ -83,7 +84,8 @@ static int compare_paths(const void *a, const void *b)
     return strcmp(((const slot *)a)->path, ((const slot *)b)->path);
 }
 
-/* Returns the slot of a path, the same one if the path is in the list twice; NULL: it is not in the list. */
+/* Returns the slot of a path; NULL: the path is not in the list. If it is in the list twice, returns the same
+ * slot each time. */
 static slot *place_of(const char *path)
 {
     const slot wanted = { .path = path };
@@ -283,7 +285,7 @@ static int most(int a, int b) { return a > b ? a : b; }
 
 int darknet_amp_place_image(int w, int h, int dx, int dy, float *canvas, int canvas_w, int canvas_h)
 {
-    int left = most(dx, 0), top = most(dy, 0); /* the canvas's first covered pixel */
+    int left = most(dx, 0), top = most(dy, 0); /* the canvas's first pixel that the image covers */
     int columns = least(dx + w, canvas_w) - left, rows = least(dy + h, canvas_h) - top;
     if (!loaded.wanted || !loaded.image.bytes) return 0;
     if (columns > 0 && rows > 0) {

@@ -19,7 +19,8 @@
 void amp_image_cache_ask(amp_lines *list, amp_cache_kind kind, double scale, const char *file);
 
 /* Opens the requested cache, if any, and prints how many images it expects to keep. bytes: the RAM that the
- * training leaves free. pixels: of a typical reduced image. AMP_IO_FAILED: see amp_cache_file_open. */
+ * training leaves free. pixels: the pixels in a typical reduced image. AMP_IO_FAILED: see
+ * amp_cache_file_open. */
 amp_status amp_image_cache_open(const amp_photo_use *use, size_t bytes, size_t pixels, amp_error *error);
 
 /* Whether a cache is open and keeps images. */
@@ -35,7 +36,7 @@ int amp_image_cache_reduction(int w, int h);
 /* Call find before a file is read: it returns the image's floats if the cache has the image, otherwise NULL.
  * Call add after the file was decoded: it takes ownership of the pixels and returns the floats; NULL: no
  * memory. The caller owns the w x h x c floats. After darknet_amp_want_pixels the image stays bytes until it
- * is sampled: the returned block has no content, and w x h is the whole photo's size. channels: 0: as many as
+ * is sampled: the returned block has no content, and w x h is the whole photo's size. channels=0: as many as
  * the file has. */
 float *amp_image_cache_find(const char *file, int channels, int *w, int *h, int *c);
 float *amp_image_cache_add(const char *file, int channels, const amp_pixels *pixels, int *w, int *h, int *c);

@@ -1,5 +1,5 @@
-/* What all readers of image files share. The readers are host/darknet/decode.c (libjpeg-turbo, stb_image) and
- * include/darknet_amp_opencv.hpp. */
+/* The code that all readers of image files share. The readers are host/darknet/decode.c (libjpeg-turbo,
+ * stb_image) and include/darknet_amp_opencv.hpp. */
 #include "data_files.h"
 
 #include <errno.h>
@@ -12,7 +12,8 @@
 #include "../../include/darknet_amp.h"
 #include "../program/program.h"
 
-/* OpenCV's limit, in pixels. An image's side times a network's side then fits into an int. */
+/* OpenCV's limit for the side of an image, in pixels. Within it, an image's side times a network's side fits
+ * into an int. */
 enum { MOST_SIDE = 1 << 20 };
 
 int darknet_amp_reads(void) { return amp_this_program()->watches_images || amp_this_thread()->measures; }

@@ -11,13 +11,15 @@
 enum { LINE_ROOM = 1024 }; /* the size of the buffer for a line; the five numbers of a label need less */
 
 static const char BLANKS[] = " \t\r\n\f\v";
-/* Coordinates beyond this must be in pixels; those of boxes that overlap an edge stay far below it. */
+/* Coordinates beyond this must be in pixels: even for boxes that overlap an edge, relative coordinates stay
+ * far below it. */
 static const float BEYOND = 2;
 
 static const char *skip_blanks(const char *text) { return text + strspn(text, BLANKS); }
 
 /* Reads the number at the start of *text into *whole, or into *value if whole is NULL. Moves *text past it.
- * Returns 0 if there is none, or if it is not followed by a blank or, for *value, the end. */
+ * Returns 0 if there is no number, or if what follows it is neither a blank nor, for *value, the end of the
+ * text. */
 static int take_number(const char **text, float *value, long *whole)
 {
     char *end;
@@ -30,7 +32,7 @@ static int take_number(const char **text, float *value, long *whole)
 
 static int is_outside(const amp_label *l)
 {
-    if (l->x == 0 && l->y == 0) return 1; /* Darknet's correct_boxes moves it to 999999: not a box */
+    if (l->x == 0 && l->y == 0) return 1; /* not a box: Darknet's correct_boxes moves it to 999999 */
     if (l->w <= 0 || l->h <= 0) return 1;
     return l->x - l->w / 2 >= 1 || l->x + l->w / 2 <= 0 || l->y - l->h / 2 >= 1 || l->y + l->h / 2 <= 0;
 }
@@ -67,8 +69,8 @@ static int is_text(const char *file)
     return length > 4 && !strcmp(file + length - 4, ".txt");
 }
 
-/* Writes text to shown, with \xNN for each byte that is not printable ASCII. Returns 1 if one of these bytes
- * is not ASCII white space. */
+/* Writes text to shown, with \xNN for each byte that is not printable ASCII. Returns 1 if one of the bytes
+ * written as \xNN is not ASCII white space. */
 static int show(char *shown, size_t room, const char *text, size_t length)
 {
     size_t at = 0;

@@ -23,13 +23,14 @@ typedef enum amp_label_kind {
 /* Parses one line. Fills *label unless the line is blank or not a label. */
 amp_label_kind amp_label_parse(const char *line, int classes, amp_label *label);
 
-/* Room for a label file's path; the longest image path that Darknet's find_replace can turn into one. */
+/* The size of a buffer for a label file's path; the maximum length of an image's path that Darknet's
+ * find_replace can turn into a label file's path. */
 enum { AMP_LABEL_PATH = 4096, AMP_IMAGE_PATH_MOST = 4000 };
 
 /* Sets path to the label file that Darknet reads for an image. Returns 0 if the image's path is too long. */
 int amp_label_path(const char *image, char path[AMP_LABEL_PATH]);
 
-/* A callback for each box. outside=1: AMP_LABEL_OUTSIDE. A status other than AMP_OK ends the reading. */
+/* A callback for each box. outside=1: it is AMP_LABEL_OUTSIDE. Any status but AMP_OK ends the reading. */
 typedef amp_status (*amp_label_visit)(void *context, const char *file, unsigned long line,
                                       const amp_label *label, int outside, amp_error *error);
 

@@ -1,8 +1,8 @@
 /* Keeps the memory for loading images small. If memory runs out, ends the program with one line instead of a
- * crash. Both only in a program that has made a network under AMP.
+ * crash. Does both only in a program that has made a network under AMP.
  *
  * Darknet starts 64 threads for each batch. Each decodes images in one of the C library's many arenas, which
- * return no memory to the system: a small detector takes three times the memory that it needs
+ * return no memory to the system, so a small detector takes three times the memory that it needs
  * (docs/results/memory.md). So only some of the threads work at a time, and all use one arena. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "loader_memory.h"
@@ -96,8 +96,8 @@ void amp_loaders_end_part(void)
 
 /* ---- how many threads ---- */
 
-/* Fractions of a step's time. A longer wait doubles the number of allowed threads. It is reduced by one if
- * one thread fewer would still have loaded the batch within SHORT_LOAD. */
+/* Fractions of a step's time. A wait of more than LONG_WAIT doubles the number of allowed threads. If one
+ * thread fewer would still have loaded the batch within SHORT_LOAD, the number is reduced by one. */
 #define LONG_WAIT .02
 #define SHORT_LOAD .7
 

@@ -1,10 +1,11 @@
-/* With a network under AMP, limits how many threads load images at a time, and tunes the allocator. */
+/* With a network under AMP, limits how many threads load images at a time, and tunes the memory allocator. */
 #pragma once
 
-/* Turns both on for the whole program, before any loader starts. is_training=1: tunes the allocator. */
+/* Turns the limit on for the whole program; with is_training=1, also tunes the allocator. Call it before any
+ * loader starts. */
 void amp_loaders_watch(int is_training);
 
-/* The processors that the program may use; the largest number of threads that load images at a time. */
+/* The number of processors that the program may use; the most threads that load images at a time. */
 int amp_loaders_processors(void);
 int amp_loaders_at_once(void);
 
@@ -14,9 +15,10 @@ void amp_loaders_begin_part(void);
 void amp_loaders_end_part(void);
 
 /* On a CPU, loaders compete with the step for processors. So amp_loaders_adapt, called after each step,
- * limits the threads to amp_loaders_needed. threads: the current limit; most: the largest result. In seconds:
- * `step` is the whole step, `waited` its wait for images, `load` the time that loading them took. The images
- * do not depend on the number of threads, because each part of a batch has its own random numbers. */
+ * limits the loader threads to the result of amp_loaders_needed. threads: the current limit; most: the
+ * largest result. Times are in seconds: `step` of the whole step, `waited` of its wait for images, `load` of
+ * loading these images. The images do not depend on the number of threads, because each part of a batch has
+ * its own random numbers. */
 void amp_loaders_adapt(double waited, double step, double load);
 int amp_loaders_needed(int threads, int most, double waited, double step, double load);
 

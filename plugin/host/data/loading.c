@@ -21,8 +21,8 @@
 #include "loader_memory.h"
 
 /* The mistakes that loaders warn about. Each of the first NAMED_MOST files gets a line: `before`, its name,
- * and what is wrong. Further files of the `kind` are only counted. summary: for the line at a training's
- * end. */
+ * and what is wrong. Further files of the `kind` are only counted. summary: words for the line at a
+ * training's end. */
 typedef enum mistake { UNREADABLE, OUTSIDE, SMALL, CROWDED, MISLABELLED, MISTAKES } mistake;
 static const struct { const char *before, *kind, *summary; } mistakes[MISTAKES] = {
     [UNREADABLE] = { "image '", "images that cannot be read", "unreadable images" },
@@ -46,7 +46,7 @@ static struct {
     struct { void *names; long count; } seen[MISTAKES]; /* names: a tree made with tsearch */
     atomic_long replaced;
     pthread_cond_t decided;
-    int wanted;                      /* set by amp_loading_decide */
+    int wanted;                      /* the value that amp_loading_decide has set */
     double began, ended;             /* times of amp_clock_seconds at which the last job began and ended */
     int keeps_faults;                /* 1: amp_loading_keep_faults was called */
     long jobs;                       /* number of batches whose loading has begun */
@@ -117,7 +117,8 @@ amp_status amp_loading_fault(amp_error *error)
     return watch.fault.status;
 }
 
-/* Stores an error for the loop: that of the job's lowest faulty part, whichever thread reports first. */
+/* Stores an error for the loop. If several parts of a job are faulty, the error of the lowest part stays,
+ * whichever thread reports first. */
 static void keep(amp_error error)
 {
     error.status = AMP_BAD_CONFIG;

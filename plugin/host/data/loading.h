@@ -12,23 +12,24 @@
 /* Turns this handling on for the whole program. Call it before any loader starts. */
 void amp_loading_watch(void);
 
-/* From now on a fatal fault in a training's loader is stored until the loop asks for it (amp_loading_fault),
- * before it uses the batch. Call it before any loader starts. */
+/* From now on a fatal fault in a training's loader is stored until the loop, before it uses the batch, asks
+ * for the fault (amp_loading_fault). Call it before any loader starts. */
 void amp_loading_keep_faults(void);
 /* Call it when a job that loads a batch begins, after the previous job has ended. */
 void amp_loading_begin_job(void);
-/* The fault of the last job (AMP_OK: none), and the seconds that it took. Call them after it has ended. */
+/* Return the last job's fault (AMP_OK: none), and the seconds that it took. Call them when the job has
+ * ended. */
 amp_status amp_loading_fault(amp_error *error);
 double amp_loading_seconds(void);
 
-/* Whether the batch that the loop prefetches is wanted: 1, 0, or -1 (not known yet; loaders wait in
- * amp_loading_is_wanted). The batch prefetched during the last step is used only if that step is skipped. A
- * loader loads nothing if amp_loading_is_wanted returns 0. */
+/* amp_loading_decide sets whether the batch that the loop prefetches is wanted: 1, 0, or -1 (not known yet,
+ * because the batch prefetched during the last step is used only if that step is skipped). A loader calls
+ * amp_loading_is_wanted, which waits while the value is -1; if it returns 0, the loader loads nothing. */
 void amp_loading_decide(int wanted);
 int amp_loading_is_wanted(void);
 
 /* What a thread loads. list: the `count` images of the training list, from which the replacement for a bad
- * image is drawn; it stays valid until amp_loading_end. NULL: bad images are not replaced. */
+ * image is drawn; the list must stay valid until amp_loading_end. NULL: bad images are not replaced. */
 typedef struct amp_loading {
     char **list;
     int count;

@@ -27,7 +27,7 @@ static amp_status read_bytes(const char *path, const char *what, int may_have_0,
     *lines = (amp_lines){ 0 };
     FILE *file = amp_open_to_read(path, what, error);
     if (!file) return AMP_BAD_CONFIG;
-    ssize_t size = getdelim(&lines->bytes, &room, 0, file); /* all of a text file */
+    ssize_t size = getdelim(&lines->bytes, &room, 0, file); /* all of it if it is a text file */
     int why = size < 0 && !feof(file) ? errno : 0;
     fclose(file);
     if (why) return amp_fail(error, AMP_BAD_CONFIG, "%.500s: cannot read %s: %s", path, what, strerror(why));

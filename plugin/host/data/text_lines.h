@@ -10,7 +10,7 @@
  * lines of a file; NULL: each line is a block of its own. */
 typedef struct amp_lines { char **line; size_t count, room; char *bytes; } amp_lines;
 
-/* Reads a file's lines without blanks at their ends and without blank lines. what: the file, for errors. */
+/* Reads a file's lines without blanks at their ends and without blank lines. what: its name in errors. */
 amp_status amp_lines_read(const char *path, const char *what, amp_lines *lines, amp_error *error);
 /* Reads all lines as Darknet's get_paths does: removes only '\n', or "\r\n" in AlexeyAB's and hank-ai's
  * Darknet. AMP_BAD_CONFIG: the file cannot be read or is not text, or all lines are blank. */

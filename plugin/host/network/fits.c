@@ -34,9 +34,9 @@ amp_status amp_host_largest_pass(const amp_training *t, size_t there, int most, 
 typedef struct asked {
     amp_training training; /* training.plan is a plan of the engine, or `outline` */
     amp_plan *outline;     /* owned by this struct; may be NULL */
-    int roughly;           /* see amp_host_check_fits */
+    int roughly;           /* the argument of amp_host_check_fits */
     amp_view view;
-    int images;            /* per step */
+    int images;            /* number of images per step */
     size_t there;          /* the maximum memory in bytes that the training may take; 0: unknown */
     const char *what;      /* the kind of memory, for messages: "RAM" */
 } asked;
@@ -70,9 +70,10 @@ static void wait_for_others(void)
     amp_exchange_outcome(AMP_OK, "asking whether the training fits into memory", &none);
 }
 
-/* Computes *needs, and sets a->there to the free memory plus what the program already holds: its resident
- * memory or, for an address space or a GPU, the parameters, the input of a pass and, once a plan was made,
- * needs->program. The parameters include gradients, although these are allocated only with the first plan. */
+/* Computes *needs, and sets a->there to the free memory plus what the program already holds. For RAM this is
+ * its resident memory. For an address space or a GPU it is the parameters, the input of a pass and, once a
+ * plan was made, needs->program. The parameters include gradients, although these are allocated only with the
+ * first plan. */
 static amp_status measure(asked *a, amp_needs *needs, amp_error *error)
 {
     int *has_planned = &amp_program_to_set()->has_planned;
@@ -88,8 +89,8 @@ static amp_status measure(asked *a, amp_needs *needs, amp_error *error)
     return AMP_OK;
 }
 
-/* Returns the bytes for activations: `there` minus all other needs. Needs are for the largest input, so the
- * result is scaled down to the current one. */
+/* Returns the bytes for activations: `there` minus all other needs. The needs are for the largest input, so
+ * the result is scaled down to the current input. */
 static size_t arena_budget(const amp_needs *needs, size_t there)
 {
     size_t beside = amp_needs_sum(needs) - needs->pass.arena;
@@ -115,8 +116,8 @@ static amp_status fail_too_little(const asked *a, size_t takes, amp_error *error
                                           a->what, fits);
 }
 
-/* The RAM left for decoded images (cache=ram): 90 % of this rank's part, minus the training's needs. On a GPU
- * these are the images of two batches and those that are being decoded. */
+/* Returns the RAM left for decoded images (cache=ram): 90 % of this rank's RAM, minus the training's needs. A
+ * training on a GPU needs RAM only for the images of two batches and those being decoded. */
 static size_t left_of_ram(const asked *a, const amp_needs *needs)
 {
     size_t there = a->there, takes = amp_needs_sum(needs);
@@ -154,7 +155,8 @@ amp_status amp_host_check_fits(struct network *net, int roughly, amp_error *erro
     return status;
 }
 
-/* The settings for checkpoint=N (N segments); all 0 for off, and for auto, where the caller sets them. */
+/* Returns the settings for checkpoint=N (N segments). All are 0 for `off` and for `auto`; for `auto`, the
+ * caller sets them. */
 static amp_recompute_settings settings_of(const amp_config *config)
 {
     int segments = config->checkpoint > 0 ? config->checkpoint : 0;
@@ -170,7 +172,7 @@ amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
     if (amp->config->checkpoint == AMP_CHECKPOINT_AUTO) {
         asked a;
         amp_needs needs;
-        /* without training an outline: a plan would allocate gradients and keep batch norm from folding */
+        /* without a training, an outline: a plan would allocate gradients and prevent folding batch norm */
         status = plan_to_measure(net, !amp_this_program()->trains, &a, error);
         if (status == AMP_OK) status = measure(&a, &needs, error);
         if (status == AMP_OK) settings.budget = arena_budget(&needs, memory ? memory : a.there);
@@ -188,17 +190,18 @@ amp_status amp_host_choose_recompute(struct network *net, amp_error *error)
 typedef struct amp_fitting {
     int subdivisions;
     double again;        /* operations that checkpoint=auto repeats, divided by those of a forward; 0: none */
-    size_t limit;        /* the memory limit of this choice, which checkpoint=auto must keep; 0: unknown */
+    size_t limit;        /* the memory limit of this choice, for checkpoint=auto; 0: unknown */
     size_t needs, given; /* memory that the training needs with this choice; with the .cfg's own settings */
-    size_t there;        /* the maximum that the training may take; 0: unknown */
+    size_t there;        /* the most memory that the training may take; 0: unknown */
 } amp_fitting;
 
-/* The fixed cost of a pass, in operations per weight: it is read for forward and for backward, and its
- * gradient is added to. (Measured on a CPU: with yolov3-tiny, 416, bf16, a step of 16 images takes 5 % longer
- * in 16 passes than in one, which corresponds to 120 operations.) */
+/* The fixed cost of a pass, in operations per weight: a pass reads each weight in forward and in backward,
+ * and adds to its gradient. (Measured on a CPU: with yolov3-tiny, 416, bf16, a step of 16 images takes 5 %
+ * longer in 16 passes than in one, which corresponds to 120 operations.) */
 static const double pass_cost = 150;
 
-/* The cost of a step in operations: forward, backward (twice as much), repeated work (again), and passes. */
+/* Returns the cost of a step in operations: forward, backward (twice as much as forward), the operations that
+ * are repeated (again), and the fixed cost of each pass. */
 static double cost_of(const asked *a, int subdivisions, double again)
 {
     const amp_parameters *all = &amp_fork_state(a->training.net)->engine->parameters;
@@ -321,11 +324,11 @@ static void choose(amp_program *program, const char *cfg_file)
     amp_host_check(amp_cfg_document(cfg_file, &cfg, &error), &error);
     int batch = (int)cfg_net_number(cfg, "batch", 1), given = (int)cfg_net_number(cfg, "subdivisions", 1);
     amp_document_give_back(cfg);
-    int images = batch / given * given; /* of a step: Darknet rounds the images of a pass down */
+    int images = batch / given * given; /* images of a step: Darknet rounds the images of a pass down */
     int cut = (int)amp_sharing_cut(amp_ranks_of_step(), given);
     if (!images || images % cut) return; /* the error is reported when the training's network is made */
     fprintf(stderr, "amp: -fit: the network is made twice, first to find out what fits\n");
-    /* Otherwise the C library would not return large blocks to the system after the first that is freed. */
+    /* Without this, the C library would return no more large blocks to the system once it has freed one. */
     mallopt(M_MMAP_THRESHOLD, 128 << 10);
     program->chosen.subdivisions = images;
     program->chosen.recompute = 1;

@@ -11,8 +11,8 @@ amp_status amp_host_largest_pass(const amp_training *, size_t there, int most, i
                                  amp_error *);
 
 /* Checks that a training of the network, at its largest input size, fits into the free memory. AMP_NO_MEMORY:
- * it does not; the error names the smallest number of subdivisions that would fit. If barely, warns on
- * stderr.
+ * it does not; the error names the smallest number of subdivisions that would fit. If it barely fits, warns
+ * on stderr.
  *
  * A training calls it twice. The first call, with roughly=1, comes before the backend allocates anything,
  * because libraries crash when an allocation fails. It estimates or leaves out what only a library knows
@@ -22,14 +22,14 @@ amp_status amp_host_largest_pass(const amp_training *, size_t there, int most, i
 amp_status amp_host_check_fits(struct network *, int roughly, amp_error *);
 
 /* Sets the engine's recompute settings from checkpoint= and memory= of [amp]. With checkpoint=auto, backward
- * recomputes as little as possible for a training to fit into memory= or, if not set, the free memory; this
- * frees the engine's plans. */
+ * then recomputes only as much as a training needs to fit into memory= or, if that is not set, into the free
+ * memory; this choice frees the engine's plans. */
 amp_status amp_host_choose_recompute(struct network *, amp_error *);
 
 /* ---- -fit of `detector train` and `classifier train` ----
  *
  * Chooses subdivisions and activation checkpointing so that the training fits into memory and is fastest by
- * the planner's estimate. The results stay the same, except for batch norm's statistics, which are over one
+ * the planner's estimate. The results stay the same, except for batch norm's statistics, which each cover one
  * pass. */
 
 /* Call it before Darknet reads the .cfg of a training. Does nothing without -fit. Ends the program if no

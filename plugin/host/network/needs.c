@@ -78,7 +78,8 @@ static size_t convolution_copies(const amp_node *node, const amp_backend *backen
 size_t amp_node_copies(const amp_node *node, const amp_backend *backend, amp_dtype dtype)
 {
     if (node->desc.kind->products) return convolution_copies(node, backend, dtype);
-    /* for products that a layer of Darknet's code lends, the backend keeps a copy of each weight array */
+    /* if the backend computes the products of a layer of Darknet's code, it keeps a copy of each weight
+     * array */
     if (!node->desc.lends_products || node->products == AMP_FP32 || dtype == AMP_FP32) return 0;
     return weights_of(node) * amp_dtype_size(backend->gemm_computes(backend, node->products));
 }
@@ -134,8 +135,8 @@ amp_status amp_host_needs(const amp_training *t, int pass, amp_needs *out, amp_e
 size_t amp_host_stock_needs(const amp_training *t, int pass)
 {
     amp_view v = amp_fork_view(t->net);
-    size_t floats = 0, each = v.adam ? 4 : 2; /* a weight and its gradient, which in Darknet is also the
-                                                 momentum; with Adam also two moments */
+    size_t floats = 0, each = v.adam ? 4 : 2; /* floats per weight: the weight, and its gradient, which in
+                                                 Darknet is also the momentum; with Adam also two moments */
     size_t grows = amp_fork_workspace(t->net, 1) + amp_host_stock_footprint(t->net, pass * amp_time_steps(&v))
                  + amp_host_loaded_bytes(t->net, pass > t->images ? pass : t->images);
     for (int i = 0; i < t->plan->count; i++) {

@@ -9,12 +9,12 @@
 amp_status amp_host_outline(struct network *net, int batch, amp_dtype dtype, const amp_recompute_settings *,
                             amp_plan **out, amp_error *);
 
-/* Bytes that a training pass needs, beside the weights and arrays of their size. */
+/* Bytes that a training pass needs in addition to the weights and the arrays of their size. */
 typedef struct amp_footprint {
     size_t arena;   /* activations and deltas; they share memory if their lifetimes do not overlap */
     size_t buffers; /* fp32 buffers of Darknet that are kept: the sum of amp_fork_buffer_bytes */
     size_t input;   /* images and labels */
-    double again;   /* not bytes: operations that backward repeats, divided by those of a forward */
+    double again;   /* operations that backward repeats, divided by those of a forward; not bytes */
 } amp_footprint;
 
 static inline size_t amp_footprint_sum(const amp_footprint *f) { return f->arena + f->buffers + f->input; }
@@ -30,12 +30,12 @@ size_t amp_host_loaded_bytes(const struct network *, int images);
 
 typedef struct amp_training {
     struct network *net;
-    const amp_plan *plan; /* of a step, in any dtype. An outline gives only an upper limit for the weights'
-                             copies, and 0 for the convolutions' workspace */
+    const amp_plan *plan; /* the plan of a step, in any dtype. An outline gives only an upper limit for the
+                             weights' copies, and 0 for the convolutions' workspace */
     amp_dtype dtype;
-    int images;           /* that this program loads for a step. Loaded images are counted from this number or
-                             from the images per pass, whichever is larger */
-    size_t pictures;      /* bytes of the images that are being decoded at any one time */
+    int images;           /* images that this program loads for a step. If a pass has more images, the memory
+                             for loaded images is computed from that number */
+    size_t pictures;      /* bytes of the images that are being decoded at the same time */
 } amp_training;
 
 typedef struct amp_needs {
@@ -52,7 +52,8 @@ typedef struct amp_needs {
 } amp_needs;
 
 /* The needs of a training with `pass` images per pass, for the largest input (random=1), assuming that memory
- * is proportional to the pixels. amp_host_stock_needs: in stock Darknet, without `program` and `loop`. */
+ * is proportional to the pixels. amp_host_stock_needs: those in stock Darknet, without `program` and
+ * `loop`. */
 amp_status amp_host_needs(const amp_training *, int pass, amp_needs *out, amp_error *);
 size_t amp_host_stock_needs(const amp_training *, int pass);
 

@@ -3,7 +3,7 @@
  * backend computes the product, in the layer's dtype with fp32 sums.
  *
  * Weights are multiplied in each time step but change only at an update, so they have a version number and
- * are rounded once per version. All other factors have version 0 and are rounded for each product. */
+ * are rounded once per version. All other factors of a product have version 0 and are rounded each time. */
 #include "state.h"
 
 void amp_host_products_begin(struct darknet_amp *amp, int layer)

@@ -107,7 +107,7 @@ int amp_ranks_prints_for(const struct darknet_amp *amp) { return !amp->comm || a
 /* ---- the passes of this rank and of the other ranks ---- */
 
 /* Skips the random numbers that other ranks draw in `passes` passes: the main thread's generator must advance
- * as if one rank had made all passes. With -gpus, each network's thread draws from a copy of it. */
+ * as if one rank had made all passes. With -gpus, each network's thread draws from its own copy. */
 static void leave_to_others(const struct network *net, int passes)
 {
     size_t numbers = (size_t)passes * amp_fork_random_numbers(net);
@@ -122,8 +122,8 @@ static void move_seen(struct network *net, int passes)
     amp_fork_set_counters(net, counters);
 }
 
-/* The number of passes by which `seen` must advance before this rank's pass number p (from 0) of a step. It
- * counts p passes of every rank, but must count all passes of lower ranks and p of this one. */
+/* The number of passes by which `seen` must advance before this rank's pass number p (from 0) of a step.
+ * `seen` counts p passes of every rank, but must count all passes of lower ranks and p of this rank. */
 static int passes_ahead(const amp_comm *comm, const amp_view *view, int p)
 {
     return comm->rank * (view->subdivisions / comm->size) - p * (comm->size - 1);

@@ -6,8 +6,8 @@
 /* Sets amp->comm for a network that several programs train together. */
 amp_status amp_ranks_use(struct darknet_amp *, amp_error *);
 
-/* For -gpus: makes `count` networks of this program ranks that train together. The caller owns the array,
- * which must outlive the networks (amp->united). */
+/* For -gpus: turns `count` networks of this program into ranks that train together. The caller owns the
+ * array, which must outlive the networks (amp->united). */
 void amp_ranks_unite(struct network **nets, int count);
 /* Connects a network of amp_ranks_unite with the others, and copies rank 0's weights to it. The threads of
  * all these networks call it at their first training pass. Does nothing for any other network. */
@@ -24,11 +24,11 @@ void amp_ranks_agree_to_train(struct network *);
  *
  * Without ranks these functions do nothing. program/sharing.h explains how passes are divided. */
 
-/* Call begin_pass before the forward of a training pass, after Darknet has added its images to `seen`; call
- * end_pass after the forward, with the number that begin_pass returned: that of the pass within this rank's
- * passes of the step, from 0. Between the two calls, `seen` and the main thread's random numbers (dropout)
- * are as for this subdivision in a training with one rank. Afterwards, `seen` counts the images of all ranks
- * and, after a step's last pass, the generators of all ranks are in the same state. */
+/* Call begin_pass before the forward of a training pass, after Darknet has added the pass's images to `seen`.
+ * It returns the index, from 0, of the pass among this rank's passes in the step. Call end_pass with this
+ * index after the forward. Between the two calls, `seen` and the main thread's random numbers (dropout) are
+ * as for this subdivision in a training with one rank. Afterwards, `seen` counts the images of all ranks and,
+ * after a step's last pass, the generators of all ranks are in the same state. */
 int amp_sharing_begin_pass(struct network *);
 void amp_sharing_end_pass(struct network *, int pass);
 

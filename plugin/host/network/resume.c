@@ -41,7 +41,7 @@ static int32_t window_of(const amp_view *view, size_t seen)
     return (int32_t)(seen / (size_t)view->batch % (size_t)view->subdivisions);
 }
 
-/* Gives every rank the recurrent states of all ranks. This is cheap, since few layers are recurrent. */
+/* Gives every rank the recurrent states of all ranks. This is cheap, because few layers are recurrent. */
 void amp_resume_gather_states(const struct network *net)
 {
     amp_error error;
@@ -94,8 +94,8 @@ static int is_quiet(const struct darknet_amp *amp) { return amp->united && amp->
 
 #define print_note(net, ...) (is_quiet(amp_fork_state(net)) ? 0 : fprintf(stderr, __VA_ARGS__))
 
-/* Whether a loop with random=1 may have chosen this side of an input. `largest` is the limit with the width,
- * the height and random= of this .cfg, LARGEST_SIZE with those of another one. */
+/* Whether a loop with random=1 may have chosen this side of an input. largest: the limit of this .cfg. The
+ * sidecar may also be from another .cfg, with a limit of at most LARGEST_SIZE. */
 enum { LARGEST_SIZE = 4096 };
 static int is_size(int32_t side, int step, int largest)
 {
@@ -149,8 +149,8 @@ static void print_resumed(const struct network *net, const amp_run_state *run, s
     else print_note(net, "\n");
 }
 
-/* A sidecar that was saved in the middle of a batch has the gradients of some of its images. Checks that
- * batch, subdivisions and the position in the batch are then still the same. */
+/* A sidecar that was saved in the middle of a batch has the gradients of some of the batch's images. If `run`
+ * is from such a sidecar, checks that batch, subdivisions and the position in the batch have not changed. */
 static amp_status fits_batch(const amp_run_state *run, const amp_view *view, size_t seen, const char *sidecar,
                              amp_error *error)
 {
@@ -200,7 +200,7 @@ static amp_status resume_training(struct network *net, const amp_sidecar *saved,
     return AMP_OK;
 }
 
-/* Called if `begin` has completed a killed save: the file has changed since it was loaded. */
+/* Loads the weights again, because `begin` has completed a killed save, which changed the file. */
 static void load_again(struct network *net, const char *weights)
 {
     /* images counted since the first load; not 0 if the training begins at its first forward */
@@ -250,7 +250,7 @@ static amp_status check_start(const struct darknet_amp *amp, amp_error *error)
                     "them; use another .weights file", file, bad.tensor, bad.layer);
 }
 
-/* Notes that the training does not continue, because a layer reads another part of a file than it wrote. */
+/* Prints that the training does not continue, because a layer reads another part of a file than it wrote. */
 static void note_one_sided(const struct network *net)
 {
     const char *weights = amp_fork_state(net)->resume->file;

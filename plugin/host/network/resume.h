@@ -34,13 +34,14 @@ struct amp_resume {
     amp_phase phase;
     char *last_file;       /* the last file that was saved or loaded with all layers; NULL: none */
     size_t loaded_seen;    /* `seen` when the weights were loaded */
-    amp_run_state went_on; /* from the sidecar that the training resumed from; all 0: none */
+    amp_run_state went_on; /* state in the sidecar that the training resumed from; all 0: it did not resume */
     amp_loop loop;
     char *file;            /* the file that was last opened */
-    int held;              /* layers, from the first, whose weights `file` has; 0 for averages of weights */
+    int held;              /* number of layers, from the first, whose weights `file` has; 0 for averages of
+                              weights */
     amp_sidecar_save save; /* the file that is being saved; without a sidecar, only save.weights is used */
-    float *rank_states;    /* used during a save: see amp_run_state.states */
-    amp_average *averages; /* room for three per layer: see amp_fork_averages */
+    float *rank_states;    /* the recurrent states of all ranks, during a save: see amp_run_state.states */
+    amp_average *averages; /* an array with room for three per layer: see amp_fork_averages */
 };
 
 struct amp_resume *amp_resume_create(int layers);
@@ -50,8 +51,8 @@ void amp_resume_free(struct amp_resume *);
  * has done so. Each call replaces an average loss that is inf or NaN by the last finite one. */
 void amp_resume_before_forward(struct darknet_amp *, struct network *);
 
-/* Call amp_resume_loop when the loop begins. If the training resumes, it sets the loop's variables to the
- * saved values. Call amp_resume_loop_ended when the loop has ended. It returns 1 if the last save failed. */
+/* Call amp_resume_loop when the loop begins. It sets the loop's variables to the saved values if the training
+ * resumes. Call amp_resume_loop_ended when the loop has ended. It returns 1 if the last save failed. */
 void amp_resume_loop(struct darknet_amp *, float *average_loss, int *loop_count);
 int amp_resume_loop_ended(struct darknet_amp *);
 

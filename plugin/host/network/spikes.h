@@ -19,7 +19,7 @@ typedef struct amp_image_losses {
     double *pass;           /* loss of each image of the current pass; NULL: not collected */
     int room;               /* allocated size of `pass` in elements */
     size_t images;          /* number of images in the step so far */
-    amp_named_image largest[AMP_IMAGES_NAMED]; /* in descending order; owns the paths */
+    amp_named_image largest[AMP_IMAGES_NAMED]; /* the largest losses, in descending order; owns the paths */
     int count;              /* number of entries in `largest` */
 } amp_image_losses;
 
@@ -30,6 +30,6 @@ void amp_spikes_end_step(struct darknet_amp *);
 void amp_spikes_free(struct darknet_amp *);
 
 /* If the step was a spike, prints its line on rank 0. Collective, because each rank has some of the images.
- * good_steps: the steps before this one, without skipped ones. Ends the program if spike=skip has dropped too
- * many steps. */
+ * good_steps: the number of steps before this one, without skipped ones. Ends the program if spike=skip has
+ * dropped too many steps. */
 void amp_spikes_report(struct darknet_amp *, const amp_step_report *, size_t good_steps);

@@ -13,7 +13,8 @@
 
 /* ---- creating ---- */
 
-/* Rejects a dtype that the device does not support. Prints a note if the device can only store it. */
+/* Rejects a dtype that the device does not support. Prints a note if the device can store the dtype, but
+ * computes in fp32. */
 static amp_status check_dtype(const amp_backend *backend, amp_dtype dtype, amp_error *error)
 {
     char note[256] = "";
@@ -33,7 +34,8 @@ static amp_status scaler_of(const amp_config *config, amp_scaler *scaler, amp_er
     return amp_scaler_init(scaler, &settings, error);
 }
 
-/* Prints a note for each layer of Darknet's code, whose batch norm is not synchronized between ranks. */
+/* Prints a note for each layer with batch norm that runs in Darknet's own code: it is not synchronized
+ * between ranks. */
 static void print_unsynced(const amp_network_desc *described)
 {
     for (int i = 0; i < described->count; i++) {
@@ -50,7 +52,7 @@ static void print_unsynced(const amp_network_desc *described)
 static amp_status create_engine(struct darknet_amp *amp, const amp_engine_settings *settings,
                                 amp_backend *backend, amp_error *error)
 {
-    /* for the parameters and print_unsynced only: the engine describes the network again for each plan */
+    /* only for the parameters and print_unsynced: the engine describes the network again for each plan */
     amp_network_desc described;
     amp_host host = amp_fork_callbacks(amp);
     host.describe(host.context, amp->batch, &described);
@@ -117,14 +119,14 @@ struct darknet_amp *amp_host_create(struct network *net)
     amp_fork_use_device(net);
     struct darknet_amp *amp = amp_allocated(calloc(1, sizeof *amp));
     amp->config = config;
-    /* Before AMP allocates large blocks, but not earlier: Darknet's temporary blocks, which are freed while
-     * the network is made, would leave holes in the heap. */
+    /* Call it before AMP allocates large blocks, but not earlier: Darknet's temporary blocks, which are freed
+     * while the network is made, would leave holes in the heap. */
     if (amp_this_program()->fit != AMP_FIT_LOOKS) amp_loading_watch();
     amp_host_check(create(amp, net, &error), &error);
     return amp;
 }
 
-/* On a GPU the first pass builds the plan, because this times kernels, which takes memory. */
+/* On a GPU the plan is built only by the first pass: building it times kernels, which takes memory. */
 void amp_host_prepare(struct network *net)
 {
     amp_error error;

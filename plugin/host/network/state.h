@@ -13,20 +13,20 @@ struct amp_fork_memory; /* defined by the fork; records which of Darknet's buffe
 struct darknet_amp {
     amp_config *config;
     amp_engine *engine;
-    struct network *net;           /* of the current hook; may be a copy that is valid only during it */
+    struct network *net;           /* network of the current hook; may be a copy that is valid only then */
     struct amp_fork_memory *memory;
     struct amp_resume *resume;     /* state of saving and loading files */
     int measures;                  /* 1: the command measures accuracy; batch norm is not folded, so that a
                                       network detects the same before, during and after its training */
-    int layer_count, batch, w, h;  /* as the parser set them; Darknet's own fp32 layers cannot run with a
+    int layer_count, batch, w, h;  /* values that the parser set; Darknet's own fp32 layers cannot run with a
                                       batch larger than `batch` */
     struct amp_comm *comm;         /* the ranks that train the network (ranks.h); NULL: it trains alone */
-    struct network **united;       /* with -gpus, the networks of all ranks, in rank order; otherwise NULL */
+    struct network **united;       /* the networks of all ranks with -gpus, in rank order; otherwise NULL */
 
     /* For the summary line and the training log. Times are in seconds of CLOCK_MONOTONIC. */
     unsigned long steps, skipped;
     double started, computed, images;
-    int subdivision;               /* number of the last training pass in its step, from 1 */
+    int subdivision;               /* number, from 1, of the last training pass within its step */
     uint64_t weights_seen;         /* a checksum: see notice_weights in step.c */
     int step_skipped;              /* 1: the last step was skipped (overflow) or dropped (spike) */
     amp_spike step_spike;          /* whether the last step was a spike */
@@ -34,7 +34,7 @@ struct darknet_amp {
     double step_gradient_norm;     /* L2 norm of the unscaled mean gradient of the batch, before clipping;
                                       NaN after an overflow */
     int summary_printed, recompute_printed, bad_loss_printed, softmax_printed;
-    int anomaly_noted, anomaly_subdivision; /* with debug=1: see amp_host_note_images */
+    int anomaly_noted, anomaly_subdivision; /* used with debug=1: see amp_host_note_images */
     char *anomaly_images;
     amp_image_losses image_losses; /* losses of the current step's images: see spikes.h */
 };

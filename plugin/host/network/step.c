@@ -80,8 +80,8 @@ static amp_status forward(struct darknet_amp *amp, struct network *net, const am
     return amp_fork_end_forward(amp, net, error);
 }
 
-/* Looks for labels that are inf or NaN, which Darknet's losses would use as indices. Sets the image's labels
- * to 0 and skips the step. */
+/* Looks for labels that are inf or NaN, which Darknet's losses would use as indices. Sets all labels of such
+ * an image to 0 and skips the step. */
 static void check_labels(struct darknet_amp *amp, const amp_view *view)
 {
     amp_anomaly bad = { .found = 1, .layer = -1, .pass = "forward", .tensor = "labels" };
@@ -146,7 +146,7 @@ void darknet_amp_backward(struct network *net)
 }
 
 /* Advances the counters after a step. A skipped step does not advance the schedule: its images are subtracted
- * from `seen`, unless `seen` is smaller, because the caller never counted them. */
+ * from `seen`, unless `seen` is smaller, which means that the caller never counted them. */
 static void count_step(struct network *net, int images, int skipped)
 {
     amp_counters counters = amp_fork_counters(net);

@@ -6,8 +6,8 @@
 #include "../data/data_files.h"
 #include "../fork.h"
 
-/* The header's bytes: three ints for the version, then the number of images seen (8 bytes since version 0.2,
- * 4 before). 0: the file is too short for a version. */
+/* Returns the size of the header in bytes: three ints for the version, then the number of images seen (8
+ * bytes since version 0.2, 4 before). 0: the file is too short for a version. */
 static size_t header_bytes(FILE *stream)
 {
     int version[3];

@@ -7,9 +7,9 @@
 struct network;
 
 /* Checks the file's size. start, cutoff: as in load_weights_upto; with start > 0 the size is not checked.
- * *held: the number of layers, from the first, whose weights are in the file: fewer than net->n if it ends
- * early, after a complete layer (darknet53.conv.74). AMP_BAD_CONFIG: the file cannot be read, ends within its
- * header or a layer, or is longer than all weights. */
+ * *held: the number of layers, from the first, whose weights are in the file: fewer than net->n if the file
+ * ends early, after a complete layer (darknet53.conv.74). AMP_BAD_CONFIG: the file cannot be read, ends
+ * within its header or a layer, or is longer than all weights. */
 amp_status amp_check_weights_size(const struct network *net, const char *file, int start, int cutoff,
                                   int *held, amp_error *error);
 

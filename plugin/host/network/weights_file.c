@@ -53,8 +53,8 @@ static int has_sidecar(const char *file)
 }
 
 /* Whether a training can continue from the file that is being loaded. whole: the caller asks for all layers.
- * A file that ends early has the first layers of another network (darknet53.conv.74). With a sidecar, it was
- * truncated; then the result is 1, so that the training compares the two and rejects the file. */
+ * A file that ends early has the first layers of another network (darknet53.conv.74). But a file with a
+ * sidecar was truncated; then the result is 1, so that the training compares the two and rejects the file. */
 static int can_continue(const struct network *net, const char *file, int whole)
 {
     return whole && amp_fork_one_sided_layer(net) < 0 && (!is_partial(net) || has_sidecar(file));
@@ -115,8 +115,8 @@ static int is_asked_again(const struct darknet_amp *amp, const struct network *n
         && amp->resume->phase != AMP_STOPPING;
 }
 
-/* After a failed save, a training continues; any other command ends here, and so does a training that is
- * over, except in a loop, which may save more than once at its end (amp_resume_loop_ended). */
+/* After a failed save, a training continues; any other command ends here. So does a training that is over,
+ * unless it runs in a loop, which may save more than once at its end (see amp_resume_loop_ended). */
 static void print_failed_save(struct darknet_amp *amp, const struct network *net, const amp_error *error)
 {
     struct amp_resume *resume = amp->resume;
@@ -206,7 +206,7 @@ static amp_status close_stream(FILE *stream, const char *name, amp_error *error)
 }
 
 /* Commits a file without a sidecar, then removes the old file's sidecar: in this order, the old file never
- * exists without it. After a kill between the two, the next training rejects the pair. */
+ * exists without its sidecar. A kill between the two leaves a pair that the next training rejects. */
 static amp_status put_alone(amp_safe_file *weights, amp_error *error)
 {
     amp_status status = AMP_OK;

@@ -22,7 +22,7 @@ amp_status amp_host_read_config(const char *cfg, const char *dtype, amp_config *
 /* Sets *on to 1 if the settings of this .cfg turn AMP on, otherwise to 0. */
 amp_status amp_host_is_on(const char *cfg, const char *dtype, int *on, amp_error *error);
 /* Checks the whole .cfg (cfg_check.h). AMP_BAD_CONFIG: *error describes its first mistake. Prints warnings
- * only for the first .cfg that has any: later ones are copies of it. `summary` may be NULL. */
+ * only for the first .cfg that has any, because later ones are copies of it. `summary` may be NULL. */
 amp_status amp_host_check_cfg(const char *cfg, cfg_use use, cfg_summary *, amp_error *error);
 
 /* Whether a network of this .cfg would be under AMP with this command line. If so, checks the .cfg with
@@ -47,5 +47,6 @@ void amp_cfg_refuse(const char *reason);
 typedef enum amp_cfg_part { AMP_PART_LAYER, AMP_PART_NET, AMP_PART_AMP } amp_cfg_part;
 
 /* Whether a line is only for AMP: every line of [amp], and AMP's keys in [net] and in layers. If AMP is off,
- * not the keys of [net] that Darknet reads too. *part: the previous line's section; set to this line's. */
+ * the keys of [net] that Darknet reads too are not. *part: the section of the previous line; is set to that
+ * of this line. */
 int amp_cfg_line_is_ours(const cfg_item *line, amp_cfg_part *part, int enabled);

@@ -1,4 +1,4 @@
-/* Exchanges numbers between ranks that are separate programs. Without ranks, the caller's values stay.
+/* Exchanges numbers between ranks that are separate programs. Without ranks, no value changes.
  *
  * All functions are collective: all ranks call them in the same order. what: the purpose of the call, printed
  * if it times out. If communication fails, the program ends. */
@@ -10,7 +10,7 @@
 
 struct amp_comm;
 
-/* Every rank passes `bytes` bytes. Returns them in rank order; the caller frees the result. */
+/* Every rank passes `bytes` bytes. Returns the bytes of all ranks, in rank order; the caller frees them. */
 void *amp_exchange_gather(struct amp_comm *, const void *mine, size_t bytes);
 /* Broadcast: sets *value on every rank to rank 0's value. */
 void amp_exchange_broadcast(void *value, size_t bytes, const char *what);

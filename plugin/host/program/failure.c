@@ -15,8 +15,9 @@ static const char *removed; /* the file to remove when the program ends with an 
 void amp_host_remove_if_refused(const char *file) { removed = file; }
 void amp_host_keep_error_stream(void) { error_stream = dup(STDERR_FILENO); }
 
-/* Whether this rank prints its error: of a machine's ranks, only the first that has one; before the ranks
- * have joined, only rank 0. Programs that a launcher starts but that never join print their own errors. */
+/* Whether this rank prints its error. Of the ranks on a machine, only the first that has an error prints it;
+ * before the ranks have joined, only rank 0 does. Programs that a launcher starts but that never join print
+ * their own errors. */
 static int prints_error(void)
 {
     amp_comm *comm = amp_ranks();

@@ -14,7 +14,8 @@ typedef struct amp_machine {
 
 extern const char *const amp_support_names[]; /* indexed by amp_support */
 
-/* For the device on which Darknet would train now (-i, -nogpu). AMP_UNSUPPORTED: AMP cannot train on it. */
+/* Fills the struct for the device on which Darknet would train now (-i, -nogpu). AMP_UNSUPPORTED: AMP cannot
+ * train on it. */
 amp_status amp_machine_read(amp_machine *, amp_error *);
 /* Fills the struct from an existing backend. */
 void amp_machine_describe(const amp_backend *, amp_machine *);

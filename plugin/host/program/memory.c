@@ -33,8 +33,9 @@ static void narrow(amp_available_memory *memory, size_t limit, size_t used, cons
     if (left < memory->bytes) *memory = (amp_available_memory){ left, limit, what, resident };
 }
 
-/* The files of control groups, version 2 and 1. No limit: "max" in version 2, a number above any machine's
- * memory in version 1. cache: the key of the page cache, which the kernel frees on demand. */
+/* The files of control groups, version 2 and 1. If there is no limit, its file has "max" in version 2, and a
+ * number above any machine's memory in version 1. cache: the key of the page cache, which the kernel frees on
+ * demand. */
 static const struct group_files { const char *mount, *limit, *used, *cache; } groups[] = {
     { "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file " },
     { "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file " } };
@@ -60,14 +61,14 @@ static void narrow_by_group(amp_available_memory *memory, const char *root, cons
         size_t limit = number_of_group(folder, files->limit, NULL);
         size_t cache = number_of_group(folder, "memory.stat", files->cache);
         used -= cache < used ? cache : used;
-        /* at most `used`: pages of shared libraries may be charged to another group */
+        /* not more than `used`, because pages of shared libraries may be charged to another group */
         size_t resident = memory->resident < used ? memory->resident : used;
         if (limit) narrow(memory, limit, used, "RAM that the control group allows", resident);
     }
 }
 
 /* Reads the lines of /proc/self/cgroup: "0::/path" in version 2; "4:memory:/path" in version 1, where a line
- * may also name other controllers beside memory. */
+ * may also name controllers other than memory. */
 static void narrow_by_groups(amp_available_memory *memory, const char *root)
 {
     char line[900], controllers[128];

@@ -20,9 +20,10 @@ amp_available_memory amp_host_available_memory(void);
 /* The free RAM for this program. The ranks on a machine get equal parts. */
 amp_available_memory amp_host_available_ram(void);
 
-/* The smallest of three amounts: the machine's free memory (MemAvailable); what the control groups leave, in
- * version 1 or 2; and the remaining address space (RLIMIT_AS). The first two are divided by `programs`, the
- * number of ranks on this machine. root: ""; in tests, a folder with its own /proc and /sys. */
+/* Returns the smallest of three amounts: the machine's free memory (MemAvailable); what the control groups
+ * (version 1 or 2) leave; and the remaining address space (RLIMIT_AS). The first two are divided by
+ * `programs`, the number of ranks on this machine. root: ""; in tests, a folder with its own /proc and
+ * /sys. */
 amp_available_memory amp_available_ram(const char *root, int programs);
 
 /* The peak of this program's resident memory so far, in MB of 2^20 bytes. */
@@ -34,6 +35,6 @@ double amp_host_peak_resident_mb(void);
  * pages. (Measured: 62 MiB of files before a training; 75 MiB of files and 102 MiB in all during it.) */
 size_t amp_host_program_bytes(void);
 
-/* The maximum number of loader threads at one time, and the bytes of each one's stack (the C library's
- * default is 8 MiB). A thread keeps its stack until it is joined at the end of its batch. */
+/* The maximum number of loader threads at one time; the bytes of each thread's stack (the C library's default
+ * is 8 MiB). A thread keeps its stack until it is joined at the end of its batch. */
 enum { AMP_LOADERS = 64 + 1, AMP_LOADER_STACK = 1 << 20 };

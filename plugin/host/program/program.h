@@ -13,39 +13,40 @@
 
 /* The options of -map. */
 typedef struct amp_map_options {
-    long every;             /* iterations; 0: -map without a number */
-    long epochs;            /* -mAP_epochs, for -map without a number: epochs between two measurements */
-    long patience;          /* stop after this many measurements without a better mAP; 0: no -patience */
-    double iou, confidence; /* -iou_thresh, -thresh */
+    long every;             /* iterations between two measurements; 0: -map without a number */
+    long epochs;            /* epochs between two measurements, for -map without a number (-mAP_epochs) */
+    long patience;          /* measurements without a better mAP until training stops (-patience); 0: off */
+    double iou, confidence; /* the values of -iou_thresh and -thresh */
 } amp_map_options;
 
 enum { AMP_IMAGES_MEASURED = 32, AMP_FACTS = 1024 };
 
 typedef struct amp_program {
-    int is_darknet;           /* darknet_amp_start was called */
+    int is_darknet;           /* 1: darknet_amp_start was called */
 
     /* ---- the command line ---- */
     const char *dtype;        /* -amp: "off", "fp32", "fp16", "bf16"; NULL: the .cfg decides. Commands that
                                  make their own networks set it before they make one */
     const char *refusal;      /* why this command cannot run under AMP, for a message; NULL: it can */
-    int measures;             /* the command measures accuracy: valid and its variants, map or recall */
-    int maps;                 /* the command is `detector map` */
-    int clear;                /* -clear: ignore the sidecar of the weights */
-    int is_seeded;            /* -seed was given, or there are several ranks, which all use rank 0's seed */
+    int measures;             /* 1: the command measures accuracy: valid and its variants, map or recall */
+    int maps;                 /* 1: the command is `detector map` */
+    int clear;                /* 1: -clear was given: ignore the sidecar of the weights */
+    int is_seeded;            /* 1: -seed was given, or there are several ranks (all use rank 0's seed) */
     unsigned seed;
     /* for `detector train` and `classifier train`: */
     int is_detector;
-    const char *log;          /* -log; NULL: not given */
-    int cache;                /* -cache: an amp_cache_kind; -1: not given */
-    int has_map;              /* -map */
+    const char *log;          /* the value of -log; NULL: not given */
+    int cache;                /* the value of -cache, an amp_cache_kind; -1: not given */
+    int has_map;              /* 1: -map was given */
     amp_map_options map;
     /* for hank-ai's Darknet, where words may be in any order: */
-    const char *cfg_word, *weights_word; /* the word that ends in .cfg; in .weights or .backup */
+    const char *cfg_word, *weights_word; /* the words that end in .cfg, and in .weights or .backup */
     const char *weights[2];   /* possible names of weights files; a training under AMP accepts one */
 
     /* ---- its files ---- */
     cfg_document *cfg, *data; /* NULL: not read yet */
-    int trains;               /* a training under AMP whose .cfg, .data file and lists were checked */
+    int trains;               /* 1: the command is a training under AMP, and its .cfg, .data file and lists
+                                 were checked */
     struct amp_images_checked { /* facts about the training images; set by data/data_check.c */
         int of_classifier;
         size_t measured;      /* number of images in `sizes` */
@@ -60,7 +61,7 @@ typedef struct amp_program {
         amp_comm *launched;   /* all ranks, while comm has only some of them; otherwise NULL */
         int networks;         /* number of this program's networks that train together (-gpus) */
         char facts[AMP_FACTS]; /* lines of text noted since the ranks were last compared (amp_ranks_agree) */
-        int over;             /* the training has ended normally */
+        int over;             /* 1: the training has ended normally */
     } ranks;
     /* programs that share the machine with this one: see turns.h */
     struct amp_turns { int taken, in, out; double waited; } turns;
@@ -73,10 +74,10 @@ typedef struct amp_program {
         int recompute;    /* 1: use checkpoint=auto if the .cfg has checkpoint=off */
         size_t memory;    /* the value for memory= */
     } chosen;
-    atomic_int uses_amp;      /* a .cfg with AMP on was read; networks may be made in several threads */
-    atomic_int watches_images; /* a network with AMP was made: the plugin reads all images */
-    int has_warned;           /* warnings about a .cfg were printed; any later .cfg is a copy of it */
-    int has_planned;          /* a training's plan was made: the backend's library has its own memory */
+    atomic_int uses_amp;      /* 1: a .cfg with AMP on was read; atomic: several threads may make networks */
+    atomic_int watches_images; /* 1: a network with AMP was made, so the plugin reads all images */
+    int has_warned;           /* 1: warnings about a .cfg were printed; any later .cfg is a copy of it */
+    int has_planned;          /* 1: a training's plan was made: the library has allocated its own memory */
     struct amp_shared_job { int images, parts, first, last, rank, ranks; } job; /* sharing.c */
     struct amp_backups {      /* data/backups.c */
         char *folder, *base, *lock; /* lock: the name of the lock file; NULL: no file is locked */

@@ -10,8 +10,8 @@
 
 /* Joins the other copies of this program that a launcher has started, if any. Ends the program unless all
  * have the same command and can share it (a training under AMP, or amp bench). From then on all ranks except
- * 0 print only errors. Call it while the program has only one thread. words: the command line's; gpus: the
- * argument of -gpus, or "". */
+ * 0 print only errors. Call it while the program has only one thread. words: those of the command line; gpus:
+ * the argument of -gpus, or "". */
 void amp_ranks_start(const char *const *words, int count, int under_amp, const char *gpus);
 
 /* If Darknet runs on GPUs, the n-th rank on this machine takes the machine's n-th GPU, unless -i, -gpus or
@@ -30,9 +30,10 @@ int amp_ranks_of_step(void);
 void amp_ranks_set(amp_comm *, int networks);
 
 /* For amp bench, which measures with 1, 2, ... ranks. amp_ranks_part returns 1 on the first `count` ranks,
- * where amp_ranks() then contains only these, or is NULL if count is 1. On the others it returns 0; they must
- * next call amp_ranks_part, which sleeps until all ranks have called it, or amp_ranks_gather, which makes
- * amp_ranks() contain all ranks again. Free all networks before a call of either function. */
+ * where amp_ranks() then contains only these ranks, or is NULL if count is 1. On the other ranks it returns
+ * 0, and they must next call one of two functions: amp_ranks_part, which sleeps until all ranks have called
+ * it, or amp_ranks_gather, which makes amp_ranks() contain all ranks again. Free all networks before either
+ * call. */
 int amp_ranks_part(int count);
 void amp_ranks_gather(void);
 

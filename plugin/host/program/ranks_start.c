@@ -36,8 +36,8 @@ static void leave_or_end(void)
 
 /* ---- settings that ranks share ---- */
 
-/* Gives all ranks the same seed, because each draws the same sequence of images and takes its share of them.
- * Without -seed, the seed comes from rank 0's clock. */
+/* Gives all ranks the same seed, because each rank draws the same sequence of images and loads its own part
+ * of it. Without -seed, the seed comes from rank 0's clock. */
 static void share_seed(void)
 {
     amp_error error;
@@ -53,7 +53,8 @@ static void share_seed(void)
 static void check_processors(void)
 {
     amp_comm *comm = amp_ranks();
-    /* allowed: processors for this rank; threads: of OpenMP; fair: its share of the machine's processors */
+    /* allowed: processors that this rank may use; threads: its OpenMP threads; fair: an equal part of the
+     * machine's processors */
     typedef struct processors { int allowed, threads, fair; } processors;
     processors mine = { .allowed = omp_get_num_procs(), .threads = omp_get_max_threads(),
                         .fair = (int)sysconf(_SC_NPROCESSORS_ONLN) / comm->local_size };
@@ -61,7 +62,7 @@ static void check_processors(void)
     for (int i = 0; i < comm->size && amp_ranks_leads(); i++) {
         const processors *p = &all[i];
         int cores = p->threads > p->fair ? p->threads : p->fair;
-        /* two processors may be a single core: enough only if the machine has no more per rank */
+        /* two processors may be a single core, which is enough only if the machine has no more per rank */
         if (p->allowed >= p->threads && (p->allowed > 2 || p->allowed >= p->fair)) continue;
         fprintf(stderr, "ranks: rank %d may use only %d processors, for %d OpenMP threads and the threads "
                         "that load images and sum gradients; if the launcher binds ranks to processors, use "

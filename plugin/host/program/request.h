@@ -21,12 +21,12 @@ extern const amp_fork_option amp_host_own_options[];
 
 /* Looks for options of `detector train` or `classifier train` that are unknown, repeated or lack their value.
  * (Darknet takes an unknown option for a file name, or ignores it after the weights.) refuses=1: a mistake
- * ends the program; refuses=0: it is a warning, as an unknown option that resembles no known one always is.
- * Numbers and names of existing files are not options. */
+ * ends the program; refuses=0: it is only a warning. An unknown option that resembles no known one is always
+ * only a warning. Numbers and names of existing files are not options. */
 void amp_host_check_options(int argc, char **argv, int classifier, int refuses);
 
-/* Finds the first `most` words of the command line that are not options or their values, and returns their
- * number. Options may be anywhere, even before the command. */
+/* Finds the first `most` words of the command line that are neither options nor values of options, and
+ * returns how many it found. Options may be anywhere, even before the command. */
 int amp_host_command_words(int argc, char **argv, const char **words, int most);
 
 /* Sets the fields of amp_program that depend on the command: refusal, measures, maps, clear. */

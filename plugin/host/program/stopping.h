@@ -11,7 +11,7 @@ void amp_stopping_unwatch(void);
 /* From here on a write to a pipe without a reader (SIGPIPE) or beyond the maximum file size (SIGXFSZ) returns
  * an error instead of ending the program. The program's own handlers of these signals stay. */
 void amp_stopping_survive_writes(void);
-/* The same only for SIGXFSZ: for a command that should end when nobody reads its output any more. */
+/* Does the same only for SIGXFSZ: for a command that should end when nobody reads its output any more. */
 void amp_stopping_survive_large_files(void);
 
 /* amp_stopping_signal returns the signal that this program has received, or 0. amp_stopping_agree returns a

@@ -13,11 +13,11 @@
 /* Reads the environment variable and removes it. From then on this program is killed when the program that
  * started it ends. AMP_BAD_CONFIG: the value is not two open descriptors. */
 amp_status amp_turns_take(amp_error *);
-int amp_turns_taken(void);  /* whether the variable was set */
+int amp_turns_taken(void);  /* whether the environment variable was set */
 
 /* Send a line (at most 4000 bytes, no newline) and wait for this program's turn: amp_turns_ready before the
  * first step, amp_turns_yield after each step. Return 1 if the program must stop or the other side is gone.
- * Without the variable they return 0 at once. */
+ * If the environment variable was not set, they return 0 at once. */
 int amp_turns_ready(void);
 __attribute__((format(printf, 1, 2))) int amp_turns_yield(const char *format, ...);
 

@@ -48,8 +48,8 @@ static amp_status mismatch(const amp_log_file *f, const char *what, const char *
                     "it, or use another name", f->name, what, header);
 }
 
-/* Reads the header and all rows. (*ends)[n] is the offset at which row n (from 1) ends, (*ends)[0] that at
- * which the header ends. The caller owns the array. */
+/* Reads the header and all rows. (*ends)[n] is the offset at which row n (from 1) ends, and (*ends)[0] the
+ * offset at which the header ends. The caller owns the array. */
 static amp_status read_rows(amp_log_file *f, FILE *in, const char *what, const char *header,
                             const amp_log_reader *reader, off_t **ends, size_t *rows, amp_error *error)
 {

@@ -34,13 +34,13 @@ enum { ENDING = 128, LINE = 1024, PATH_BYTES = 4096 };
 /* The state of the running loop. A program runs one loop at a time, in its main thread. */
 static struct {
     struct network **nets; /* the loop's networks; NULL: no loop runs */
-    int count;            /* networks that each make their own steps; 1 under AMP, even with -gpus */
+    int count;            /* number of networks that make their own steps; 1 under AMP, even with -gpus */
     int w, h;             /* the input size in the .cfg */
     const char *folder, *base; /* folder and base name of the files that are saved */
-    int looped;           /* the loop's first step has begun */
+    int looped;           /* 1: the loop's first step has begun */
     long first_iteration;
-    double began, loaded; /* CLOCK_MONOTONIC seconds at which the step began; its images were loaded */
-    atomic_int waits;     /* the step has no images yet; several networks' threads may clear it */
+    double began, loaded; /* CLOCK_MONOTONIC seconds at which the step began, and its images were loaded */
+    atomic_int waits;     /* 1: the step has no images yet; several networks' threads may clear it */
     amp_waits waits_for_images;
     double load;          /* seconds that the step's images took to load */
     double peak_memory_mb;
@@ -113,7 +113,7 @@ int darknet_amp_fill(float *input, float **rows, int count, int floats)
     return 1;
 }
 
-/* Rounds to a multiple of 1 / parts, since a measured number is not more precise. */
+/* Rounds to a multiple of 1 / parts, because a measured number is not more precise. */
 static double rounded(double value, double parts) { return round(value * parts) / parts; }
 
 static amp_log_spike_word spike_of(const struct darknet_amp *amp)
@@ -154,7 +154,7 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
         .spike = amp ? spike_of(amp) : AMP_LOG_NO_RULE };
 }
 
-/* If steps wait long for their images, AMP gains little. Prints one line about this, with what would help. */
+/* If steps wait long for their images, AMP gains little. Prints one line that says so and what would help. */
 static void tell_waiting(const amp_log_row *row, double images)
 {
     char rates[AMP_WAITS_TEXT];
@@ -253,7 +253,8 @@ static void name_snapshot(char name[PATH_BYTES])
              amp_fork_view(training.nets[0]).batch_number);
 }
 
-/* Whether this training resumed from a backup whose step should have a snapshot that is missing or older. */
+/* Whether this training resumed from a backup whose step must also have a snapshot, and that snapshot is
+ * missing or older. */
 static int lacks_snapshot(const char *backup, const char *snapshot)
 {
     const struct network *net = training.nets[0];

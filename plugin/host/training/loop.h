@@ -13,7 +13,7 @@ int amp_training_runs(void);
 /* The loop begins. average_loss, loop_count: the loop's own variables, valid until amp_training_end. */
 void amp_training_begin(struct network **nets, int count, float *average_loss, int *loop_count);
 /* Called before each step. enough=1: the training must stop. Returns 1 if the loop must go on (it ends by
- * itself if all steps are done). Otherwise saves a backup, except at the first step, and returns 0. */
+ * itself if all steps are done). If it must stop, saves a backup (not at the first step) and returns 0. */
 int amp_training_goes_on(struct network **nets, int enough, const char *backup_folder, const char *base);
 /* Called when the loop takes the step's images, before it requests the next step's images. Returns 1 if the
  * loaders met a fatal fault. *error then describes the fault and names the backup, if one was saved. */

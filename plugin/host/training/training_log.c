@@ -11,7 +11,7 @@
 #include "../data/text_lines.h"
 #include "../program/failure.h"
 
-/* A column. at: its member's offset in amp_log_row. OR_EMPTY: a double whose NaN is an empty field. */
+/* A column. at: its member's offset in amp_log_row. OR_EMPTY: a double; NaN is written as an empty field. */
 typedef struct column {
     size_t at;
     enum { ITERATION, FLOAT, FLAG, OR_EMPTY, DOUBLE, WIRE, SPIKE } kind;
@@ -31,7 +31,7 @@ enum { COLUMNS = sizeof columns / sizeof *columns, DIGITS = 17 };
 
 /* ---- writing ---- */
 
-/* Exact even if the processor treats subnormal numbers as 0 (a program linked with -Ofast). */
+/* Exact even if the processor treats subnormal numbers as 0, as in a program linked with -Ofast. */
 static double widened(float value)
 {
     uint32_t bits = amp_float_bits(value), magnitude = bits & 0x7fffffffu;
@@ -89,7 +89,7 @@ static int is_number(const char *text)
     return *digits >= '0' && *digits <= '9' && digits[strspn(digits, "0123456789.e+-")] == 0;
 }
 
-/* Whether a whole field was read as a number within the type's range (else strtof and strtod return inf). */
+/* Whether a whole field was read as a number within the type's range (beyond it, strtof returns inf). */
 static int is_read(const char *text, const char *end, int is_finite)
 {
     return is_number(text) && !*end && (is_finite || strstr(text, "inf") || !strcmp(text, "nan"));
@@ -166,10 +166,10 @@ amp_status amp_log_rows_read(const char *file, amp_log_rows *rows, amp_error *er
 
 /* A training that is resumed from a backup keeps the log's rows up to the backup and drops later ones:
  *  - All rows of earlier iterations stay, and the row of the step that was taken at the backup's iteration.
- *  - Rows of skipped steps may follow it, with the same iteration; some may be later than the backup. If the
- *    log has all taken steps that the backup counts, only the first of them stay: as many as give the log the
- *    number of skipped steps that the backup counts. Otherwise the log was started later than the training;
- *    then all of them stay, or none if a row of a later iteration follows. */
+ *  - Rows of skipped steps may follow it, with the same iteration; some may be later than the backup.
+ *    If the log has all taken steps that the backup counts, the first of these rows stay, until the log has
+ *    as many skipped steps as the backup counts. If not, the log was started later than the training; then
+ *    all of these rows stay, or none if a row of a later iteration follows. */
 typedef struct rows_so_far {
     long iteration;
     unsigned long steps, skipped;              /* taken and skipped steps that the backup counts */

@@ -14,22 +14,22 @@ typedef enum amp_log_spike_word {
 } amp_log_spike_word;
 
 typedef struct amp_log_row {
-    long iteration;           /* Darknet's batch number; a skipped step repeats that of the step before */
-    float loss, avg_loss;     /* as Darknet prints them */
+    long iteration;           /* Darknet's batch number; a skipped step has that of the step before */
+    float loss, avg_loss;     /* the losses that Darknet prints */
     float learning_rate;
     float scale;              /* the loss scale of this step; 1 without AMP */
-    int found_inf;            /* whether the step was skipped because of an overflow */
-    double grad_norm;         /* L2, unscaled, averaged over the batch, before clipping; NaN without AMP or
-                                 after an overflow */
-    double images_per_second; /* the step's images on all ranks, divided by load_seconds + train_seconds; NaN
-                                 if the clock has not advanced */
+    int found_inf;            /* 1: the step was skipped because of an overflow */
+    double grad_norm;         /* L2 norm of the unscaled mean gradient of the batch, before clipping; NaN
+                                 without AMP or after an overflow */
+    double images_per_second; /* number of the step's images on all ranks, divided by load_seconds +
+                                 train_seconds; NaN if the clock has not advanced */
     /* load_seconds: from the step's start until the images are loaded (includes resizing with random=1).
      * train_seconds: the rest of the step */
     double load_seconds, train_seconds;
     double peak_memory_mb;    /* peak RAM of the process so far. On a GPU: the most memory that all programs
                                  used at the end of a step */
     double time;              /* when the step ended, in seconds since 1970 */
-    int wire;                 /* the amp_dtype of gradients between ranks; -1: one rank */
+    int wire;                 /* the amp_dtype in which ranks send gradients; -1: one rank */
     int spike;                /* an amp_log_spike_word */
 } amp_log_row;
 
@@ -43,8 +43,8 @@ static inline int amp_log_is_skipped(const amp_log_row *row)
 enum { AMP_LOG_TEXT = 256 };
 
 /* Writes the row as CSV, without newline, and returns text. Each number has the fewest digits from which its
- * exact value can be read back, or is nan or inf. Empty fields: unknown grad_norm or images_per_second, wire
- * of one rank, spike of an unchecked step (otherwise 0, 1 or skipped). */
+ * exact value can be read back, or is nan or inf. A spike is 0, 1 or skipped. Fields that may be empty: an
+ * unknown grad_norm or images_per_second, the wire of one rank, the spike of an unchecked step. */
 const char *amp_log_row_text(const amp_log_row *, char text[AMP_LOG_TEXT]);
 /* Reads what amp_log_row_text writes. AMP_BAD_CONFIG: text is not a row of the log. */
 amp_status amp_log_row_read(const char *text, amp_log_row *, amp_error *);

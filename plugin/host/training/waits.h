@@ -5,8 +5,8 @@
  * divided by the time without waiting. */
 #pragma once
 
-/* Two steps are left out: the first makes the plan, and the second one's batch is loaded meanwhile. The
- * counted steps end before the eleventh, where random=1 first resizes the network. */
+/* Two steps are left out: the first, which makes the plan, and the second, whose batch is loaded meanwhile.
+ * The counted steps end before the eleventh, where random=1 first resizes the network. */
 enum { AMP_WAITS_LEFT_OUT = 2, AMP_WAITS_COUNTED = 5 };
 
 typedef struct amp_waits {
