@@ -34,7 +34,8 @@ static image floats_of(const amp_pixels *p)
 }
 
 /* The plugin places samples as Darknet does when it is compiled with -Ofast. With sanitizers Darknet is not,
- * and divides: a place differs by up to 8e-6 of a pixel, and neighbouring pixels by up to half of the range. */
+ * and divides: a place differs by up to 8e-6 of a pixel, and neighbouring pixels by up to half of the
+ * range. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define MOST 4e-6f
 #else
