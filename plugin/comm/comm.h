@@ -1,7 +1,7 @@
 /* Communication between the ranks that train one network together. The interface is a struct of function
  * pointers, so that the core depends on neither MPI nor NCCL.
  *
- * Each rank has its own network and engine, and trains its share of a step's images. Gradients are then
+ * Each rank has its own network and engine, and trains on its share of a step's images. Gradients are then
  * summed over all ranks, so all make the same update. Ranks are threads of one process (threads.c) or
  * processes started by mpirun (mpi/mpi.c); nccl/nccl.c wraps another comm and sums on GPUs.
  *
@@ -27,10 +27,12 @@ struct amp_comm {
     int local_rank, local_size;  /* rank and size among the ranks on this machine only */
     int one_program;             /* 1: the ranks are threads of one program */
     int settled;                 /* 1: this rank's next step neither allocates memory nor loads code between
-                                    sums, as after a step with the same memory; set by the caller */
-    int has_summed;              /* set by the implementation after the first sums; until then a call may take
-                                    four times `seconds` (watchdog.h) */
-    char phase[128];             /* for messages: "step 17, gradients"; set by callers */
+                                    sums, because a step with the same memory came before; set by the
+                                    caller */
+    int has_summed;              /* 1 after the first sums, set by the implementation; until then a call may
+                                    take four times `seconds` (watchdog.h) */
+    char phase[128];             /* what this rank is doing, for messages, such as "step 17, gradients"; set
+                                    by callers */
     double seconds;              /* the time limit of a call; 0: none */
     double waited;               /* total seconds that sum_end has waited; 0 if sums are in GPU memory,
                                     because the CPU does not wait for those */
@@ -44,7 +46,7 @@ struct amp_comm {
     amp_status (*sum_begin)(amp_comm *, float *values, size_t count, amp_dtype wire, amp_error *);
     amp_status (*sum_end)(amp_comm *, amp_error *);
 
-    /* All-gather in CPU memory of every rank's `bytes` bytes into `all` (size · bytes), in rank order. */
+    /* All-gather in CPU memory: collects all ranks' `bytes` bytes in `all` (size · bytes), in rank order. */
     amp_status (*gather)(amp_comm *, const void *mine, size_t bytes, void *all, amp_error *);
     /* Copies the memory of rank `root` to all other ranks, in CPU memory. Times out only after eight time
      * limits, because the other ranks may have to wait while `root` works alone, for example to save. */
@@ -76,7 +78,7 @@ extern const int amp_comm_is_here;
  * *out is NULL, or a comm that can be used only to end the other ranks. */
 amp_status amp_comm_join(void (*lost)(const char *line), amp_comm **out, amp_error *);
 
-/* ---- other ranks ---- */
+/* ---- ranks that are threads, and sums on GPUs ---- */
 
 /* Creates ranks that are threads of this program and exchange arrays through its memory. Fills ranks[0] to
  * ranks[size - 1] with one comm for each thread; each must be destroyed. seconds, lost: as in amp_comm. */

@@ -1,6 +1,6 @@
 #include "comm.h"
 
-/* One row each: Open MPI's mpirun; MPICH's mpiexec and Slurm's --mpi=pmi2; Slurm's --mpi=pmix. */
+/* The rows are for Open MPI's mpirun; MPICH's mpiexec and Slurm's --mpi=pmi2; Slurm's --mpi=pmix. */
 static const struct { const char *size, *rank; } launchers[] = {
     { "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK" },
     { "PMI_SIZE", "PMI_RANK" },

@@ -10,7 +10,7 @@ enum { PARTS = 8, SECONDS = 300 };
 
 typedef struct watch {
     int under_way, limits;
-    int parts; /* wake-ups of the watchdog since the call began */
+    int parts; /* number of wake-ups of the watchdog since the call began */
     char phase[AMP_PHASE];
 } watch;
 

@@ -16,9 +16,10 @@ enum {
     AMP_PHASE = 128  /* bytes of amp_comm.phase */
 };
 
-/* The timeout, in time limits, of a call in which ranks may wait while one works alone (e.g. to save). */
+/* The timeout, as a multiple of the time limit, of a call in which ranks may wait while one rank works alone
+ * (e.g. to save). */
 enum { AMP_LIMITS_ALONE = 8 };
-/* The timeout of any other call. Before the first sums it is longer: ranks start up at different speeds. */
+/* The timeout of any other call. It is longer before the first sums: ranks start at different speeds. */
 static inline int amp_comm_limits(const amp_comm *comm) { return comm->has_summed ? 1 : 4; }
 
 /* Sets *seconds to the time limit: AMP_COMM_TIMEOUT from the environment, or 300 if it is not set; 0: no
@@ -31,7 +32,8 @@ void amp_comm_report_timeout(void *context, const char *phase);
  * that thread, when a call exceeds its limit; phase: what the call was for. */
 amp_status amp_watchdog_start(double seconds, void (*late)(void *context, const char *phase), void *context,
                               amp_watchdog **out, amp_error *);
-/* begin and end enclose a watched call, which times out after `limits` time limits. NULL: no watchdog. */
+/* begin and end enclose a watched call, which times out after `limits` time limits. Without a watchdog (NULL)
+ * they do nothing. */
 void amp_watchdog_begin(amp_watchdog *, int thread, int limits, const char *phase);
 void amp_watchdog_end(amp_watchdog *, int thread);
 void amp_watchdog_stop(amp_watchdog *);

@@ -6,7 +6,7 @@
 #include "../tensor/half.h"
 #include "../tensor/tensor.h"
 
-/* If wire is fp32, `packed` may be `values`, here and in amp_wire_unpack; nothing is then copied. */
+/* If wire is fp32, `packed` may equal `values`, here and in amp_wire_unpack; nothing is then copied. */
 static inline void amp_wire_pack(void *packed, const float *values, size_t count, amp_dtype wire)
 {
     amp_half_bits *halves = packed;

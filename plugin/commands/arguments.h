@@ -17,8 +17,8 @@
 
 typedef struct amp_argument {
     const char *name;      /* "-batch"; "CFG" for a file */
-    int optional;          /* 1: a file that may be left out, at the start or the end of the list */
-    const char **text;     /* points into argv */
+    int optional;          /* 1: an optional file; it must be at the start or the end of the list */
+    const char **text;     /* the argument's text, in argv */
     long *number;          /* a whole number from least to most */
     double *real;          /* a number from least to most */
     int *flag;             /* set to 1 if the option is given; the option takes no value */
@@ -39,9 +39,10 @@ amp_status amp_arguments_read(const char *verb, int argc, char **argv, const amp
 int amp_asks_for_help(const char *argument);
 
 #define AMP_ALL_DTYPES "stock,fp32,bf16,fp16"
-/* Splits `given` (of -dtypes, "fp32,bf16"), or if it is NULL, `usual`, which is not checked. The caller frees
- * the names with amp_lines_free, also after an error. AMP_BAD_CONFIG: a name is not in AMP_ALL_DTYPES, or is
- * repeated. AMP_UNSUPPORTED: the machine cannot run a dtype in `given`. */
+/* Splits a list of dtypes: `given` (the value of -dtypes, such as "fp32,bf16"), or `usual` if `given` is
+ * NULL. `usual` is not checked. The caller frees the names with amp_lines_free, also after an error.
+ * AMP_BAD_CONFIG: a name is not in AMP_ALL_DTYPES, or is repeated. AMP_UNSUPPORTED: the machine cannot run a
+ * dtype in `given`. */
 amp_status amp_dtypes_read(const char *given, const char *usual, const amp_machine *, amp_lines *,
                            amp_error *);
 

@@ -4,7 +4,7 @@
 
 #include "../amp/cfg_check.h"
 
-/* under_amp: AMP is on, by the .cfg or -amp. The other numbers are from [net]; max_batches 0: missing. */
+/* The values in [net]; max_batches is 0 if missing. under_amp: 1 if the .cfg or -amp turns AMP on. */
 typedef struct amp_cfg_facts {
     int under_amp, batch, subdivisions;
     long max_batches;
@@ -23,8 +23,8 @@ typedef struct amp_cfg_change { const char *key; double value; } amp_cfg_change;
 amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *changes, int count,
                         amp_error *);
 
-/* Makes a file in memory and opens it for writing; failure ends the program. It disappears when this program
- * ends, even if killed. Child programs can open it by `name`. */
+/* Makes a file in memory and opens it for writing; failure ends the program. The file disappears when this
+ * program ends, even if killed. Child programs can open it by `name`. */
 enum { AMP_MEMORY_FILE = 64 };
 FILE *amp_memory_file(char name[AMP_MEMORY_FILE]);
 /* Like amp_cfg_copy, but copies into a file in memory and checks the copy. AMP_BAD_CONFIG: the changes caused

@@ -27,7 +27,7 @@ static void print_summary(const char *cfg, const cfg_summary *s)
            "weights\n", name, s->layers, s->w, s->h, s->c, s->batch, s->weights / 1e6);
 }
 
-/* *is_odd: whether warnings were printed. A network whose last layer finds no boxes is a classifier. */
+/* Sets *is_odd: whether warnings were printed. A network whose last layer finds no boxes is a classifier. */
 static amp_status check_data(amp_data_scan *scan, const cfg_summary *cfg, int *is_odd, amp_error *error)
 {
     scan->classifier = cfg->classes == 0;

@@ -6,8 +6,9 @@
 #include "command.h"
 #include "json.h"
 
-/* Returns the number of the last line of [amp] that `clean` removes: that of its last key, or of its header
- * if it has none. 0: no [amp]. Later comments stay, since they may describe the next section. */
+/* Returns the number of the last line that `clean` removes: the line of the last key of [amp], or its header
+ * if [amp] has no keys. Returns 0 if there is no [amp]. Comments after this line stay, because they may
+ * describe the next section. */
 static unsigned long last_line_of_amp(const cfg_document *cfg)
 {
     unsigned long last = 0;

@@ -23,7 +23,7 @@ static void open_standard_streams(void)
     if (file >= 0) close(file);
 }
 
-/* Whether the command trains or measures: spinning OpenMP threads would slow the loaders of images. */
+/* Whether the command trains or measures. If so, spinning OpenMP threads would slow its image loaders. */
 static int trains_or_measures(const char *const *words, int count)
 {
     static const char *const quick[] = { "check", "clean", "log", "plan", "version" };
@@ -70,7 +70,7 @@ static void take_seed(int *argc, char **argv)
 
 /* Notes the options for amp_ranks_agree, which checks that they are the same on all ranks. Leaves out:
  * options that choose a rank's device; the name of the log, which only rank 0 writes; and words[0..count),
- * since the files that they name are compared instead. */
+ * because the files that they name are compared instead. */
 static void note_options(char **given, const char *const *words, int count)
 {
     char line[400] = "";

@@ -29,7 +29,7 @@ enum { MISTAKES_REPORTED = 20 };
 
 static int compare_messages(const void *a, const void *b) { return strcmp(a, b); }
 
-/* Counts a mistake, once even if its label file is listed twice. AMP_OK: the scan continues. */
+/* Counts a mistake, but only once if its label file is listed twice. AMP_OK: the scan continues. */
 static amp_status note_mistake(void *context, const amp_error *mistake)
 {
     scan *s = context;
@@ -108,7 +108,7 @@ static amp_status scan_images(scan *s)
 
 /* ---- a classifier's labels ---- */
 
-/* The largest number of comparisons of a path with a label; they take a second or two. */
+/* The largest number of comparisons of paths with labels; this many take a second or two. */
 static const double COMPARISONS_MOST = 2e7;
 
 static void scan_paths(scan *s)

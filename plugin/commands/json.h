@@ -51,8 +51,8 @@ typedef struct amp_output {
 
 /* Opens the stream; "-" is stdout, NULL no file. After AMP_IO_FAILED, amp_output_end need not be called. */
 amp_status amp_output_begin(const char *name, amp_output *, amp_error *);
-/* status: the result of writing. AMP_OK: replaces the file with the new contents; otherwise leaves it as it
- * was. Returns status, or the error of replacing. */
+/* status: the result of writing. If it is AMP_OK, replaces the file with the new contents; else leaves the
+ * file as it was. Returns status, or the error if replacing fails. */
 amp_status amp_output_end(amp_output *, amp_status status, amp_error *);
 
 /* Calls amp_output_begin, `write` and amp_output_end. */

@@ -30,10 +30,10 @@ typedef enum child_state {
 
 typedef struct child {
     pid_t process;
-    int socket;               /* the parent's end: the parent reads the child's lines and writes answers */
+    int socket;               /* the parent's end, for reading the child's lines and writing answers */
     child_state state;
     int ready, told_to_stop;
-    char text[LINE_ROOM];     /* the first `length` bytes of a line that is not complete yet */
+    char text[LINE_ROOM];     /* the first `length` bytes of a line that is still incomplete */
     size_t length;
 } child;
 
@@ -125,8 +125,9 @@ static void reply(schedule *s, int i, char byte)
     (void)!write(c->socket, &byte, 1); /* if the child has ended, read_from notices it */
 }
 
-/* Starts a step of the child whose turn it is, if no child makes one. After its slice, the next waiting child
- * gets the turn. No child begins before all have made their networks: making one slows the others' steps. */
+/* Starts a step of the child whose turn it is, unless it is still making one. Once its slice is over, the
+ * next waiting child gets the turn. No child begins before all have made their networks, because making a
+ * network slows other children's steps. */
 static void give_turn(schedule *s)
 {
     const child *current = s->turn == NO_CHILD ? NULL : &s->children[s->turn];

@@ -6,15 +6,16 @@
 #include "../tensor/status.h"
 
 typedef struct amp_turns_end {
-    int exited, status;       /* exited 1: it returned exit status `status`; 0: signal `status` killed it */
+    int exited, status;       /* exited 1: it returned the exit status `status`; 0: signal `status` killed
+                                 it */
     int stopped;              /* 1: the caller asked it to stop */
 } amp_turns_end;
 
 enum { AMP_TURNS_WORDS = 24 };
 
-/* Initialize it with zeros. Do not move it: argv may point into seed and device. */
+/* Initialize it with zeros. Do not move it, because argv may point into seed and device. */
 typedef struct amp_turns_program {
-    /* argv[1] and so on for the child, which runs the parent's executable; NULL-terminated */
+    /* the child's arguments from argv[1] on, NULL-terminated; the child runs the parent's executable */
     const char *argv[AMP_TURNS_WORDS];
     int words;
     char seed[16], device[16];
@@ -54,6 +55,6 @@ void amp_turns_watch_signals(void);
 int amp_turns_interrupted(void);
 
 /* Copies a line of a program's log to `words`; "" if there is none. sender NULL: the last line that may say
- * why the program ended, without a leading "amp: " or "amp bench: ". Otherwise: what follows sender in the
- * last line that begins with it. */
+ * why the program ended, without a leading "amp: " or "amp bench: ". sender not NULL: what follows `sender`
+ * in the last line that begins with it. */
 void amp_turns_last_message(const char *log, const char *sender, char *words, size_t size);

@@ -46,9 +46,9 @@ typedef struct amp_field {
     const char *title;              /* the title of its column */
     int left;                       /* 1: its column is left-aligned */
     amp_cell_text *cell;            /* makes the text of a known number. NULL: amp_plain_cell */
-    const char *none;               /* shown instead of an empty cell */
+    const char *none;               /* text that is shown instead of an empty cell */
     const char *format;             /* printf's format for the number, as a double; NULL: %.10g */
-    double unit;                    /* the cell shows the number divided by this; 0 means 1 */
+    double unit;                    /* divisor of the number that the cell shows; 0 means 1 */
 } amp_field;
 
 #define AMP_KIND_OF(record, member) _Generic(&((record *)0)->member, \
@@ -68,15 +68,15 @@ typedef struct amp_field {
     { .key = name, .at = offsetof(record, member), .kind = AMP_RECORD, .fields = of, __VA_ARGS__ }
 #define AMP_GROUP_AS(name, of) { .key = name, .kind = AMP_RECORD, .fields = of }
 
-/* Write a record's fields into the open object; a record as an object; `count` records of `size` bytes each
- * as an array; lines as an array of texts. */
+/* Write, in this order: a record's fields into the open object; a record as an object; `count` records of
+ * `size` bytes each as an array; lines as an array of texts. */
 void amp_json_fields(amp_json *, const void *record, const amp_field *fields);
 void amp_json_record(amp_json *, const char *key, const void *record, const amp_field *fields);
 void amp_json_records(amp_json *, const char *key, const void *records, size_t size, int count,
                       const amp_field *fields);
 void amp_json_lines(amp_json *, const char *key, const amp_lines *);
 
-/* Writes the value as text, a number in the field's format. */
+/* Writes the value as text; a number is written in the field's format. */
 amp_cell_text amp_plain_cell;
 
 /* Prints a line of titles and a line per record. Columns are as wide as their longest text; a column without

@@ -16,14 +16,14 @@ typedef struct amp_checksum {
 
 void amp_checksum_start(amp_checksum *);
 void amp_checksum_add(amp_checksum *, const void *bytes, size_t size);
-uint64_t amp_checksum_value(const amp_checksum *); /* of everything added so far */
+uint64_t amp_checksum_value(const amp_checksum *); /* the checksum of everything added so far */
 
 uint64_t amp_checksum_of(const void *bytes, size_t size);
 
-/* Another checksum, ten times as fast, whose value depends on the machine's byte order. Use it for files that
- * never leave the machine that wrote them. It detects every change within 64 consecutive bits, and misses
- * other damage with probability 2^-64. */
+/* A second checksum. It is ten times as fast, and its value depends on the machine's byte order. Use it for
+ * files that never leave the machine that wrote them. It detects every change within one 64-bit word of
+ * `bytes`, and misses other damage with probability 2^-64. */
 uint64_t amp_quick_sum(const void *bytes, size_t size);
 
-/* *sum: the checksum of a whole regular file. Returns AMP_IO_FAILED if the file cannot be read. */
+/* Sets *sum to the checksum of a whole regular file. Returns AMP_IO_FAILED if the file cannot be read. */
 amp_status amp_file_checksum(const char *path, uint64_t *sum, amp_error *);

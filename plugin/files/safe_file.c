@@ -32,8 +32,8 @@ static size_t folder_length(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* The target of the symbolic link `path`; a relative target gets the folder of `path` in front. The caller
- * frees the result. NULL, with errno set, if path is not a link. */
+/* Returns the target of the symbolic link `path`; a relative target is prefixed with the folder of `path`.
+ * The caller frees the result. Returns NULL and sets errno if `path` is not a link. */
 static char *follow(const char *path)
 {
     char text[LINK_BYTES];
@@ -43,8 +43,8 @@ static char *follow(const char *path)
     return joined(path, text[0] == '/' ? 0 : folder_length(path), text);
 }
 
-/* The path of the file that `name` leads to through all symbolic links; this file need not exist. The caller
- * frees the result. NULL, with errno set, on failure. */
+/* Follows all symbolic links of `name`, and returns the path of the file they lead to, which need not exist.
+ * The caller frees the result. Returns NULL and sets errno on failure. */
 static char *resolve(const char *name)
 {
     char *path = joined(name, strlen(name), "");
@@ -89,8 +89,8 @@ amp_status amp_safe_file_locate(const char *name, amp_safe_file *out, amp_error 
 }
 
 /* Gives the new file the owner and the permissions of the old file, if the system allows it. Only root can
- * give files away, but not in a container that lacks this owner, and some file systems have neither owners
- * nor permissions. Without them the file can still be saved. */
+ * change owners, but not in a container that lacks the old owner, and some file systems have neither owners
+ * nor permissions. A failure is ignored, because the file can still be saved. */
 static void copy_permissions(int file, const struct stat *old)
 {
     int ignored = fchown(file, old->st_uid, old->st_gid);
@@ -98,8 +98,9 @@ static void copy_permissions(int file, const struct stat *old)
     (void)ignored;
 }
 
-/* Locks a temporary file, so that two programs cannot save under the same name at once. The system releases a
- * killed program's lock. Returns 0 if another program has it; 1 also on a file system without locks. */
+/* Locks a temporary file, so that two programs cannot save under one name at once. The system releases a
+ * killed program's lock. Returns 0 if another program holds it; else 1, even on a file system without
+ * locks. */
 static int lock(int file) { return flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
 int amp_safe_file_busy(const amp_safe_file *f)
@@ -117,8 +118,8 @@ static amp_status is_busy(const char *temporary, amp_error *error)
                     "give each training a folder of its own", temporary);
 }
 
-/* Removes the temporary file of an interrupted save, locked so that no other program uses it. If the name
- * refers to a different file once the lock is taken, another program is saving to that file. */
+/* Removes the temporary file of an interrupted save, after locking it so that no other program uses it. If
+ * the name then refers to a different file, another program has begun to save to that file. */
 static amp_status remove_leftover(const char *temporary, amp_error *error)
 {
     struct stat mine, now;
@@ -154,7 +155,7 @@ amp_status amp_safe_file_remove_leftover(const amp_safe_file *f, amp_error *erro
     return f->direct ? AMP_OK : remove_leftover(f->temporary, error);
 }
 
-/* Fails if a standard stream is closed: the next file opened would receive everything printed. */
+/* Fails if a standard stream is closed: the file opened next would then receive that stream's output. */
 static amp_status check_streams(const char *name, amp_error *error)
 {
     for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++)

@@ -19,7 +19,7 @@ typedef struct amp_safe_file {
     char *temporary; /* where the caller writes: target.new, or target itself if direct is 1 */
     int direct;      /* 1: target is not a regular file, so nothing is flushed or renamed */
     int pending;     /* 1: the temporary file still has to be renamed or removed */
-    int locked;      /* if pending: the temporary file's descriptor, which holds the lock */
+    int locked;      /* the descriptor of the temporary file, which holds the lock; valid if pending is 1 */
 } amp_safe_file;
 
 /* Fills in the names, and does nothing else. AMP_IO_FAILED: `name` is a folder, or its links form a loop. */
@@ -37,7 +37,7 @@ int amp_safe_file_busy(const amp_safe_file *);
 /* Removes an interrupted save's temporary file, if any. AMP_IO_FAILED: it is in use, or removing fails. */
 amp_status amp_safe_file_remove_leftover(const amp_safe_file *, amp_error *);
 
-/* flush: flushes the temporary file to disk. place: renames it to its target, durably. commit: both. */
+/* flush: flushes the temporary file to disk. place: durably renames it to its target. commit: does both. */
 amp_status amp_safe_file_flush(const amp_safe_file *, amp_error *);
 amp_status amp_safe_file_place(amp_safe_file *, amp_error *);
 amp_status amp_safe_file_commit(amp_safe_file *, amp_error *);
@@ -57,7 +57,8 @@ amp_status amp_cannot_write(const char *path, int why, amp_error *);
 /* Whether a file of any type has this name. For a dangling link, only amp_name_is_taken returns 1. */
 int amp_file_exists(const char *path);
 int amp_name_is_taken(const char *path);
-/* Whether two names refer to one file; whether file a was written after file b. 0 if a file is missing. */
+/* amp_is_same_file: whether both names refer to one file. amp_is_younger: whether a was written after b. Both
+ * return 0 if a file is missing. */
 int amp_is_same_file(const char *a, const char *b);
 int amp_is_younger(const char *a, const char *b);
 /* The part of a path after its last slash, or the whole path. */

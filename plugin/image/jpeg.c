@@ -1,5 +1,5 @@
-/* Decodes JPEGs: see jpeg.h. Uses libjpeg-turbo's accurate integer DCT and its default chroma upsampling. The
- * SIMD code of both gives the same bits as the C code, so pixels do not depend on the processor. */
+/* Decodes JPEGs: see jpeg.h. Uses libjpeg-turbo's accurate integer DCT and its default chroma upsampling. For
+ * both, the SIMD code gives the same bits as the C code, so pixels do not depend on the processor. */
 #include "jpeg.h"
 
 #include <stddef.h>

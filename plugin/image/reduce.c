@@ -8,9 +8,9 @@
 enum { MOST_REDUCTION = 8 };
 
 /* Sets *across and *down to the largest width and height, in pixels of the network's input, to which the
- * whole photo can be scaled. jitter < 0: the photo is stretched to the network's input. Otherwise it is
+ * whole photo can be scaled. jitter < 0: the photo is stretched to the network's input. jitter >= 0: it is
  * fitted as in pjreddie's load_data_detection: jitter first changes the photo's aspect ratio (width over
- * height). If the ratio is then below 1, the photo fills the input's height, otherwise the input's width. */
+ * height). A photo whose new ratio is below 1 fills the input's height; any other fills its width. */
 static void spread(const amp_photo_use *use, int w, int h, double *across, double *down)
 {
     double change = (1 + use->jitter) / (1 - use->jitter), shape = (double)w / h;
@@ -41,8 +41,8 @@ static int average(unsigned char *pixels, int w, int h, int c, int reduction)
 {
     unsigned char *averages = pixels;
     size_t channels = (size_t)c, length = (size_t)w * channels;
-    uint16_t *sums = malloc(length * sizeof *sums); /* sums over the pixel rows of one row of blocks, for each
-                                                       column and channel; at most 8 * 255 */
+    uint16_t *sums = malloc(length * sizeof *sums); /* for each column and channel: the sum over the pixel
+                                                       rows of one row of blocks, at most 8 * 255 */
     if (!sums) return 0;
     for (int top = 0; top < h; top += reduction) {
         int rows = least_of(reduction, h - top);

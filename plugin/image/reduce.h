@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* A decoded image, (h,w,c) bytes, of a photo of photo_w x photo_h pixels. Each pixel is the average of a
- * block of reduction x reduction pixels of the photo, smaller at the right and lower edges. */
+/* A decoded photo, reduced from photo_w x photo_h pixels to (h,w,c) bytes. Each pixel is the average of a
+ * block of reduction x reduction pixels of the photo; blocks at the right and lower edges may be smaller. */
 typedef struct amp_pixels {
     unsigned char *bytes;
     int w, h, c;
@@ -20,12 +20,13 @@ static inline size_t amp_pixels_size(const amp_pixels *p)
 /* The size to which the data loader scales photos in training. */
 typedef struct amp_photo_use {
     double w, h;   /* the largest size, in pixels, of a whole photo in the network's input, before jitter */
-    double jitter; /* each side of a photo is changed by at most this fraction, then the photo is fitted into
-                      w x h; -1: the photo is stretched to w x h */
+    double jitter; /* the largest fraction by which a side of the photo changes before the photo is fitted
+                      into w x h; -1: the photo is stretched to w x h */
 } amp_photo_use;
 
-/* Returns the largest reduction (1, 2, 4 or 8) that leaves enough pixels of a photo of w x h pixels: at least
- * scale·N on a side that can cover up to N pixels of the network's input. Returns 1 if scale is 0. */
+/* Returns the largest reduction (1, 2, 4 or 8) that leaves enough pixels of a photo of w x h pixels: each
+ * side must keep at least scale·N pixels if it can cover up to N pixels of the network's input. Returns 1 if
+ * scale is 0. */
 int amp_reduction(const amp_photo_use *use, double scale, int w, int h);
 
 /* The length of a side of `length` pixels after the reduction. */

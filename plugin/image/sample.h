@@ -31,8 +31,8 @@ void amp_samples_crop(amp_samples *samples, int begin, int cropped, int length);
  * pixels of the reduced photo on this axis. */
 void amp_samples_reduce(amp_samples *samples, int reduction, int length);
 
-/* Samples an image into c planes, one for each channel, of rows->count rows of columns->count floats from 0
- * to 1. Planes are `plane` floats apart, rows `stride` floats. Returns 0 if out of memory. */
+/* Samples an image into c planes, one for each channel. A plane has rows->count rows of columns->count floats
+ * from 0 to 1. Planes are `plane` floats apart, rows `stride` floats. Returns 0 if out of memory. */
 int amp_sample_image(const amp_pixels *image, const amp_samples *columns, const amp_samples *rows,
                      float *planes, size_t plane, size_t stride);
 
@@ -47,7 +47,7 @@ typedef struct amp_pixel_rows {
     const char *name; /* "base", "avx2", "avx512" */
     /* Computes one channel of one row of samples. near: the row of pixels above the samples; far: the row
      * below. Each is (2,count) bytes: the left pixels of all samples, then the right ones. y[i] is the
-     * weighted sum of a sample's four pixels, divided by 255. */
+     * weighted sum of sample i's four pixels, divided by 255. */
     void (*sample)(const unsigned char *near, const unsigned char *far, const float *first_weight,
                    const float *second_weight, float near_weight, float far_weight, float *y, size_t count);
     void (*distort)(float *r, float *g, float *b, size_t count, float hue, float saturation, float exposure);

@@ -35,7 +35,7 @@ int darknet_amp_start(int argc, char **argv);
  * GPU is chosen. If it returns 1, end the program with *status. */
 int darknet_amp_command(int argc, char **argv, int *status);
 
-/* Prints its arguments, like printf, as one line, and ends the program with status 1, from any thread. */
+/* Prints one line, formatted as by printf, and ends the program with status 1. Any thread may call it. */
 __attribute__((noreturn, format(printf, 1, 2))) void darknet_amp_refuse(const char *format, ...);
 
 /* ---- making and resizing a network: host/darknet/hooks.c ---- */
@@ -55,7 +55,7 @@ void darknet_amp_made(struct network *net, struct layer *made);
  * output has the shape of its input. If the result is 0, Darknet resizes the layer, or refuses to. */
 int darknet_amp_resize_layer(struct layer *l, int w, int h);
 
-/* Call it before resize_network resizes layer l: darknet_amp_gpu_array must know whether AMP computes it. */
+/* Call it before resize_network resizes layer l: darknet_amp_gpu_array must know whether AMP computes l. */
 void darknet_amp_resizes(struct network *net, const struct layer *l);
 
 /* Replaces cuda_make_array in Darknet's C files. name: the argument `array` as it is written in the source.
@@ -89,7 +89,7 @@ void darknet_amp_update(struct network *net);
 /* Whether the last darknet_amp_update skipped the step and left the weights unchanged. */
 int darknet_amp_skipped(const struct network *net);
 
-/* ---- beside a step: host/network/state.c, host/network/products.c, host/darknet/predicted.c ---- */
+/* ---- outside a step: host/network/state.c, host/network/products.c, host/darknet/predicted.c ---- */
 
 /* Called after Darknet has written to a network's weights, so that AMP makes new 16-bit copies. A program
  * that changes weights in memory must call it too. Without this call, a prediction on a CPU notices only if
@@ -137,7 +137,7 @@ int darknet_amp_fill(float *input, float **rows, int count, int floats);
  * BACKUP_FOLDER/BASE.backup, prints the error's line, and ends the program with status 1. */
 void darknet_amp_takes_batch(struct network **nets);
 /* Called after a step, when *average_loss already includes *loss. If several ranks share the step, sets *loss
- * to their mean, and corrects *average_loss. */
+ * to the mean of their losses, and corrects *average_loss. */
 void darknet_amp_mean_loss(float *loss, float *average_loss);
 
 /* Called after a step instead of printf. Prints the step's line. With AMP, appends the loss scale, the
@@ -146,7 +146,8 @@ void darknet_amp_mean_loss(float *loss, float *average_loss);
 __attribute__((format(printf, 3, 4)))
 void darknet_amp_step(float loss, float average_loss, const char *format, ...);
 /* Returns a text about the last step, for example ", scale 65536, 1 skipped". The chart appends this text to
- * Darknet's own line for the step. Empty without AMP. Valid until the next step; shorter than 128 bytes. */
+ * Darknet's own line for the step. It is empty without AMP, valid until the next step, and shorter than 128
+ * bytes. */
 const char *darknet_amp_chart_ending(void);
 
 /* Returns the iteration of the best mAP so far, or 0 if the last step measured no mAP. Sets *map to the last
@@ -154,8 +155,8 @@ const char *darknet_amp_chart_ending(void);
 int darknet_amp_measured(float *map, float *best);
 /* Returns the next iteration at which -map measures, which may be the current one; 0: none. */
 long darknet_amp_next_map(void);
-/* Whether this program draws the chart: only rank 0 does, and no program that `amp compare` starts, because
- * the chart's file would appear in the user's folder. */
+/* Whether this program draws the chart. Only rank 0 does. A program that `amp compare` starts never does,
+ * because the chart's file would appear in the user's folder. */
 int darknet_amp_draws_chart(void);
 /* Called after the last save: ends the program with status 1 if that save failed. */
 void darknet_amp_loop_ended(struct network **nets);
@@ -192,16 +193,17 @@ int darknet_amp_rand(void);
 
 /* ---- loading images and labels: host/data/loading.c, host/darknet/data.c, host/data/images.c ---- */
 
-/* A loading job consists of parts, each loaded by one thread. args->job and args->part are their numbers. */
+/* A loading job consists of parts, each loaded by one thread. args->job and args->part are the numbers of the
+ * job and of the part. */
 enum darknet_amp_job_event {
     AMP_JOB_STARTS,  /* in the thread that starts the job */
     AMP_PART_BEGINS, /* in the thread that loads the part */
     AMP_PART_ENDS    /* in the same thread, when the part's rows of args->d are made */
 };
 void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event);
-/* Starts a loader thread, like pthread_create without attributes. A failure is fatal if the program has a
- * network under AMP: after a training's first batch, the function returns 0, and darknet_amp_takes_batch
- * saves and ends the program; at any other time, this function ends it. */
+/* Starts a loader thread, like pthread_create without attributes. If the program has a network under AMP, a
+ * failure ends it: after a training's first batch, this function returns 0, and darknet_amp_takes_batch saves
+ * and ends the program; at any other time, this function ends it. */
 int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job);
 
 /* Called after a loader thread has chosen `count` images of a batch. Keeps their names for debug=1. */
@@ -220,25 +222,25 @@ void darknet_amp_another_image(char **paths, int i);
  * would, but without the boxes that training ignores (outside the image, without area, or centred at 0 0).
  * After a bad label, which is a fatal error, there are no boxes. */
 int darknet_amp_read_boxes(const char *file, void *boxes, int *count);
-/* Called when an image's path contains `count` of the labels, not one. Returns 1 if the plugin reports it. */
+/* Called when an image's path contains `count` labels instead of one. Returns 1 if the plugin reports it. */
 int darknet_amp_mislabelled(const char *path, int count);
 /* Like fopen, but a FIFO, a device or a socket is a fatal error; the caller may then get an empty file. */
 FILE *darknet_amp_fopen(const char *file, const char *mode);
 /* Called when OpenCV could not crop, resize and distort an image to w x h. why: OpenCV's reason. Returns 1 if
  * the program will end when its loop reaches this batch; the caller then returns any image of w x h. Returns
- * 0 without AMP: stock then uses an image of another size, and reads and writes outside it. */
+ * 0 without AMP; stock then uses an image of another size, and accesses memory outside it. */
 int darknet_amp_not_augmented(int w, int h, const char *why);
 
-/* Replaces sprintf in Darknet's C files. room: the size of text; (size_t)-1: not known, so that of Darknet's
- * paths is assumed. If the result does not fit, the program ends. */
+/* Replaces sprintf in Darknet's C files. room: the size of text; (size_t)-1: unknown, so the size of
+ * Darknet's path buffers is assumed. If the result does not fit, the program ends. */
 __attribute__((format(printf, 3, 4)))
 int darknet_amp_sprintf(char *text, size_t room, const char *format, ...);
 
 /* ---- an image: host/data/image_file.c, host/darknet/decode.c, host/data/image_cache.c ---- */
 
-/* Whether the plugin, and not Darknet, reads images: in a program with a network under AMP, and in threads
- * that load images to measure a network's accuracy. So training, measuring and predicting read images in the
- * same way. If the result is 0, Darknet does not use the other functions of this section. */
+/* Whether the plugin, and not Darknet, reads images. It does in a program with a network under AMP, and in
+ * threads that load images to measure a network's accuracy. So training, measuring and predicting read images
+ * in the same way. If the result is 0, Darknet does not use the other functions of this section. */
 int darknet_amp_reads(void);
 /* Decodes a file with libjpeg-turbo or stb_image, to `channels` channels (0: as many as the file has).
  * Returns 1 if the plugin reads images. *data is then an array of (c,h,w) floats as Darknet would make them,

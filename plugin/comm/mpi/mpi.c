@@ -27,21 +27,22 @@ enum { MAIN, SUMS };
 
 enum {
     CHUNK = 1 << 18,    /* floats per exchange: few enough that received floats stay in the CPU's cache */
-    ABORT_SECONDS = 10  /* a process ends itself after this time, if the launcher has not ended it */
+    ABORT_SECONDS = 10  /* seconds after which a process ends itself if the launcher has not ended it */
 };
 
 typedef struct sum {
     float *values;
     size_t count;
     amp_dtype wire;
-    int limits; /* the sum times out after this many times the time limit of a call */
+    int limits; /* timeout of the sum, as a multiple of the time limit of a call */
     char phase[AMP_PHASE];
 } sum;
 
 typedef struct mpi_comm {
     amp_comm comm;
     char library[64];
-    MPI_Comm calls, sums, machine; /* private: for the main thread, for sums, for the ranks on this machine */
+    MPI_Comm calls, sums, machine; /* private communicators: for the main thread, for sums, for the ranks on
+                                      this machine */
     int is_part;            /* 1: created by `part`, so destroy does not finalize MPI */
     amp_watchdog *watchdog;
     MPI_Win window;         /* memory shared by the ranks on this machine; holds *printed_error */
@@ -52,7 +53,8 @@ typedef struct mpi_comm {
     pthread_cond_t begun, made;
     int stopping;
     sum *queue;
-    size_t queued, next, room; /* sums begun since the last sum_end; the first not done; entries allocated */
+    size_t queued, next, room; /* number of sums begun since the last sum_end; index of the first one not
+                                  done; number of allocated entries */
     amp_status status;      /* the first failure of the sums since the last sum_end; AMP_OK: none */
     amp_error error;
 
@@ -244,7 +246,7 @@ static void destroy(amp_comm *comm)
 
 /* ---- the start ---- */
 
-/* Writes the library's name and version, "Open MPI v4.1.4": MPI's text up to a comma or line end. */
+/* Writes the library's name and version, such as "Open MPI v4.1.4": MPI's text up to a comma or line end. */
 static void find_library(char *name, size_t room)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";

@@ -46,7 +46,8 @@ static amp_status fail(const nccl_comm *nccl, ncclResult_t result, const char *c
                     nccl->comm.rank, nccl->call.GetErrorString(result));
 }
 
-/* Calls an NCCL function; returns an error from the surrounding function, which has `nccl` and `error`. */
+/* Calls an NCCL function. If it fails, the surrounding function, which must have the variables `nccl` and
+ * `error`, returns an error. */
 #define TRY(name, ...) do { ncclResult_t result_ = nccl->call.name(__VA_ARGS__); \
         if (result_ != ncclSuccess) return fail(nccl, result_, "nccl" #name, error); \
     } while (0)
@@ -153,7 +154,7 @@ static int prints_error(amp_comm *comm)
     return !cpu->prints_error || cpu->prints_error(cpu);
 }
 
-/* Aborts the CPU's comm first, which ends processes: NCCL's abort could wait for the GPU. */
+/* Aborts the CPU's comm first, which ends processes, because NCCL's abort could wait for the GPU. */
 static void end_all(amp_comm *comm, int status)
 {
     nccl_comm *nccl = (nccl_comm *)comm;

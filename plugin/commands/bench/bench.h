@@ -43,13 +43,13 @@ typedef struct amp_bench_spread {
  * than a factor of 4 apart are meaningless; both are then NaN. */
 typedef struct amp_bench_ratio { double ratio, least, most; int rounds; } amp_bench_ratio;
 
-/* One layer in one dtype. Its times include the casts of its inputs. They are medians over passes that timing
- * slowed down; amp_bench_summarize scales them, so that layers and update add up to the typical step. */
+/* One layer in one dtype. Its times include the casts of its inputs. They are medians over passes that the
+ * timing slowed down, so amp_bench_summarize scales them: layers and update add up to the typical step. */
 typedef struct amp_bench_layer {
     int index;
     char type[24];
-    int in_half;               /* the layer computes in half precision */
-    /* its matrix product has input or output channels that are not a multiple of 8 */
+    int in_half;               /* 1: the layer computes in half precision */
+    /* 1: its matrix product has a number of input or output channels that is not a multiple of 8 */
     int misaligned;
     double forward_ms, backward_ms;
     double share;              /* its share of the step's time, 0 to 1 */
@@ -74,15 +74,16 @@ typedef struct amp_bench_side {
     double *ms[AMP_BENCH_PHASES];  /* times of each measured step; sorted by amp_bench_summarize */
     int *turn;                     /* for each measured step: the number of the round in which it was made */
     int steps, room;
-    /* steps that were not measured: warm-up; skipped while fp16 searches for its loss scale */
+    /* numbers of steps that were not measured: warm-up steps; steps skipped while fp16 searches for its loss
+     * scale */
     int warm, skipped;
     float first_loss;              /* loss of the first step; should be the same on all sides */
-    double peak_memory_mb;         /* of the child, with the synthetic images of one pass; 0: not known */
+    double peak_memory_mb;         /* the child's peak memory, with one pass's synthetic images; 0: unknown */
     double loaded_mb;              /* memory that a training's loader adds for the images of one pass */
     amp_waits loading;             /* times of the steps that load their images; loading.steps 0: none */
     amp_bench_layer *layers;
     int layer_count;
-    amp_bench_operation *operations; /* on a GPU only; the slowest first */
+    amp_bench_operation *operations; /* the slowest operation first; only on a GPU */
     int operation_count;
     double bytes_per_ms, half_per_ms, fp32_per_ms; /* the GPU's limits; 0: unknown */
     int done;                      /* 1: the child has sent "done" */
@@ -91,8 +92,8 @@ typedef struct amp_bench_side {
     amp_bench_spread spread[AMP_BENCH_PHASES];
     double images_per_second;
     double training_mb;            /* peak_memory_mb plus the memory of a training's loader */
-    /* Of the steps that load their images. The three rates are in images/s; 0: not measured. */
-    double trained,                /* speed of a training: waiting for images is included */
+    /* Results of the steps that load their images. The first three are rates in images/s; 0: not measured. */
+    double trained,                /* speed of a training, including its waiting for images */
         load_rate,                 /* speed of the loaders; a lower bound if steps do not wait for them */
         step_rate,                 /* speed of the steps without waiting */
         waiting;                   /* share of the time that is spent waiting, 0 to 1; -1: not measured */
@@ -117,11 +118,11 @@ extern const char *const amp_bench_reason_names[AMP_BENCH_REASONS];
 
 typedef struct amp_bench_verdict {
     const char *dtype;
-    amp_bench_ratio speedup;       /* over the engine's fp32 */
+    amp_bench_ratio speedup;       /* speed-up over the engine's fp32 */
     double memory_ratio;           /* peak memory divided by fp32's */
-    amp_bench_worth worth;         /* judged by time */
+    amp_bench_worth worth;         /* whether half precision is worth it, judged by time */
     int saves_memory;
-    int reason[AMP_BENCH_REASONS]; /* 1: this reason applies; all are 0 if half precision is worth it */
+    int reason[AMP_BENCH_REASONS]; /* [r] is 1 if reason r applies; all are 0 if half precision is worth it */
     char why[256];                 /* text with the reasons and their figures */
     char advice[AMP_BENCH_TEXT];   /* what the user should do, or "" */
 } amp_bench_verdict;
@@ -133,7 +134,7 @@ typedef struct amp_bench {
     unsigned seed;
     int on_gpu;
     int threads, processors;       /* OpenMP's threads; the machine's processors */
-    int cores;                     /* processors that load images; 0: no images are loaded */
+    int cores;                     /* number of processors that load images; 0: no images are loaded */
     amp_bench_side sides[AMP_BENCH_SIDES];
     int count;
     int turn, last_side;           /* the number of the current round; the side that wrote the last line */
@@ -146,8 +147,8 @@ typedef struct amp_bench {
 /* Writes the .cfg that is measured: a checked copy in memory (cfg_copy.h). name: receives its name. */
 amp_status amp_bench_write_cfg(const amp_bench_request *, int batch, int subdivisions, char *name,
                                amp_error *);
-/* Whether to stop measuring after `steps` steps that took spent_ms: after -iters steps, or by default after
- * about 8 seconds, so that all dtypes take part in about the same number of rounds. */
+/* Whether to stop measuring after `steps` steps that took spent_ms. This is the case after -iters steps; or
+ * by default after about 8 seconds, so that all dtypes take part in about the same number of rounds. */
 int amp_bench_is_enough(const amp_bench_request *, long steps, double spent_ms);
 /* Called by every rank: measures steps with 1, 2, 4, ... ranks. Rank 0 prints. An error ends all ranks. */
 void amp_bench_ranks(const amp_bench_request *);
@@ -170,7 +171,7 @@ void amp_bench_free(amp_bench *);
 void amp_bench_judge(const amp_bench_side *fp32, const amp_bench_side *half, int cores, amp_bench_verdict *);
 /* Formats a time or a rate: four digits (below 1: three), and no exponent for large values. Returns text. */
 const char *amp_bench_number(char text[16], double value);
-/* Table cells: for a number (a double), and for an amp_bench_spread: "12.3 (12.1-12.9)". */
+/* Table cells. number_cell: for a double. step_cell: for an amp_bench_spread, as "12.3 (12.1-12.9)". */
 amp_cell_text amp_bench_number_cell, amp_bench_step_cell;
 /* Print and write `count` benchmarks: 1, or with -detect one for each batch size. */
 void amp_bench_print(const amp_bench *, int count, FILE *);

@@ -1,6 +1,7 @@
-/* Measures one dtype of `darknet amp bench`, in a program of its own, whose peak memory is that of the dtype.
- * It loads the .cfg that its parent made, and trains on one synthetic batch (-detect: predicts). With a .data
- * file it then trains on batches that it loads. It sends these lines to its parent (host/program/turns.h):
+/* Measures one dtype of `darknet amp bench`, in a separate program, so that its peak memory is that of the
+ * dtype. It loads the .cfg that its parent made, and trains on one synthetic batch (-detect: predicts). With
+ * a .data file it then trains on batches that it loads. It sends these lines to its parent
+ * (host/program/turns.h):
  *
  *     shape WIDTH HEIGHT CHANNELS BATCH ON_GPU
  *   * warm LOSS                                  a warm-up step, which is not measured
@@ -37,7 +38,8 @@ typedef struct child {
     int stopped;
     double step_ms;                /* time of the last step */
     long measured;                 /* number of measured steps */
-    /* bytes of GPU memory: used when the turn began; free at that time; this program's peak use */
+    /* bytes of GPU memory: this program's use when its turn began; free memory at that time; this program's
+     * peak use */
     double used, at_turn, peak;
 } child;
 
@@ -171,8 +173,8 @@ static amp_status measure(child *c, amp_error *error)
     return AMP_OK;
 }
 
-/* Makes steps as `detector train` does: threads load the images of the next step meanwhile. All are made in
- * one turn: in other programs' turns loading would continue, and look faster than it is. */
+/* Makes steps as `detector train` does, while threads load the images of the next step. All steps are made in
+ * one turn, because loading would continue during other programs' turns, and look faster than it is. */
 static amp_status measure_loading(child *c, amp_error *error)
 {
     enum { STEPS = AMP_WAITS_LEFT_OUT + AMP_WAITS_COUNTED };
@@ -200,10 +202,10 @@ static amp_status measure_loading(child *c, amp_error *error)
 typedef struct clocks {
     int layers, passes, pass;
     double *forward, *backward; /* ms; [layer][pass] */
-    double last;                /* when the last tensor was shown, or in stock when the layer began */
+    double last;                /* time when the last tensor was shown, or in stock when the layer began */
     int open;          /* the layer whose delta was shown last, if no gradient was shown since; -1: none */
-    int is_forward;    /* 1: forward is running. A delta that is shown meanwhile is that of a loss layer, and
-                          its time is part of this layer's forward */
+    int is_forward;    /* 1: forward is running. Any delta that is shown then belongs to a loss layer, and its
+                          time is part of that layer's forward */
 } clocks;
 
 /* Adds the time since `last` to the layer's time (-1: to none), and sets `last` to now. */
@@ -218,9 +220,11 @@ static void add(clocks *c, int layer)
  * parts of its delta are summed; the delta is shown; its backward runs; its gradients, if it has any, are
  * shown.
  *
- * So the time up to a gradient is the layer's backward. The time up to a delta includes the backward of the
- * previously shown layer if that has no gradients (`open`), and is charged to it, since summing takes little.
- * Otherwise it is the summing of this delta, and is charged to the delta's layer. */
+ * So the time until a gradient is shown is that of the layer's backward. The time until a delta is shown is
+ * charged to
+ *  - the layer shown before, if it has no gradients (`open`): its backward is part of this time, and summing
+ *    takes little;
+ *  - the delta's layer, in all other cases: this time is only that of summing the delta. */
 static amp_status see(void *context, amp_backend *backend, const amp_seen *seen, amp_error *error)
 {
     clocks *c = context;

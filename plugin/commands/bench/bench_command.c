@@ -21,7 +21,8 @@
 
 enum { MOST_PARTS = 2 };
 
-/* Short, so that a busy minute of the machine slows all dtypes alike (slow steps: see run_in_turns.c). */
+/* The length of a turn. It is short, so that a busy minute of the machine slows all dtypes alike. For slow
+ * steps see run_in_turns.c. */
 static const double slice_seconds = .1;
 
 /* ---- the command line ---- */
@@ -176,7 +177,7 @@ static amp_status bench(amp_bench_request *request, amp_bench b[MOST_PARTS], amp
 {
     amp_output json;
     amp_cfg_facts facts;
-    /* so that an error names a line of the user's file, not of the copy */
+    /* check the user's file first, so that an error names its line, not a line of the copy */
     AMP_TRY(amp_cfg_look(request->cfg, "fp32", CFG_FOR_ANYTHING, &facts, error));
     b->detect = request->detect;
     b->subdivisions = request->batch || request->detect ? 1 : facts.subdivisions;

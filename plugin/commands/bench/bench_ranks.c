@@ -18,7 +18,8 @@ enum { MOST_ROWS = 32 };
 
 /* Times are ms per step. waited: a rank's median wait for sums, averaged over the ranks; -1: unknown. */
 typedef struct row {
-    int ranks, passes, images; /* passes of a rank per step; images per pass. 0: the batch cannot be shared */
+    int ranks, passes, images; /* number of ranks; a rank's passes per step; images per pass. passes 0: the
+                                  batch cannot be shared */
     int steps;
     amp_bench_spread step;
     double waited, images_per_second;

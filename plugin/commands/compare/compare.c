@@ -15,7 +15,8 @@ enum { INTERRUPTED = 130, USUAL_SEEDS = 3, FIRST_LOOK = 3, USUAL_MOST_SEEDS = 24
 
 /* ---- the command line ---- */
 
-/* -until looks at the scores after 3, 6, 12, ... and `most` seeds. Returns the number at the next look. */
+/* -until looks at the scores after 3, 6, 12, ... and `most` seeds. Returns the next such number after
+ * `seeds`. */
 static int next_look(int seeds, int most)
 {
     int next = seeds ? 2 * seeds : FIRST_LOOK;
@@ -67,7 +68,8 @@ static char *folder_of(const char *given, const char *cfg)
     return folder;
 }
 
-/* The default of -dtypes: fp32 and the machine's half precisions. Stock takes many times as long. */
+/* The default of -dtypes: fp32 and the machine's half precisions. Stock is left out because it takes many
+ * times as long. */
 static const char *usual_dtypes(const amp_machine *machine)
 {
     static const char *const lists[2][2] = { { "fp32", "fp32,fp16" }, { "fp32,bf16", "fp32,bf16,fp16" } };
@@ -164,7 +166,7 @@ static amp_status look_at_cfg(amp_comparison *c, amp_error *error)
                                            "with -iters", c->cfg);
 }
 
-/* Scans all labels: a short training reads only some, a long one reads some only after hours. */
+/* Scans all labels, because a short training reads only some, and a long one reads some only after hours. */
 static amp_status look_at_data(amp_comparison *c, amp_error *error)
 {
     amp_data_scan scan = { .data_file = c->data, .classifier = c->kind == AMP_COMPARED_CLASSIFIER,

@@ -76,7 +76,7 @@ static amp_status list_settings(const amp_comparison *c, const amp_data_file *da
     return AMP_OK;
 }
 
-/* AMP_BAD_CONFIG: the file lacks a line of `now`, this call's settings. */
+/* Compares the file's settings with `now`, this call's. AMP_BAD_CONFIG: the file lacks a line of `now`. */
 static amp_status compare_settings(const char *file, const amp_lines *now, const amp_compare *compare,
                                    amp_error *error)
 {
@@ -200,7 +200,7 @@ static void name_it(char path[AMP_COMPARE_PATH], const char *format, ...)
 void amp_compare_files(const amp_compare *compare, const amp_run *run, amp_run_files *f)
 {
     const char *folder = f->folder, *base = compare->base;
-    /* as train_detector and train_classifier name the final weights */
+    /* the ending that train_detector or train_classifier adds to the name of the final weights */
     const char *end = compare->result.kind == AMP_COMPARED_DETECTOR ? "_final" : amp_fork_classifier_end;
     name_it(f->folder, "%s/runs/%s-seed%u", compare->folder, run->dtype, run->seed);
     name_it(f->cfg, "%s/%s.cfg", folder, base);
@@ -323,10 +323,11 @@ static void link_cache(const amp_compare *compare, const amp_run_files *files)
     char target[sizeof compare->list + 16], name[AMP_COMPARE_PATH + sizeof compare->list + 16];
     snprintf(target, sizeof target, "../../%s.images", compare->list);
     snprintf(name, sizeof name, "%s/%s.images", files->backup, compare->list);
-    if (symlink(target, name)) return; /* made by an earlier call; without links each run has its own cache */
+    if (symlink(target, name)) return; /* the link exists already, or links cannot be made and each run has
+                                          its own cache */
 }
 
-/* Whether a run can resume exactly. Stock's cannot: Darknet saves no momentum and no order of the images. */
+/* Whether a run can resume exactly. Stock's cannot: Darknet saves neither momentum nor the images' order. */
 static int can_resume(const amp_run *run, const amp_run_files *files)
 {
     char sidecar[AMP_COMPARE_PATH + 8];

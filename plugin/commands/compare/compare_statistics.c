@@ -28,7 +28,8 @@ static window window_of(const amp_comparison *c, int s)
     return common;
 }
 
-/* Computes medians over the steps within the window, without the run's first tenth. images: in a step. */
+/* Computes medians over the steps within the window, without the run's first tenth. images: number of images
+ * in a step. */
 static void measure_speed(amp_run *run, int images, window w)
 {
     double *with_loading = amp_allocated(malloc(2 * (run->count + 1) * sizeof *with_loading));
@@ -135,7 +136,8 @@ static amp_times times_of(const amp_comparison *c, int d, measure *of)
     return times;
 }
 
-/* The mean of a score minus the reference's, in points, with its interval. values: room for all seeds. */
+/* The mean difference of a score from the reference's, in points, and its interval. values: room for all
+ * seeds. */
 static amp_interval difference_of(const amp_comparison *c, int d, measure *of, double *values)
 {
     int count = 0;

@@ -11,8 +11,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* Seconds of a turn. This is long enough for many steps of a small network, and short compared with the
- * minutes for which other programs may keep the machine busy. */
+/* Length of a turn in seconds. It is long enough for many steps of a small network, and short compared with
+ * the minutes for which other programs may keep the machine busy. */
 static const double SLICE = 1;
 
 typedef struct program {

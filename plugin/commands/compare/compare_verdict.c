@@ -61,7 +61,7 @@ static void advise_on_accuracy(amp_comparison *c, const amp_dtype_summary *s)
 /* ---- speed ---- */
 
 /* How long a dtype's speed was measured, over all trainings that did not fail. fewest: the smallest number of
- * measured steps. seconds: of all measured steps. */
+ * measured steps in a training. seconds: the total time of all measured steps. */
 typedef struct measured { size_t fewest; double seconds; } measured;
 
 static measured measured_of(const amp_comparison *c, int d)

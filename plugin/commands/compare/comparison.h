@@ -36,7 +36,7 @@ typedef struct amp_run {
     size_t count, room;
     long skipped;
     /* Medians over the speed_steps steps on which speed is measured (compare_statistics.c). */
-    double images_per_second, compute_images_per_second; /* with and without the loading of images */
+    double images_per_second, compute_images_per_second; /* images/s with, and without, image loading */
     size_t speed_steps;
     double speed_seconds;    /* the total time of these steps */
     double peak_memory_mb;
@@ -53,8 +53,8 @@ static inline int amp_run_is_trained(const amp_run *run)
 /* A mean over seeds. spread: the largest minus the smallest value. count: the number of values; may be 0. */
 typedef struct amp_mean { double mean, spread; int count; } amp_mean;
 
-/* A dtype's value divided by the reference's. ratio: of the means; least, most: over the seeds. NaN if one of
- * the two was not measured. */
+/* A dtype's value divided by the reference's. ratio: the quotient of the means. least, most: the smallest and
+ * largest quotient of a seed. All are NaN if either value was not measured. */
 typedef struct amp_times { double ratio, least, most; } amp_times;
 
 /* Is a dtype's score as good as the reference's? */
@@ -83,20 +83,20 @@ typedef struct amp_dtype_summary {
     amp_times speedup, compute_speedup, memory_ratio; /* above 1: faster; memory_ratio below 1: less memory */
     /* for each score: its difference from the reference's with the same seed, in points (0..100) */
     amp_interval difference[2];
-    amp_accuracy accuracy[2];    /* of each score */
+    amp_accuracy accuracy[2];    /* the verdict on each score */
     amp_accuracy both;           /* AS_GOOD if both accuracies are AS_GOOD, WORSE if one is WORSE */
     amp_speed speed;             /* set by amp_compare_verdict */
-    int more_seeds;              /* further seeds that would settle the accuracy, estimated; 0: unknown */
+    int more_seeds;              /* estimated number of further seeds to settle the accuracy; 0: unknown */
     int failed;
 } amp_dtype_summary;
 
 typedef struct amp_comparison {
     amp_compared_kind kind;
     const char *title;       /* "bccd.cfg on bccd.data" */
-    const char *data, *cfg, *weights; /* as given; weights NULL: trainings start from random weights */
+    const char *data, *cfg, *weights; /* the names given; weights NULL: trainings start from random weights */
     /* processor and engine: "AMD EPYC (2 threads of 2), AVX512_BF16; oneDNN 2.6" */
     const char *machine;
-    const char *version;     /* of this program */
+    const char *version;     /* the version of this program */
     const char *date;        /* ISO 8601 */
     long iterations;
     int batch, width, height, classes, boxes;
@@ -111,9 +111,9 @@ typedef struct amp_comparison {
     int interrupted;
     double points_allowed;   /* a score that loses at most this many points counts as equally good */
     double alpha;            /* intervals of differences have the confidence level 1 - alpha */
-    /* Set by amp_compare_statistics. together_seconds: of the steps made while all dtypes of their seed were
-     * training. apart: 1: the dtypes of some seed never trained at the same time; its speeds are measured on
-     * all its steps. */
+    /* Set by amp_compare_statistics. together_seconds: total time of the steps made while all dtypes of their
+     * seed were training. apart: 1: the dtypes of some seed never trained at the same time, so that seed's
+     * speeds are measured on all its steps. */
     double together_seconds;
     int apart;
 } amp_comparison;
@@ -139,7 +139,7 @@ typedef struct amp_compare {
     amp_comparison result;
     amp_lines dtypes;          /* owns the names in result.dtypes */
     amp_machine hardware;
-    /* what result.title, result.machine and result.date point to */
+    /* buffers that result.title, result.machine and result.date point to */
     char title[600], machine[700], date[32];
     char *base;                /* the .cfg's name without folder and ending, as in names of .weights files */
     char *folder;              /* the report's folder, which contains runs/ */
@@ -148,7 +148,7 @@ typedef struct amp_compare {
     int until;                 /* -until: seeds are added until the scores are settled */
     int most_seeds;            /* the limit on the number of seeds; result.seed_count is the number so far */
     int lock;                  /* descriptor of the locked folder; -1: not locked */
-    int made_folder, made_runs; /* whether this call made the folder, and runs/ in it */
+    int made_folder, made_runs; /* 1: this call made the folder; 1: it made runs/ in the folder */
     long steps_seen;           /* total number of steps that the runs have made during this call */
 } amp_compare;
 

@@ -19,7 +19,7 @@ enum { AMP_ZERO_NORMS = 10 };
 
 typedef struct amp_log_spike {
     long iteration;
-    int by_loss, dropped;   /* the loss, not the gradient's norm, was too large; the update was dropped */
+    int by_loss, dropped;   /* 1: the loss, not the norm, was too large; 1: the update was dropped */
     double value, median;
 } amp_log_spike;
 
@@ -39,8 +39,8 @@ typedef struct amp_log_summary {
     size_t clusters, largest_cluster;          /* clusters of skipped steps; steps in the largest cluster */
     long cluster_first, cluster_last;          /* the largest cluster's first and last iteration */
     size_t spikes, dropped;                    /* number of spikes; number of dropped updates */
-    amp_log_spike spike[AMP_SPIKES_KEPT];      /* those with the largest value / median, in order of steps */
-    int scale_falls;                           /* 1: in the last 50 steps the scale fell far, never rising */
+    amp_log_spike spike[AMP_SPIKES_KEPT];      /* the spikes with the largest value / median, in step order */
+    int scale_falls;                           /* 1: in the last 50 steps the scale fell far and never rose */
     double norm_grows;                         /* the factor by which the norm grew; 0: it grew little */
     size_t zero_norms;                         /* number of steps since the norm was last above 0 */
     long zero_since;                           /* the iteration of the first of these steps */

@@ -58,7 +58,8 @@ static void keep_spike(amp_log_summary *s, amp_log_spike spike)
 }
 
 /* Describes a spike that the training marked. `rule` tells whether the norm or the loss was too large; if it
- * finds neither (another factor), the one that is larger relative to its median counts. */
+ * finds neither, because the training used another factor, the one that is larger relative to its median
+ * counts. */
 static amp_spike told_spike(const amp_spikes *rule, const amp_log_row *row, double norm, double loss)
 {
     amp_spike spike = amp_spikes_judge(rule, norm, loss);
@@ -125,7 +126,7 @@ static void count_zero_norms(const amp_log_row *rows, size_t count, amp_log_summ
 
 static void follow_scale(const amp_log_row *rows, size_t count, amp_log_summary *s)
 {
-    size_t fell_from = 0; /* the scale has not grown after this row */
+    size_t fell_from = 0; /* index of the last row in which the scale grew; 0: none */
     s->first_scale = rows[0].scale;
     s->last_scale = rows[count - 1].scale;
     s->least_scale = s->most_scale = (amp_log_extreme){ rows[0].scale, rows[0].iteration };

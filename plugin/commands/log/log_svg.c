@@ -1,6 +1,6 @@
 /* Draws a training's steps in three panels with logarithmic axes. Consecutive steps form at most COLUMNS
- * groups. A line shows their medians, a band their smallest and largest values. Values that are not finite,
- * or not above 0, are left out. */
+ * groups. A line shows the groups' medians, and a band shows their smallest and largest values. Values that
+ * are not finite, or not above 0, are left out. */
 #include "log.h"
 
 #include "../../host/program/failure.h"
@@ -59,8 +59,8 @@ static double x_of(size_t g, size_t made)
     return LEFT + (made < 2 ? COLUMNS / 2. : (double)g * COLUMNS / (double)(made - 1));
 }
 
-/* Writes a point for each group that has a value. which: -1: the smallest; 0: the median; 1: the largest.
- * back: 1: from the last group to the first. */
+/* Writes a point for each group that has a value. which: -1: the group's smallest value; 0: its median; 1:
+ * its largest value. back: 1: from the last group to the first. */
 static void draw_points(FILE *out, const group *groups, size_t made, int which, int back, double bottom,
                         double low, double high)
 {

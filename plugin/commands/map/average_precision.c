@@ -11,10 +11,12 @@
 enum { ASKED = AMP_AP_THRESHOLDS, THRESHOLDS };
 
 typedef struct ranked { /* one detection, and how it was matched */
-    const amp_detected *detected; /* in the caller's array, whose order breaks ties of scores */
+    const amp_detected *detected; /* the detection, in the caller's array, whose order breaks ties of
+                                     scores */
     uint16_t matched;             /* bit t: a true positive at threshold t */
-    uint16_t ignored;             /* bit t: matches a difficult object at threshold t: not counted */
-    double iou;                   /* with its ground truth at threshold ASKED; 0: no true positive there */
+    uint16_t ignored;             /* bit t: matches a difficult object at threshold t, so it is not counted */
+    double iou;                   /* IoU with its ground truth at threshold ASKED; 0: no true positive
+                                     there */
 } ranked;
 
 /* COCO's ten thresholds are the same doubles as numpy.linspace(.5, .95, 10). */
@@ -85,8 +87,8 @@ static void take(ranked *detection, const amp_truth *truth, uint16_t *taken, int
     if (t == ASKED && !truth->difficult) detection->iou = iou;
 }
 
-/* Whether COCO prefers `truth` to the best truth so far (NULL: none): truths that are not difficult, then a
- * higher overlap, then the later truth. */
+/* Whether COCO prefers `truth` to `best`, the best truth so far (NULL: none). It prefers, in this order:
+ * truths that are not difficult; a higher overlap; the later truth. */
 static int is_better(const amp_truth *truth, double iou, const amp_truth *best, double best_iou)
 {
     if (!best) return 1;
@@ -122,9 +124,9 @@ static void match(ranked *detection, const amp_truth *const *truths, size_t trut
 
 typedef struct curve_point { int hits; double precision; } curve_point;
 
-/* Computes the precision-recall curve of one class at one threshold, with the precisions of the envelope: the
- * highest at this or a later point. detections: sorted by descending score. Returns the number of points, one
- * per detection that is not ignored. */
+/* Computes the precision-recall curve of one class at one threshold. Its precisions are those of the
+ * envelope: the highest precision at this or a later point. detections: sorted by descending score. Returns
+ * the number of points, one per detection that is not ignored. */
 static size_t make_curve(const ranked *detections, size_t count, int threshold, curve_point *curve)
 {
     size_t n = 0;

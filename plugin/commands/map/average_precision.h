@@ -43,9 +43,9 @@ typedef enum amp_ap_points {
 enum { AMP_AP_THRESHOLDS = 10 }; /* IoU .5, .55, ..., .95 */
 
 typedef struct amp_map_request {
-    float confidence;       /* precision, recall and F1 count only detections with a higher score */
+    float confidence;       /* score above which detections count for precision, recall and F1 */
     amp_ap_points points;
-    double iou;             /* the threshold, above 0, for true positives and amp_map_score.map */
+    double iou;             /* the IoU threshold, above 0, for true positives and amp_map_score.map */
 } amp_map_request;
 
 typedef struct amp_class_score {
@@ -53,7 +53,8 @@ typedef struct amp_class_score {
     int detections;
     double ap[AMP_AP_THRESHOLDS]; /* average precision, 0..1; ap[0] is at IoU .5 */
     double ap_at_iou;             /* average precision at the request's IoU */
-    int true_positives;           /* at the request's IoU, among detections with a score above `confidence` */
+    int true_positives;           /* number at the request's IoU, of detections with a score above
+                                     `confidence` */
     int false_positives;
     double iou_sum;               /* sum of the true positives' IoUs */
 } amp_class_score;

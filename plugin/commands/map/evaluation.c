@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The shortest turn (host/program/turns.h): passing it on takes as long as a small network per image. */
+/* The shortest turn (host/program/turns.h). Passing a turn on takes as long as a small network takes for an
+ * image. */
 static const double TURN_SECONDS = .2;
 
 /* Loads the weights of all layers: Darknet would initialize missing ones at random. */

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-/* Training drops boxes that are thinner, relative to the image (data.c, fill_truth_detection). */
+/* Training drops boxes that are thinner than this, relative to the image (data.c, fill_truth_detection). */
 static const float THINNEST = .001f;
 
 /* ---- the .data file ---- */
@@ -53,7 +53,7 @@ typedef struct measuring {
     const amp_detection_data *data;
     amp_map_result *result;
     int first; /* index of the first image that this rank measures */
-    /* index of the current image; whether its difficult objects are being read */
+    /* index of the current image; 1: its difficult objects are being read */
     int image, is_difficult;
     amp_detected *found;
     size_t found_count, found_room;
@@ -76,7 +76,8 @@ static amp_status keep_truth(void *context, const char *file, unsigned long line
     return AMP_OK;
 }
 
-/* Reads an image's labels from the file that training reads. If it is missing, there are no objects. */
+/* Reads an image's labels from the file that training reads. If that file is missing, there are no
+ * objects. */
 static amp_status read_truths(measuring *m, const char *image_path, int difficult, amp_error *error)
 {
     char path[AMP_LABEL_PATH];
@@ -134,7 +135,8 @@ static amp_status count(const measuring *m, amp_map_result *r, amp_error *error)
     return AMP_OK;
 }
 
-/* This rank's images. They are consecutive, so detections joined in rank order are a single rank's. */
+/* This rank's images. They are consecutive, so the detections of all ranks, joined in rank order, are in the
+ * order of a single rank. */
 static amp_lines share_of(const amp_lines *images)
 {
     size_t ranks = (size_t)amp_ranks_count(), rank = amp_ranks() ? (size_t)amp_ranks()->rank : 0;

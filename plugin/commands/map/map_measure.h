@@ -9,7 +9,8 @@
 typedef struct amp_detection_data {
     amp_lines images;    /* paths from the list `valid` */
     amp_lines names;     /* class names, in order; empty if the .data file has no `names` */
-    /* AlexeyAB's list: a path per image, whose label file has the image's difficult objects */
+    /* AlexeyAB's list `difficult`: a path for each image; that path's label file has the image's difficult
+     * objects */
     amp_lines difficult;
 } amp_detection_data;
 
@@ -27,7 +28,7 @@ typedef struct amp_map_result {
     amp_class_score *per_class;
     int classes;
     size_t objects, difficult, detections;
-    size_t too_thin;         /* labels that are left out because they are too thin, as in training */
+    size_t too_thin;         /* number of labels left out because they are too thin, as in training */
     amp_evaluated evaluated; /* images that cannot be read are left out, together with their labels */
 } amp_map_result;
 

@@ -17,16 +17,16 @@
 
 enum { LEAST_ITERATIONS = 100, NAME_BYTES = 4096, ROW_BYTES = 128 };
 
-/* One measurement. map: at the IoU of -iou_thresh. */
+/* One measurement. map: mAP at the IoU of -iou_thresh. */
 typedef struct measured { long iteration; double map, map50_95; } measured;
 
 /* One static object is enough: a program runs one training loop, in its main thread. */
 static struct {
     struct network *net; /* NULL: -map was not given */
     amp_detection_data data;
-    char header[64];    /* of NAME_map.csv: iteration,map50,map50_95 */
+    char header[64];    /* the header of NAME_map.csv, such as iteration,map50,map50_95 */
     long every, last;   /* iterations between measurements; the last one that amp_map_step saw */
-    measured best;      /* iteration 0: none yet */
+    measured best;      /* the best measurement; iteration 0: none yet */
     long age;           /* number of measurements since the best one */
     measured now;       /* the last step's measurement; iteration 0: that step measured nothing */
     amp_log_file file;

@@ -45,12 +45,12 @@ static amp_status read_request(int argc, char **argv, request *r, amp_error *err
 /* ---- a classifier's accuracy ---- */
 
 /* A classifier's accuracy, as in stock's `classifier valid`. An image's class is the first label in its path;
- * an image without one counts as wrong. Darknet's top_k breaks ties, which half precision often has. */
+ * an image without one counts as wrong. Darknet's top_k breaks ties, which are frequent in half precision. */
 typedef struct accuracy {
     /* labels: the class labels, in order; there may be more than `classes` */
     amp_lines images, labels;
     int k, classes;            /* from the .data file, or Darknet's default 2 */
-    double top1, topk;         /* 0..1; while measuring, the images that are right so far */
+    double top1, topk;         /* the fraction of images that are right; while measuring, their number */
     /* the k most probable classes of one image (all classes if k is larger), most probable first */
     int *best;
     size_t unlabelled;         /* images without a label in their path */

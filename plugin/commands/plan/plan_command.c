@@ -1,5 +1,6 @@
 /* `darknet amp plan CFG`: prints which layers run in half precision and why, the memory of a training, and
- * what could be improved: the engine's own plan. The network has weights of 0 and reads no images. */
+ * what could be improved. All of it comes from the engine's own plan. The network has weights of 0 and reads
+ * no images. */
 #include "../command.h"
 
 #include "../arguments.h"

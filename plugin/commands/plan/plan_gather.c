@@ -85,7 +85,7 @@ static void ask_about_products(amp_plan_row *row, const amp_node *node, const am
     if (row->computes != node->products) add_why(row, ", computed in", row->computes);
 }
 
-/* The operations of a training pass: forward, the weights' gradients, and the input's if it is needed. */
+/* The operations of a training pass: forward, the weight gradients, and the data gradient if it is needed. */
 static double training_operations(const amp_node *node, double forward)
 {
     int wants_delta = 0;
@@ -191,7 +191,7 @@ static amp_status list_batches(amp_plan_report *r, amp_error *error)
     return AMP_OK;
 }
 
-/* Adds the row of these checkpointing settings. in_force: 1: they are the .cfg's; r->fits_amp is then
+/* Adds the row of these checkpointing settings. in_force: 1: they are the .cfg's own, and r->fits_amp is
  * known. */
 static amp_status add_checkpoint(amp_plan_report *r, const amp_recompute_settings *settings, int in_force,
                                  amp_error *error)

@@ -25,8 +25,8 @@ static void channels_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
                  row->out_aligned ? "" : "!");
 }
 
-/* Prints why the layer runs in its dtype, and its casts: of an input, if it is the first layer that reads the
- * input in that form, and of its output, if the host reads it. */
+/* Prints why the layer runs in its dtype, and its casts. The cast of an input is listed at the first layer
+ * that reads the input in that form. The cast of the output is listed if the host reads the output. */
 static void notes_cell(const amp_cell *cell, char text[AMP_CELL_TEXT])
 {
     const amp_plan_report *r = cell->context;

@@ -18,7 +18,7 @@ typedef struct amp_plan_row {
     amp_autocast autocast;
     /* the dtype of the layer's tensors; fp32 for a loss, even if it reads half precision */
     amp_dtype dtype;
-    /* dtypes of the factors of its matrix products, and of its arithmetic */
+    /* products: the dtype of the factors of its matrix products. computes: the dtype of its arithmetic */
     amp_dtype products, computes;
     int keep_fp32, is_convolution;
     char why[96];
@@ -28,8 +28,9 @@ typedef struct amp_plan_row {
     int padded_in, padded_out;    /* `in` and `out`, padded as in the backend's copies of weights */
     char winograd[24];         /* winograd and kernel: as in amp_conv_facts */
     char kernel[64];
-    double operations, training_operations; /* operations of one pass: forward alone; forward and backward */
-    /* activations and deltas. In amp_bytes, buffers that share memory in the arena count fully */
+    double operations, training_operations; /* operation counts of one pass: forward alone; forward and
+                                               backward */
+    /* bytes of activations and deltas; in amp_bytes, buffers that share memory in the arena count fully */
     size_t stock_bytes, amp_bytes;
     amp_plan_bytes arena;                   /* the arena's part of amp_bytes */
     size_t buffer_bytes;                    /* the part of amp_bytes in Darknet's own buffers */
@@ -54,25 +55,26 @@ typedef struct amp_plan_advice {
 /* What one value of checkpoint= costs at the .cfg's batch. */
 typedef struct amp_plan_checkpoint {
     char name[16];              /* the value: "off", "auto" or a number of segments */
-    /* in_force: it is the .cfg's value. fits: images per pass that fit in memory; below 0: unknown */
+    /* in_force: 1: it is the .cfg's value. fits: images per pass that fit in memory; below 0: unknown */
     int in_force, fits;
     size_t arena;
-    double again;               /* how much of the arithmetic of forward is repeated in backward, in % */
+    double again;               /* the part of forward's arithmetic that is repeated in backward, in % */
 } amp_plan_checkpoint;
 
 /* A training by several ranks (`-ranks N`): what a rank computes per step, and the cost of the all-reduce. */
 typedef struct amp_plan_ranks {
-    /* passes: of a rank per step; images: per pass. Both are 0 if the batch cannot be shared equally */
+    /* passes: a rank's passes per step; images: images per pass. Both are 0 if the batch cannot be shared
+     * equally */
     int ranks, passes, images;
-    /* that each rank sends per step, and receives. Below 0: the batch cannot be shared */
+    /* MB that each rank sends per step; it receives as much. Below 0: the batch cannot be shared */
     double megabytes;
-    double wire_seconds;           /* to send them over the link */
+    double wire_seconds;           /* seconds needed to send them over the link */
     /* Efficiency in %, with the all-reduce after backward, or during it. Below 0: unknown. */
     double blocking, overlapped;
 } amp_plan_ranks;
 
-/* The options for the table of ranks. ranks 0: no table. gbit: the link's rate in Gbit/s. step_ms: of a step
- * with one rank; 0: unknown. */
+/* The options for the table of ranks. ranks 0: no table. gbit: the link's rate in Gbit/s. step_ms: the time
+ * of a step with one rank; 0: unknown. */
 typedef struct amp_plan_link { long ranks; double gbit, step_ms; } amp_plan_link;
 
 enum { AMP_PLAN_MOST_RANKS = 1024, AMP_PLAN_RANK_ROWS = 12 };
@@ -86,8 +88,8 @@ typedef struct amp_plan_report {
     int adamw;
     const amp_plan *plan;
     amp_dtype dtype;
-    int off_in_cfg;             /* AMP is off in the .cfg; the report shows what AMP would do */
-    int batch, subdivisions, steps, images; /* steps: time steps per image; images: per pass */
+    int off_in_cfg;             /* 1: AMP is off in the .cfg, and the report shows what AMP would do */
+    int batch, subdivisions, steps, images; /* steps: time steps per image; images: images per pass */
     const amp_backend *backend;
     amp_machine machine;
 
@@ -109,7 +111,7 @@ typedef struct amp_plan_report {
     /* operations per pass: all; in half precision; in fp32 on inputs stored in half precision */
     double operations, half_operations, stored_operations;
 
-    amp_available_memory memory;   /* available before the network was made */
+    amp_available_memory memory;   /* memory available before the network was made */
     amp_plan_batch batches[AMP_PLAN_BATCHES];
     int batch_count;
     amp_plan_checkpoint checkpoints[AMP_PLAN_CHECKPOINTS];

@@ -4,8 +4,8 @@
 #include "../arguments.h"
 #include "../command.h"
 
-/* Makes and prints the comparison, and writes it to the files `json` and `page` (may be NULL). Returns
- * AMP_DIVERGED if AMP's fp32 differs from Darknet's, after all output. */
+/* Makes and prints the comparison, and writes it to the files `json` and `page` (may be NULL). After all
+ * output, returns AMP_DIVERGED if AMP's fp32 differs from Darknet's. */
 static amp_status compare(amp_probe_comparison *c, const char *json, const char *page, amp_error *error)
 {
     char text[AMP_FAULT_TEXT];

@@ -1,5 +1,5 @@
 /* Runs the passes of `darknet amp probe`. Stock's tensors are kept until AMP's fp32 has been compared with
- * them, fp32's until bf16 and fp16 have been. */
+ * them, and fp32's until bf16 and fp16 have been compared with those. */
 #define _DEFAULT_SOURCE /* for setenv */
 #include "probe_comparison.h"
 
@@ -327,7 +327,7 @@ amp_status amp_probe_compare(amp_probe_comparison *c, amp_error *error)
     c->first_beyond = -1;
     AMP_TRY(amp_machine_read(&c->machine, error));
     AMP_TRY(copy_cfg(c, error));
-    setenv("DARKNET_MATH", "fp32", 1); /* otherwise cuDNN uses TF32 for Darknet's own convolutions */
+    setenv("DARKNET_MATH", "fp32", 1); /* keeps cuDNN from using TF32 for Darknet's own convolutions */
     if (!c->source.seed) c->source.seed = darknet_amp_seed();
     /* AlexeyAB's yolo layer uses the program's seed */
     if (!darknet_amp_is_seeded()) amp_random_set_seed(c->source.seed);

@@ -1,6 +1,6 @@
 /* `darknet amp probe`: runs a training pass in stock Darknet's own code and in AMP's fp32, bf16 and fp16,
- * with the same images and weights, and compares the passes layer by layer: whether AMP's fp32 agrees with
- * Darknet's, which layers lose most precision in half, and how much it helps to keep them in fp32.
+ * with the same images and weights, and compares the passes layer by layer. Shows whether AMP's fp32 agrees
+ * with Darknet's, which layers lose most in half precision, and how much it helps to keep them in fp32.
  *
  * subject.c runs a pass, trace.c compares its tensors, and probe_compare.c decides which passes are run. */
 #pragma once
@@ -13,11 +13,11 @@
 /* A trial in which the first `count` layers of amp_probe_run.order are kept in fp32. */
 typedef struct amp_keep_trial {
     int count;
-    double cosine, error;    /* of all layers' gradients together, compared with fp32's */
-    double seconds;          /* of a pass */
+    double cosine, error;    /* cosine and relative error of all gradients together, against fp32's */
+    double seconds;          /* duration of a pass */
 } amp_keep_trial;
 
-/* At most this relative error of the gradient needs no advice. */
+/* A relative gradient error up to this needs no advice. */
 #define AMP_PROBE_LITTLE .01
 
 enum { AMP_KEEP_TRIALS = 4 }; /* with 1, 2, 4 and 8 layers in fp32 */
@@ -32,16 +32,16 @@ typedef struct amp_probe_run {
     int ran;                 /* 0: it did not run; amp_machine.note says why */
     float scale, fed_scale;  /* loss scales, of the passes of `whole` and `added` */
     double loss;
-    amp_differences *whole;  /* in the pass of the whole network */
-    amp_differences *added;  /* what each layer adds itself, starting from the reference's numbers */
-    double cosine, error;    /* of all gradients together */
-    double seconds;          /* of a pass */
+    amp_differences *whole;  /* differences in the pass of the whole network */
+    amp_differences *added;  /* differences that each layer adds itself, given the reference's numbers */
+    double cosine, error;    /* cosine and relative error of all gradients, against the reference's */
+    double seconds;          /* duration of a pass */
     /* layers whose matrix products run in half precision, sorted by added error, largest first */
     int *order, order_count;
     amp_keep_trial trials[AMP_KEEP_TRIALS];
     int trial_count;
     int best;                /* the recommended trial; -1: none */
-    amp_probe_fault *faults; /* sorted by error / limit, largest first */
+    amp_probe_fault *faults; /* the faults, sorted by error / limit, largest first */
     int fault_count;
     amp_probe_fault nearest; /* the tensor with the largest error / limit */
 } amp_probe_run;
@@ -52,7 +52,7 @@ typedef struct amp_probe_comparison {
     const char *data;        /* NULL: random images and labels */
     const char *cfg;
     amp_subject_source source; /* amp_probe_compare sets its images and labels */
-    long images;             /* per pass; 0: as in the .cfg */
+    long images;             /* images per pass; 0: as in the .cfg */
     int tries_nothing;       /* 1: no trials with layers kept in fp32 */
     char copy[AMP_MEMORY_FILE]; /* the name of an in-memory copy of the .cfg with one pass per batch */
     int width, height, on_gpu;
@@ -66,8 +66,8 @@ typedef struct amp_probe_comparison {
     int first_beyond;           /* the first layer with numbers that fp16 cannot hold; -1: none */
     amp_lines stock_faults;  /* a sentence for each fault of Darknet's own code (amp_fork_stock_fault) */
     int stock_runs;          /* 0: Darknet's own code cannot run the network: no fp32 comparison */
-    /* The relative change of each layer's result per relative change of its input (L2 norms), with the
-     * numbers of Darknet's own pass for fp32, and of AMP's fp32 for half precision. */
+    /* The relative change of each layer's result per relative change of its input (L2 norms). conditions, for
+     * fp32: with the numbers of Darknet's own pass. conditions_of_half: with those of AMP's fp32 pass. */
     amp_conditions *conditions, *conditions_of_half;
     amp_probe_run runs[AMP_PROBE_DTYPES];
     amp_lines advice;        /* what the user should do */

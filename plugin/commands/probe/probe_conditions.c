@@ -59,7 +59,7 @@ amp_status amp_probe_find_conditions(amp_subject *s, const amp_trace *reference,
 
 /* ---- means ---- */
 
-/* The limits' error of a mean (n/2 u, probe_verdict.c), divided by that of a gradient (2n u). */
+/* The error limit of a mean (n/2 u, probe_verdict.c), divided by that of a gradient (2n u). */
 #define PART_OF_A_MEAN .25
 
 /* Returns the condition of the weights' gradient with respect to the two means that batch norm's backward

@@ -16,7 +16,7 @@ static void print_number(double number, FILE *stream)
     else fprintf(stream, " %7.1e", number);
 }
 
-/* The larger error of two tensors, without missing ones; NaN if both are. */
+/* The larger error of two tensors. A missing tensor is ignored; NaN if both are missing. */
 static double larger(const amp_difference *a, const amp_difference *b)
 {
     return fmax(amp_difference_error(a), amp_difference_error(b));

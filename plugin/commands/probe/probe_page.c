@@ -1,5 +1,6 @@
 /* Writes a comparison as an HTML page with charts: the errors of outputs, deltas and weights' gradients by
- * layer, on a logarithmic axis. Lines are the errors of the whole pass, dots what each layer adds itself. */
+ * layer, on a logarithmic axis. Lines show the errors of the whole pass, dots the errors that each layer adds
+ * itself. */
 #include "probe_comparison.h"
 
 #include <math.h>

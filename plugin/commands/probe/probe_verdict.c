@@ -52,7 +52,8 @@ const char *const amp_trace_names[AMP_TRACE_KINDS] = {
 
 typedef double length_of(const amp_probe_comparison *, int layer);
 
-/* own(layer); for a delta, the largest of it and of_reader(i) of the layers i that compute a part of it. */
+/* Returns own(layer). For a delta: the maximum of own(layer) and of_reader(i) over all layers i that
+ * contribute to it. */
 static double longest(const amp_probe_comparison *c, int layer, amp_trace_kind kind, length_of *own,
                       length_of *of_reader)
 {
@@ -80,7 +81,8 @@ static double weights_of(const amp_layer_desc *d)
     return weights;
 }
 
-/* The products summed for an output: weights / output channels; for a delta: weights / input channels. */
+/* The number of products summed for an output: weights / output channels; for a delta: weights / input
+ * channels. */
 static double to_output(const amp_probe_comparison *c, int layer)
 {
     const amp_layer_desc *d = &c->network.layers[layer];
@@ -96,7 +98,7 @@ static double to_delta(const amp_probe_comparison *c, int layer)
 /* ---- limits ---- */
 
 /* The relative error of a layer's delta if each element has the rounding error of fp16's smallest numbers:
- * half their distance, which after unscaling is 2^-24 / loss scale. */
+ * half of their distance. After unscaling, this distance is 2^-24 / loss scale. */
 static double underflow(const amp_probe_comparison *c, int layer)
 {
     const amp_probe_run *r = &c->runs[AMP_FP16];
@@ -121,8 +123,8 @@ static int is_gradient(amp_trace_kind kind)
     return kind == AMP_TRACE_WEIGHTS || kind == AMP_TRACE_BIASES || kind == AMP_TRACE_SCALES;
 }
 
-/* amp_difference.flipped of the outputs times KINK: batch norm subtracts the mean from deltas, which
- * amplifies the error a few times. */
+/* KINK times amp_difference.flipped of the outputs. The factor KINK is needed because batch norm subtracts
+ * the mean from deltas, which amplifies the error a few times. */
 double amp_probe_kinked(const amp_network_desc *n, const amp_differences *added, int layer,
                         amp_trace_kind kind)
 {

@@ -111,7 +111,7 @@ static amp_status feed(looker *l, amp_backend *b, const amp_tensor *t, const amp
     return b->upload(b, t->data, l->bytes, amp_tensor_bytes(t), error);
 }
 
-/* The activation's slope as Darknet computes it from the output y; NaN if it computes it from the input. */
+/* The activation's slope as Darknet computes it from the output y; NaN if it is computed from the input. */
 static double slope_at(amp_activation a, double y)
 {
     switch (a) {
@@ -274,8 +274,8 @@ static amp_status clear_statistics(looker *l, amp_error *error)
     return AMP_OK;
 }
 
-/* Appends the batch's statistics to l->whole. Rolling statistics come in pairs: means, then variances.
- * Recurrent states have no rolling factor. */
+/* Appends the batch's statistics to l->whole. Rolling statistics come in pairs: means, then variances. Leaves
+ * out recurrent states, which have no rolling factor. */
 static amp_status take_statistics(looker *l, int layer, amp_error *error)
 {
     const amp_layer_desc *d = &l->s->network.layers[layer];
@@ -293,8 +293,9 @@ static amp_status take_statistics(looker *l, int layer, amp_error *error)
 
 /* ---- a pass ---- */
 
-/* Sets the network's input to the source's labels, and its images times factor (0: nudged). If the source has
- * none yet, keeps the network's. Also resets the network's counters and the random seed. */
+/* Sets the network's input to the source's images, multiplied by `factor` (0: nudged), and its labels. If the
+ * source has no images or labels yet, the network keeps its own. Also resets the network's counters and the
+ * random seed. */
 static void put_input(amp_subject *s, float factor)
 {
     const amp_subject_source *input = s->source;

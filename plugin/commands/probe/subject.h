@@ -22,7 +22,7 @@ typedef struct amp_subject_source {
 typedef struct amp_subject {
     struct network *net;
     amp_engine *engine;          /* NULL: stock */
-    amp_backend *backend;        /* reads the network's arrays; in stock, the subject owns it */
+    amp_backend *backend;        /* backend that reads the network's arrays; in stock, owned by the subject */
     amp_network_desc network;
     float *images, *labels;      /* the network's input */
     const amp_subject_source *source;
@@ -49,9 +49,9 @@ typedef struct amp_subject_pass {
     amp_differences **found;     /* out: each layer's differences; the caller frees *found */
     int feeds;                   /* AMP only. 1: each output and delta is compared, then replaced by the
                                     reference's, so that `found` has the error that each layer adds itself */
-    amp_subject_nudge nudge;     /* with feeds: of the reference's numbers */
-    const amp_trace *not_nudged; /* a record of the same pass without a nudge, compared instead of the
-                                    reference, to measure conditions */
+    amp_subject_nudge nudge;     /* the nudge of the reference's numbers; used only with feeds */
+    const amp_trace *not_nudged; /* a record of the same pass without a nudge; to measure conditions, the pass
+                                    is compared with it instead of with the reference */
     amp_trace *record;           /* out: a copy of all tensors */
     const amp_trace *corrects;   /* stock only: its outputs replace those that are flagged in `wrong` */
     const amp_trace_flags *wrong;

@@ -6,7 +6,8 @@
 #include "../../tensor/tensor.h"
 
 /* A layer's results in a pass. Gradients of weights, biases and scales are separate, and so are means and
- * variances, because an error in small numbers would not show beside large ones. Batch statistics only. */
+ * variances, because an error in small numbers would not show beside large ones. The statistics are the
+ * batch's, not rolling ones. */
 typedef enum amp_trace_kind {
     AMP_TRACE_OUTPUT, AMP_TRACE_DELTA, AMP_TRACE_WEIGHTS, AMP_TRACE_BIASES, AMP_TRACE_SCALES,
     AMP_TRACE_MEANS, AMP_TRACE_VARIANCES, AMP_TRACE_KINDS
@@ -24,8 +25,8 @@ typedef struct amp_difference {
     int compared;          /* 1: x and y exist and have the same size */
     double xx, yy, xy, dd; /* d = x - y; all sums are NaN if x or y holds inf or NaN */
     double floor;          /* lower bound for the size of y: see amp_difference_error */
-    double flipped;        /* for an output only: the relative error of the layer's deltas from different
-                              slopes of the activation at x and y */
+    double flipped;        /* for an output only: the relative error that the layer's deltas get because the
+                              activation's slopes at x and y differ */
     double largest;        /* the largest |y|, times `scale` of amp_trace_compare */
     double flushed;        /* the share of y's nonzero numbers that, times `scale`, fp16 rounds to 0 */
 } amp_difference;
@@ -43,10 +44,10 @@ void amp_trace_append(amp_trace *, int layer, amp_trace_kind, const float *numbe
 
 double amp_trace_mean_square(const amp_trace_tensor *); /* 0 if there are no numbers */
 
-/* Compares a tensor with its reference. The floor, from other tensors of `reference`, is for tensors whose
- * exact value may be 0, so that they have only rounding errors: for gradients of biases (as before batch
- * norm) and scales, the size of the weights' gradient; for means, the square root of their variances. scale:
- * the pass's loss scale for deltas, else 1. */
+/* Compares a tensor with its reference. Tensors whose exact value may be 0, so that they have only rounding
+ * errors, get a floor from other tensors of `reference`: gradients of biases (as before batch norm) and of
+ * scales get the size of the weights' gradient; means get the square root of their variances. scale: the
+ * pass's loss scale for deltas, else 1. */
 void amp_trace_compare(const amp_trace *reference, int layer, amp_trace_kind, const float *numbers,
                        size_t count, double scale, amp_difference *out);
 
@@ -56,6 +57,7 @@ void amp_trace_compare(const amp_trace *reference, int layer, amp_trace_kind, co
 double amp_difference_error(const amp_difference *);
 double amp_difference_cosine(const amp_difference *);
 
-/* Converts between a backend's tensor (any dtype and layout; memory: its bytes, in host memory) and fp32
- * numbers in NCHW, times factor: to the tensor from `from`, or, if it is NULL, from the tensor to `to`. */
+/* Copies numbers, multiplied by `factor`, between a backend's tensor (any dtype and layout; memory: its
+ * bytes, in host memory) and an fp32 array in NCHW: from `from` to the tensor, or if `from` is NULL, from the
+ * tensor to `to`. */
 void amp_trace_convert(const amp_tensor *, void *memory, float factor, const float *from, float *to);

@@ -161,14 +161,15 @@ static size_t most_steps(const amp_comparison *c)
     return most;
 }
 
-/* The steps of a part if the longest run is cut into `parts` parts. Parts of all runs have this length. */
+/* The steps per part if the longest run is cut into `parts` parts. The parts of all runs have this length. */
 static size_t per_part(const amp_comparison *c, size_t parts)
 {
     size_t steps = most_steps(c);
     return steps ? (steps + parts - 1) / parts : 1;
 }
 
-/* Writes the median of the finite losses of each group of `each` steps, or null. room: for `each` numbers. */
+/* Writes the median of the finite losses of each group of `each` steps, or null. room: scratch memory for
+ * `each` numbers. */
 static void write_losses(amp_json *json, const amp_run *run, size_t steps, size_t each, double *room)
 {
     amp_json_array(json, "loss");
@@ -193,8 +194,8 @@ static int differs(double a, double b)
     return isfinite(a) != isfinite(b) || (isfinite(a) && (a < b || a > b));
 }
 
-/* Writes the loss scale each time it changes, or, if `steps` is set, the step of the change. `each` steps are
- * one column of the chart, so only their first, smallest, largest and last scale are considered. */
+/* Writes the loss scale (if `steps` is set: the step) each time the scale changes. `each` steps are one
+ * column of the chart, so only their first, smallest, largest and last scale are considered. */
 static void write_scales(amp_json *json, const char *key, const amp_run *run, size_t each, int steps)
 {
     double before = -1;

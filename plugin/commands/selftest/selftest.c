@@ -16,7 +16,7 @@ enum { SEED = 1 };
 
 typedef struct builtin {
     const char *name;     /* lists the network's layers for the user; NULL ends the list */
-    const char *section;  /* left out if Darknet does not know this section; NULL: every Darknet knows all */
+    const char *section;  /* a section that Darknet must know, else the network is left out; NULL: none */
     const char *layers;   /* a .cfg, with blanks instead of line ends */
 } builtin;
 
@@ -148,7 +148,7 @@ static amp_status test_all(findings *found, amp_error *error)
     return AMP_OK;
 }
 
-/* Tests all GPUs, beginning with the first, which is described already; or only the one that -i names. */
+/* Tests all GPUs, or only the one that -i names. The description of the first has been printed already. */
 static amp_status test_all_gpus(findings *found, amp_error *error)
 {
     int first = amp_fork_device() == 0;
