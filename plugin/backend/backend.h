@@ -31,7 +31,7 @@ typedef struct amp_backend amp_backend;
 typedef struct amp_conv amp_conv; /* one convolution at one shape, with its copies of the weights */
 typedef struct amp_recorded_pass amp_recorded_pass; /* see pass_begin */
 
-/* Darknet's activations by their .cfg names; those of its forks come last. Formulas: activate.h. */
+/* Darknet's activations, named as in the .cfg; those of its forks come last. Formulas: activate.h. */
 typedef enum amp_activation {
     AMP_LOGISTIC, AMP_RELU, AMP_RELIE, AMP_LINEAR, AMP_RAMP, AMP_TANH, AMP_PLSE, AMP_LEAKY, AMP_ELU,
     AMP_LOGGY, AMP_STAIR, AMP_HARDTAN, AMP_LHTAN, AMP_SELU, AMP_RELU6, AMP_MISH, AMP_SWISH,
@@ -40,8 +40,8 @@ typedef enum amp_activation {
 
 /* How well a machine runs a dtype. */
 typedef enum amp_support {
-    AMP_SUPPORT_NONE,    /* the machine cannot use the dtype; the note of `supports` says why */
-    AMP_SUPPORT_STORAGE, /* tensors are stored in it, but computed in fp32: saves memory, but no time */
+    AMP_SUPPORT_NONE,    /* the machine cannot use the dtype; `supports` writes the reason to `note` */
+    AMP_SUPPORT_STORAGE, /* tensors are stored in the dtype, but arithmetic is in fp32: saves only memory */
     AMP_SUPPORT_NATIVE
 } amp_support;
 
@@ -53,16 +53,16 @@ typedef enum amp_support {
 typedef struct amp_conv_desc {
     amp_shape x;
     int k, size_h, size_w, stride, pad, groups;
-    amp_dtype dtype;      /* of x, y, dx, dy */
-    int training;         /* backward_weights will be called */
-    int wants_dx;         /* with training: the operation that computes dx will be called too */
-    int transposed;       /* used by a deconvolution: see amp_conv_wants_forward */
+    amp_dtype dtype;      /* dtype of x, y, dx and dy */
+    int training;         /* 1: conv_backward_weights will be called */
+    int wants_dx;         /* 1, with training: the operation that computes dx will be called too */
+    int transposed;       /* 1: part of a deconvolution; see amp_conv_wants_forward */
     int stride_x;         /* horizontal stride; 0: same as stride */
     int dilation;         /* 0 means 1 */
-    int leaky;            /* forward applies AMP_LEAKY; never with training or transposed */
-    int direct;           /* do not use Winograd's minimal filtering */
-    int masters_stay;     /* 1: the backend may read the masters in place: they keep their address until
-                             conv_destroy, and after a change they are loaded before the next pass */
+    int leaky;            /* 1: forward applies AMP_LEAKY; always 0 with training or transposed */
+    int direct;           /* 1: do not use Winograd's minimal filtering */
+    int masters_stay;     /* 1: the backend may read the masters in place. They keep their address until
+                             conv_destroy. After they change, the next pass follows conv_load_weights */
 } amp_conv_desc;
 
 static inline int amp_conv_stride_x(const amp_conv_desc *d) { return d->stride_x ? d->stride_x : d->stride; }
@@ -96,11 +96,11 @@ static inline size_t amp_conv_weight_count(const amp_conv_desc *d)
 }
 
 /* The formulas of batch norm, which differ between Darknet's CPU and GPU code and between its forks. v is the
- * variance that a batch is normalized with: Σ(x-mean)²/(N-1) if unbiased, else Σ(x-mean)²/N. The rolling
+ * variance that a batch is normalized with: Σ(x-mean)²/(N-1) if `unbiased`, else Σ(x-mean)²/N. The rolling
  * variance always averages Σ(x-mean)²/(N-1). */
 typedef struct amp_batchnorm_rule {
     int unbiased;
-    int epsilon_inside_root;  /* xhat = (x-mean)/sqrt(v + epsilon); else (x-mean)/(sqrt(v) + epsilon) */
+    int epsilon_inside_root;  /* 1: xhat = (x-mean)/sqrt(v + epsilon); 0: (x-mean)/(sqrt(v) + epsilon) */
     float epsilon;
     float backward_epsilon;   /* inv in batchnorm_backward is 1/sqrt(v + backward_epsilon) */
     int direct_outside_root;  /* 1: the first term of batchnorm_backward's dx is g/(sqrt(v) +
@@ -108,8 +108,8 @@ typedef struct amp_batchnorm_rule {
     float rolling_factor;     /* rolling ← (1 - rolling_factor)·rolling + rolling_factor·batch */
 } amp_batchnorm_rule;
 
-/* Ranks whose images batch norm treats as one batch. All of them call the same operations, with the same
- * number of images. */
+/* The ranks whose images batch norm treats as one batch. All these ranks call the same operations, with the
+ * same number of images. */
 typedef struct amp_batchnorm_ranks {
     int rank, count; /* this rank, counted from 0; number of ranks */
     /* Replaces each value by its sum over all ranks. `values` is in the backend's memory. */
@@ -122,20 +122,20 @@ typedef struct amp_batchnorm {
     amp_batchnorm_rule rule;
     amp_activation activation;
     const float *scale, *bias;
-    float *mean, *variance;                 /* of the batch: forward_train writes them, backward reads them */
-    float *rolling_mean, *rolling_variance; /* forward_train updates them, forward_infer reads them */
+    float *mean, *variance;                 /* batch statistics: written by forward_train, read by backward */
+    float *rolling_mean, *rolling_variance; /* updated by forward_train, read by forward_infer */
     float *dscale, *dbias;
     const amp_batchnorm_ranks *ranks;       /* NULL: the batch is x alone */
-    const void *add; /* data with x's shape and dtype that forward adds to the rounded y, or NULL. Only if the
-                        backend has adds_to_batchnorm */
+    const void *add; /* NULL, or data with x's shape and dtype, which forward adds to the rounded y. Only for
+                        a backend whose adds_to_batchnorm is 1 */
 } amp_batchnorm;
 
 /* Which pixels of a shortcut's two inputs correspond, as in Darknet's shortcut_cpu: x[i·x_step, j·x_step]
  * corresponds to from[i·from_step, j·from_step], for i < h and j < w. One of the steps is 1. */
 typedef struct amp_shortcut_grid { int h, w, x_step, from_step; } amp_shortcut_grid;
 
-/* Returns 0 if one of the shapes is empty, or if the ratio of widths differs from the ratio of heights (both
- * rounded down). */
+/* Sets *out and returns 1. Returns 0 if the shapes do not match: one is empty, or the ratio of widths differs
+ * from the ratio of heights (both rounded down). */
 static inline int amp_shortcut_grid_of(amp_shape x, amp_shape from, amp_shortcut_grid *out)
 {
     *out = (amp_shortcut_grid){ x.h, x.w, 1, 1 };
@@ -156,17 +156,18 @@ typedef struct amp_conv_weights {
 /* How a convolution runs on this machine; for reports only. */
 typedef struct amp_conv_facts {
     amp_dtype computes;     /* dtype of its arithmetic: fp32 if desc.dtype is only a storage format */
-    int padded_in, padded_out; /* channels per group in the copies of the weights, with padding */
+    int padded_in, padded_out; /* channels per group in the copies of the weights, padding included */
     size_t weight_bytes;    /* bytes of all copies of the weights, once loaded */
     size_t fp32_weight_bytes; /* bytes of the copies if desc.dtype were fp32 */
-    size_t workspace_bytes; /* scratch bytes of the pass that needs most */
-    char winograd[24];      /* passes with Winograd's filtering, e.g. "forward+weights"; empty: none */
-    char kernel[64];        /* the library's name of the layer's forward kernel; may be empty */
+    size_t workspace_bytes; /* the most scratch that any pass needs, in bytes */
+    char winograd[24];      /* the passes that use Winograd, e.g. "forward+weights"; empty: none */
+    char kernel[64];        /* the library's name for the forward kernel; may be empty */
 } amp_conv_facts;
 
-/* A factor of a matrix product: a row-major fp32 array with rows `ld` elements apart. transposed: the factor
- * is the array's transpose. version 0: the backend keeps no copy of the array. Otherwise it may reuse a copy
- * for the same `data` and version, so the caller changes the version when the contents may have changed. */
+/* A factor of a matrix product: a row-major fp32 array whose rows start `ld` elements apart. If transposed is
+ * 1, the factor is the array's transpose. If version is 0, the backend keeps no copy of the array. Otherwise
+ * the backend may reuse its copy for the same `data` and version, so the caller changes the version when the
+ * contents may have changed. */
 typedef struct amp_factor { const float *data; int ld, transposed; unsigned long version; } amp_factor;
 
 /* c = alpha·a·b + beta·c, with a (m, k), b (k, n) and c (m, n). c does not overlap a or b. */
@@ -182,18 +183,18 @@ typedef struct amp_gemm_desc {
 /* One trainable fp32 array and what its update uses. Sizes are element counts. */
 typedef struct amp_param {
     float *master;     /* fp32 master weights, Darknet's own array */
-    float *grad;       /* a sum over images, times the loss scale, with the sign of a delta */
+    float *grad;       /* the gradient, summed over images, times the loss scale, with the sign of a delta */
     float *momentum;   /* SGD: Darknet's weight_updates, already multiplied by the momentum */
     float *m, *v;      /* Adam moments, NULL under SGD */
     size_t count;
     float decay;       /* weight decay: the network's value for weights and, with Adam (not AdamW), for all
-                          other arrays too; else 0. While the layer is held, it is 0 (see rate_scale) */
+                          other arrays; 0 in other cases and while the layer is held (see rate_scale) */
     float layer_rate;  /* the layer's learning_rate multiplier */
     float rate_scale;  /* layer_rate, or 0 while the layer is held (its updates are off) */
     float clip;        /* weights are clamped to ±clip after each update (Darknet's clip=); 0 is off */
     int decays;        /* 1 for weights, 0 for biases and scales: see decay */
     int unsaved;       /* 1: not in the host's weights file */
-    int layer;         /* index in the .cfg, for messages */
+    int layer;         /* the layer's index in the .cfg, for messages */
     const char *name;  /* "weights", "biases", "scales", "input_layer.weights", ... */
 } amp_param;
 
@@ -202,8 +203,8 @@ typedef struct amp_param {
 typedef struct amp_statistics {
     float *array, *committed;
     size_t count;
-    int layer;         /* index in the .cfg, for messages */
-    float rolling_factor; /* as in amp_batchnorm_rule; 0: a recurrent layer's state */
+    int layer;         /* the layer's index in the .cfg, for messages */
+    float rolling_factor; /* amp_batchnorm_rule's rolling_factor; 0: a recurrent layer's state */
     int by_host;       /* 1: the host's own code updates them, not batchnorm_forward_train */
     int unsaved;       /* 1: not in the host's weights file */
 } amp_statistics;
@@ -212,13 +213,13 @@ typedef struct amp_statistics {
 typedef struct amp_update_args {
     float learning_rate, momentum;
     int batch;                 /* images in the whole step: batch × subdivisions */
-    double inverse_scale;      /* 1/(loss scale), rounded to float. A double, because its product with
-                                  clip_norm/norm could become 0 in a float */
-    double clip_norm;          /* if the norm of the gradient (averaged over the batch) is larger, the
-                                  gradient is scaled down to this norm; 0 is off */
-    double norm_limit;         /* a step with a larger norm is skipped; 0 is off */
-    int adam, t;               /* t counts from 1 */
-    int adamw;                 /* Adam with decoupled weight decay */
+    double inverse_scale;      /* 1/(loss scale), rounded to float; stored as a double, because the product
+                                  with clip_norm/norm could become 0 in a float */
+    double clip_norm;          /* maximum norm of the gradient (averaged over the batch); a larger gradient
+                                  is scaled down to this norm; 0: off */
+    double norm_limit;         /* a step whose gradient has a larger norm is skipped; 0: off */
+    int adam, t;               /* t: number of this update, from 1 */
+    int adamw;                 /* 1: Adam with decoupled weight decay */
     float beta1, beta2, eps;
 } amp_update_args;
 
@@ -231,10 +232,10 @@ typedef struct amp_step_end {
 } amp_step_end;
 
 typedef struct amp_step_outcome {
-    int taken;            /* 0: the step was skipped, and nothing changed: a gradient or a statistic is inf or
-                             NaN, or above_limit is 1 */
+    int taken;            /* 0: the step was skipped, and nothing changed, because a gradient or a statistic
+                             is inf or NaN, or because above_limit is 1 */
     int above_limit;      /* 1: all numbers are finite, but the norm is above norm_limit */
-    double gradient_norm; /* L2 norm of grad·inverse_scale/batch before clipping, if all are finite */
+    double gradient_norm; /* L2 norm of grad·inverse_scale/batch before clipping, if all numbers are finite */
 } amp_step_outcome;
 
 /* Yolo layers (detection heads). Each cell of the input has n boxes. A box is x, y, w, h, objectness and one
@@ -250,8 +251,8 @@ typedef enum amp_yolo_kind {
     AMP_YOLO_MSE, AMP_YOLO_IOU, AMP_YOLO_GIOU, AMP_YOLO_DIOU, AMP_YOLO_CIOU
 } amp_yolo_kind;
 
-/* For labels of one class. learnt: the class that boxes learn from them (map=). multiplier: of the deltas
- * that they cause (counters_per_class). */
+/* The rule for labels of one class. learnt: the class that boxes learn from these labels (map=). multiplier:
+ * the factor of the deltas that these labels cause (counters_per_class). */
 typedef struct amp_yolo_class_rule { int learnt; float multiplier; } amp_yolo_class_rule;
 
 typedef struct amp_yolo_desc {
@@ -264,21 +265,21 @@ typedef struct amp_yolo_desc {
     int truths;                              /* label floats per image; the labels of an image end at the
                                                 first label with x = 0 */
     int label_size;                          /* floats per label: x, y, w, h, class, and possibly more */
-    int max_boxes;                           /* at most this many labels per image are read;
+    int max_boxes;                           /* the maximum number of labels read per image;
                                                 label_size·max_boxes ≤ truths */
 
     /* AlexeyAB's keys, named as in the .cfg. For pjreddie's layer they have the values of
      * AMP_YOLO_AS_PJREDDIE. */
     amp_yolo_rules rules;
     amp_yolo_kind loss, thresh_kind;         /* iou_loss, iou_thresh_kind */
-    float iou_thresh, max_delta;             /* iou_thresh = 1 and max_delta = FLT_MAX are off */
+    float iou_thresh, max_delta;             /* iou_thresh = 1, max_delta = FLT_MAX: turned off */
     float scale_x_y, label_smooth_eps;
     float iou_normalizer, obj_normalizer, delta_normalizer;
-    float cls_normalizer;                    /* 1 without counters_per_class */
+    float cls_normalizer;                    /* the .cfg's value with counters_per_class; otherwise 1 */
     int new_coords, objectness_smooth, focal_loss;
-    int before_logistic;                     /* only with new_coords. 1: this layer computes the preceding
-                                                convolution's logistic; x and dx are its input and that
-                                                input's delta */
+    int before_logistic;                     /* 1 (only with new_coords): this layer computes the
+                                                preceding convolution's logistic; x is the logistic's
+                                                input, and dx is that input's delta */
     const amp_yolo_class_rule *class_table;  /* one entry per class, in memory from allocate; NULL: no map=,
                                                 and all multipliers are 1 */
 } amp_yolo_desc;
@@ -291,7 +292,7 @@ typedef struct amp_yolo_desc {
 typedef struct amp_yolo_result {
     double cost;      /* Σ delta², without the loss scale; NaN if any number of x is inf or NaN */
     double box_cost;  /* the part of the cost from x, y, w and h */
-    double labels;    /* number of pairs of a label and one of its own boxes (yolo_rules.h); the next six
+    double labels;    /* number of pairs of a label and a box assigned to it (yolo_rules.h); the next six
                          fields are sums over these pairs */
     double iou, object, category, above_50, above_75; /* object: objectness; category: output for the label's
                                                          class; above_50: pairs with an IoU above .5 */
@@ -301,12 +302,12 @@ typedef struct amp_yolo_result {
 
 /* The time that an operation took on the device, summed over all calls from layers of one kind. */
 typedef struct amp_operation_time {
-    char layer[32], operation[32]; /* layer: "convolutional"; empty for calls between layers. operation:
-                                      "conv_forward" */
+    char layer[32], operation[32]; /* layer: e.g. "convolutional"; empty for calls between layers.
+                                      operation: e.g. "conv_forward" */
     long calls;
     double ms, bytes;   /* bytes: the minimum that the operation must read and write */
     double products;    /* arithmetic operations of its matrix products (a multiply-add counts as two) */
-    int half;           /* its tensors have 16 bits */
+    int half;           /* 1: its tensors have 16 bits */
 } amp_operation_time;
 
 typedef struct amp_operation_times {
@@ -316,11 +317,11 @@ typedef struct amp_operation_times {
 } amp_operation_times;
 
 struct amp_backend {
-    const char *name;          /* "cpu" */
+    const char *name;          /* "cpu" or "cuda" */
     char description[256];     /* library, version, instruction set; shown to the user */
-    int adds_to_batchnorm;     /* 1: batch norm can add a tensor in forward (amp_batchnorm.add), and does not
-                                  read y in backward if the activation is linear, leaky or relu, or has
-                                  amp_gradient_wants_input */
+    int adds_to_batchnorm;     /* 1: batch norm's forward can add a tensor (amp_batchnorm.add), and its
+                                  backward does not read y if the activation is linear, leaky or relu, or
+                                  if amp_gradient_wants_input */
 
     amp_support (*supports)(const amp_backend *, amp_dtype, char note[256]);
     void (*destroy)(amp_backend *);
@@ -335,13 +336,13 @@ struct amp_backend {
     /* Like upload, but does not wait: `from` must not change until the next uploads_done has returned. */
     amp_status (*upload_later)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
     /* Like upload_later, but a device can copy while it computes earlier work (a prefetch). Later work waits
-     * for the copy. The copy waits only for work queued before the previous call of upload_ahead: the caller
-     * alternates between two buffers. */
+     * for the copy. The copy waits only for work queued before the previous call of upload_ahead, so the
+     * caller must alternate between two buffers. */
     amp_status (*upload_ahead)(amp_backend *, void *memory, const void *from, size_t bytes, amp_error *);
     /* Sets *source to a buffer for data that upload_later will copy to `memory`: page-locked memory, reserved
      * until the next uploads_done, or `memory` itself if the CPU can write there. */
     amp_status (*stage)(amp_backend *, void *memory, size_t bytes, void **source, amp_error *);
-    /* Waits until the sources (`from`) of all uploads so far have been read, but not for later work. */
+    /* Waits until the sources (`from`) of all uploads so far have been read. Does not wait for later work. */
     amp_status (*uploads_done)(amp_backend *, amp_error *);
     /* Copies bytes from `memory`, a block from allocate, into CPU memory, after all earlier operations. */
     amp_status (*download)(amp_backend *, void *to, const void *memory, size_t bytes, amp_error *);
@@ -363,7 +364,7 @@ struct amp_backend {
     void (*conv_destroy)(amp_backend *, amp_conv *);
     /* Makes copies of the weights in the library's best layout and dtype, for `count` convolutions at once.
      * Call it before the first forward and after every change of the masters. After an error, *failed is the
-     * convolution's index, or -1. */
+     * index of the convolution that failed, or -1 if the error belongs to none. */
     amp_status (*conv_load_weights)(amp_backend *, const amp_conv_weights *, int count, int *failed,
                                     amp_error *);
     void (*conv_drop_weights)(amp_backend *, amp_conv *); /* frees the copies */
@@ -386,7 +387,7 @@ struct amp_backend {
      *             what is added to the rolling variance are 0.
      *   backward: with d = dy·act'(y) and g = scale·d: dbias += Σd; dscale += Σ d·xhat;
      *             dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may be dy (in place).
-     * backward's y must be forward's result: a backend may recompute it from x. If amp_gradient_wants_input,
+     * backward's y must be forward's result (a backend may recompute it from x). If amp_gradient_wants_input,
      * act' is computed at scale·xhat + bias, and y.data is not read. With `ranks`, N and the sums of
      * forward_train and of dx include the images of all ranks; dbias and dscale include only this rank's. */
     amp_status (*batchnorm_forward_train)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
@@ -397,15 +398,15 @@ struct amp_backend {
                                      const amp_tensor *dy, const amp_tensor *dx, const amp_batchnorm *,
                                      amp_error *);
 
-    /* y = act(x), in place allowed; dx (+)= dy·act'(y), in place allowed if not accumulating. If
-     * amp_gradient_wants_input, pass x to backward as y. */
+    /* activation_forward: y = act(x); y may be x. activation_backward: dx (+)= dy·act'(y); dx may be dy if
+     * accumulate is 0. If amp_gradient_wants_input, pass x to activation_backward as its y. */
     amp_status (*activation_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, amp_activation,
                                      amp_error *);
     amp_status (*activation_backward)(amp_backend *, const amp_tensor *y, const amp_tensor *dy,
                                       const amp_tensor *dx, amp_activation, int accumulate, amp_error *);
 
     /* Max pooling as in Darknet: window (i,j) starts at (i·stride - pad/2, j·stride - pad/2), and y's shape
-     * is the output size. The first maximum in row order wins. choice (n,h,w,c of y) is the maximum's
+     * gives the output size. The first maximum in row order wins. choice (n,h,w,c of y) is the maximum's
      * row·size + column within the window; size ≤ 15. If no element of the window is in the image, or all are
      * NaN, choice is 255 and y is -FLT_MAX, rounded to the dtype. */
     amp_status (*maxpool_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *y, uint8_t *choice,
@@ -429,7 +430,7 @@ struct amp_backend {
                            int dst_first, int channels, float alpha, int accumulate, amp_error *);
     /* Shortcut: y[k] = act(alpha·x[k] + beta·from[k]) for corresponding pixels (amp_shortcut_grid_of), in the
      * channels that both x and from have; elsewhere y[k] = act(x[k]). y has x's shape and may be x. backward:
-     * dfrom (+)= beta·dy where pixels correspond, and 0 elsewhere. */
+     * dfrom (+)= beta·dy where pixels correspond, and dfrom (+)= 0 elsewhere. */
     amp_status (*shortcut_forward)(amp_backend *, const amp_tensor *x, const amp_tensor *from,
                                    const amp_tensor *y, float alpha, float beta, amp_activation, amp_error *);
     amp_status (*shortcut_backward)(amp_backend *, const amp_tensor *dy, const amp_tensor *dfrom, float beta,
@@ -472,9 +473,9 @@ struct amp_backend {
      * because Darknet's functions read this layout. */
     amp_status (*yolo_activate)(amp_backend *, const amp_tensor *y, const amp_yolo_desc *, amp_error *);
 
-    /* *found_inf is 1 if any gradient is inf or NaN, else 0. *sum_squares = Σ (grad·inverse_scale)², in
-     * double; with finite gradients it cannot overflow. Changes no array. Reads only grad and count of the
-     * amp_params. */
+    /* Sets *found_inf to 1 if any gradient is inf or NaN, else to 0. Sets *sum_squares to
+     * Σ (grad·inverse_scale)², in double; with finite gradients this sum cannot overflow. Changes no array.
+     * Reads only grad and count of the amp_params. */
     amp_status (*check_gradients)(amp_backend *, const amp_param *, int count, float inverse_scale,
                                   int *found_inf, double *sum_squares, amp_error *);
 
@@ -516,14 +517,14 @@ struct amp_backend {
      * the pass's operations. Otherwise *repeated is set to 0, and operations are recorded, not run, until
      * pass_end. A recorded pass must not copy from or to CPU memory, and must not wait. */
     amp_status (*pass_begin)(amp_backend *, amp_recorded_pass **pass, int *repeated, amp_error *);
-    /* Ends recording: *pass becomes the recording, and is queued. whole = 0: the recording is dropped. If
-     * pass_begin or pass_end fails, nothing was queued, and the caller frees *pass. */
+    /* Ends recording: *pass becomes the recording, and is queued. If whole is 0, the recording is dropped
+     * instead. If pass_begin or pass_end fails, nothing was queued, and the caller frees *pass. */
     amp_status (*pass_end)(amp_backend *, amp_recorded_pass **pass, int whole, amp_error *);
     void (*pass_free)(amp_backend *, amp_recorded_pass *); /* NULL is fine */
 
     /* Times operations on the device. The first call starts the timing and returns no rows; after it,
      * pass_begin records no pass. Each later call waits for the device and returns the operations since the
-     * previous call. NULL: the backend cannot time operations. */
+     * previous call. operation_times is NULL if the backend cannot time operations. */
     amp_status (*operation_times)(amp_backend *, amp_operation_times *, amp_error *);
 };
 

@@ -8,7 +8,7 @@
 
 #include "backend.h"
 
-/* The divisor of x - mean in xhat. */
+/* Returns the number by which xhat divides x - mean. */
 AMP_ANYWHERE double amp_batchnorm_spread(const amp_batchnorm_rule *rule, double variance)
 {
     double epsilon = (double)rule->epsilon;
@@ -28,9 +28,9 @@ AMP_ANYWHERE amp_moments amp_moments_of(double sum, double squares, double origi
 
 /* ---- images of several ranks (amp_batchnorm.ranks) ----
  *
- * If the mean is far larger than the spread, a variance computed from sums of x and x² is lost by
- * cancellation. So each rank writes its mean (as two fp32 numbers that add up to the mean) and its Σ(x -
- * mean)² to its own place in a zeroed array, and these arrays are summed over the ranks. */
+ * If the mean is far larger than the spread, cancellation would ruin a variance computed from sums of x and
+ * x². So each rank writes its mean (as two fp32 numbers that add up to the mean) and its Σ(x - mean)² to its
+ * own place in a zeroed array, and these arrays are summed over the ranks. */
 
 /* The array that is summed over the ranks has the shape (ranks, AMP_MOMENTS_SHARED, channels). */
 enum { AMP_MOMENTS_SHARED = 3 };
@@ -48,7 +48,7 @@ AMP_ANYWHERE double amp_moments_mean(const float *of_rank, size_t channels)
     return (double)of_rank[0] + (double)of_rank[channels];
 }
 
-/* The moments over all ranks' numbers; each rank has `rows` numbers per channel. */
+/* Returns one channel's moments over the numbers of all ranks. Each rank has `rows` numbers per channel. */
 AMP_ANYWHERE amp_moments amp_moments_join(const float *all, int ranks, size_t channels, size_t channel,
                                           double rows)
 {
@@ -76,7 +76,7 @@ AMP_ANYWHERE void amp_batchnorm_keep(const amp_batchnorm *norm, size_t c, amp_mo
     norm->rolling_variance[c] = kept * norm->rolling_variance[c] + moved * unbiased;
 }
 
-/* Adds one channel's gradients to dbias and dscale. sum: Σd, product: Σd(x - mean), of this rank. */
+/* Adds one channel's gradients to dbias and dscale. sum: this rank's Σd; product: its Σd(x - mean). */
 AMP_ANYWHERE void amp_batchnorm_add_gradients(const amp_batchnorm *norm, size_t c, double sum, double product)
 {
     norm->dbias[c] += (float)sum;

@@ -1,14 +1,14 @@
 /* The argument checks of operations, shared by all backends. They reject tensors that break backend.h's
- * rules, or whose shapes do not match. Each error is one line. Not checked here: amp_host_why_own
- * (host/darknet/native.c) checks max pooling's windows and the number of yolo's anchors; yolo's masks are
- * checked when the .cfg is read. */
+ * rules, or whose shapes do not match. Each error is one line. Three things are checked elsewhere:
+ * amp_host_why_own (host/darknet/native.c) checks max pooling's windows and the number of yolo's anchors;
+ * yolo's masks are checked when the .cfg is read. */
 #pragma once
 
 #include <limits.h>
 
 #include "backend.h"
 
-/* Fails with `status`: the two tensors do not fit together in this operation. */
+/* Returns `status`. Sets *error to say that the two tensors do not fit together in this operation. */
 static inline amp_status amp_refuse_pair(amp_status status, const char *operation, const amp_tensor *a,
                                          const amp_tensor *b, amp_error *error)
 {
@@ -18,7 +18,8 @@ static inline amp_status amp_refuse_pair(amp_status status, const char *operatio
                     amp_dtype_name(b->dtype));
 }
 
-/* Checks that two tensors are NHWC, with one dtype and number of images and, if same_shape, one shape. */
+/* Checks that two tensors are NHWC and have the same dtype, the same number of images and, if same_shape is
+ * set, the same shape. */
 static inline amp_status amp_check_pair(const char *operation, const amp_tensor *a, const amp_tensor *b,
                                         int same_shape, amp_error *error)
 {
@@ -130,7 +131,7 @@ static inline amp_status amp_check_multiply(const amp_tensor *x, const amp_tenso
     return amp_refuse_pair(AMP_BACKEND_FAILED, "product", x, s, error);
 }
 
-/* Checks a shortcut's two tensors: x and from, or dy and dfrom. *out: which pixels correspond. */
+/* Checks a shortcut's two tensors: x and from, or dy and dfrom. Sets *out to the pixels that correspond. */
 static inline amp_status amp_check_shortcut(const amp_tensor *x, const amp_tensor *from,
                                             amp_shortcut_grid *out, amp_error *error)
 {

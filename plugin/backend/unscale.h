@@ -9,7 +9,7 @@
 
 typedef struct amp_unscale {
     float factor, rest;   /* gradients are multiplied by factor, then by rest */
-    double gradient_norm; /* see amp_step_outcome */
+    double gradient_norm; /* the same as in amp_step_outcome */
 } amp_unscale;
 
 /* sum_squares: Σ grad². Every operation here is correctly rounded, so all machines get the same result. A

@@ -7,14 +7,15 @@
  * them are the logistic of the input. A label begins with five floats: the center (x, y), width and height of
  * its box, relative to the image, and the class.
  *
- * A label's own boxes are in the cell that contains the label's center, and their anchor is the one most
- * similar to the label, or has a similarity above iou_thresh. Darknet writes outside its arrays if a label's
- * center is outside the image, or if its class is out of range. Here, a label with its center outside has no
- * own box. With pjreddie's rules, a class out of range is ignored; with AlexeyAB's, the whole label.
+ * A box is assigned to a label (it is the label's "own" box) if it is in the cell that contains the label's
+ * center, and if its anchor is the one most similar to the label, or has a similarity above iou_thresh.
+ * Darknet writes outside its arrays if a label's center is outside the image, or if its class is out of
+ * range. Here, a label with its center outside has no box assigned. With pjreddie's rules, a class out of
+ * range is ignored; with AlexeyAB's rules, the whole label is ignored.
  *
- * Two labels may have the same own box. With pjreddie's rules, the second label overwrites the deltas of x,
- * y, w and h; with AlexeyAB's rules, it adds to them. It overwrites the delta of the objectness, but with
- * objectness_smooth only if this delta is 0. For the classes, the first label sets the deltas of all classes.
+ * One box may be assigned to two labels. With pjreddie's rules, the second label overwrites the deltas of x,
+ * y, w and h; with AlexeyAB's rules, it adds to them. The second label overwrites the objectness's delta, but
+ * with objectness_smooth only if this delta is 0. The first label sets the deltas of all classes.
  * A later label sets all of them again only if the delta of one class, the deciding class, is 0; otherwise it
  * sets only the delta of its own class. The deciding class is class 0 with pjreddie's rules, and the later
  * label's class with AlexeyAB's. */
@@ -30,7 +31,7 @@ enum { AMP_YOLO_BOX = 5 }; /* how many numbers of a box precede its classes: x, 
 typedef struct amp_yolo_box { float x, y, w, h; } amp_yolo_box;
 typedef struct amp_yolo_place { int i, j, k, w, h; } amp_yolo_place;
 
-/* A label's own boxes. cell: their cell, row·w + column, or -1. boxes: bit k is set for box k. */
+/* The boxes assigned to a label. cell: their cell, row·w + column; -1: none. boxes: bit k means box k. */
 typedef struct amp_yolo_own { int cell; unsigned boxes; } amp_yolo_own;
 
 /* The labels of one image: `count` of them, `size` floats each. */
@@ -41,12 +42,12 @@ typedef struct amp_yolo_labels {
 } amp_yolo_labels;
 
 /* A box's delta while labels are applied one after the other. since: the index of the label that last set the
- * deltas of all classes; FROM_IOU: label `overlapping`, whose IoU is above truth_thresh; NO_LABEL: none, they
- * are 0. */
+ * deltas of all classes; or AMP_YOLO_FROM_IOU if label `overlapping` did, because its IoU is above
+ * truth_thresh; or AMP_YOLO_NO_LABEL if no label did, so that these deltas are 0. */
 typedef struct amp_yolo_target {
     float delta[AMP_YOLO_BOX];
     float iou;   /* the box's largest IoU with a label; `overlapping` is that label's index */
-    float focus; /* with focal loss: the factor of the class deltas that label `since` set */
+    float focus; /* the factor of the class deltas that label `since` set (focal loss only) */
     int since, overlapping;
 } amp_yolo_target;
 
@@ -60,7 +61,7 @@ AMP_ANYWHERE float amp_yolo_squash(const amp_yolo_desc *d, float x, int entry)
 }
 
 /* The derivative of the logistic at x. If the preceding convolution squashes x (before_logistic), Darknet
- * multiplies the squashed number's delta by it, but not by scale_x_y. If the yolo layer squashes x, Darknet
+ * multiplies the squashed number's delta by this, but not by scale_x_y. If the yolo layer squashes x, Darknet
  * uses the squashed number's delta unchanged. */
 AMP_ANYWHERE float amp_yolo_slope(float x)
 {
@@ -82,7 +83,8 @@ AMP_ANYWHERE float amp_yolo_shared(amp_yolo_box a, amp_yolo_box b)
     return w < 0 || h < 0 ? 0 : w * h;
 }
 
-/* The IoU; 0 without overlap, and where the quotient would be NaN (empty boxes, width 0 with height inf). */
+/* Returns the IoU; 0 if there is no overlap, or if the quotient would be NaN (boxes that are empty, or that
+ * have width 0 and height inf). */
 AMP_ANYWHERE float amp_yolo_iou(amp_yolo_box a, amp_yolo_box b)
 {
     float shared = amp_yolo_shared(a, b);
@@ -95,7 +97,7 @@ AMP_ANYWHERE float amp_yolo_iou(amp_yolo_box a, amp_yolo_box b)
  * label's center minus the box's center. */
 typedef struct amp_yolo_axis {
     float box, label, shared, shared_low, shared_high, whole, whole_low, whole_high, way;
-    int empty; /* both ends of the box are the same float */
+    int empty; /* 1: both ends of the box are the same float */
 } amp_yolo_axis;
 
 AMP_ANYWHERE amp_yolo_axis amp_yolo_axis_of(float at, float size, float label_at, float label_size)
@@ -225,8 +227,8 @@ AMP_ANYWHERE int amp_yolo_owns(amp_yolo_labels l, int i, amp_yolo_place p)
     return l.own[i].cell == p.j * p.w + p.i && (l.own[i].boxes >> p.k & 1);
 }
 
-/* The row or column of the cell at the position `at`, in cells; -1: outside the grid. A position between -1
- * and 0 is truncated to cell 0. */
+/* Returns the row or column of the cell that contains position `at`, which is measured in cells; -1 if it is
+ * outside the grid. A position between -1 and 0 is truncated to cell 0. */
 AMP_ANYWHERE int amp_yolo_cell(float at, int cells) { return at > -1 && at < (float)cells ? (int)at : -1; }
 
 AMP_ANYWHERE amp_yolo_box amp_yolo_anchor(const amp_yolo_desc *d, int anchor)
@@ -236,7 +238,8 @@ AMP_ANYWHERE amp_yolo_box amp_yolo_anchor(const amp_yolo_desc *d, int anchor)
     return box;
 }
 
-/* Finds the label's own boxes. If several boxes of a cell have the same anchor, only the first counts. */
+/* Finds the boxes assigned to the label. If several boxes of a cell have the same anchor, only the first one
+ * can be assigned. */
 AMP_ANYWHERE amp_yolo_own amp_yolo_own_boxes(const amp_yolo_desc *d, int w, int h, const float *label)
 {
     amp_yolo_box shape = { 0, 0, label[2], label[3] };
@@ -281,7 +284,8 @@ AMP_ANYWHERE amp_yolo_box amp_yolo_predicted(const amp_yolo_desc *d, amp_yolo_pl
     return box;
 }
 
-/* A box's largest IoU with a label, the first label that has it, and whether any label owns the box. */
+/* best: a box's largest IoU with any label. label: the first label with this IoU. has_own: 1 if the box is
+ * assigned to any label. */
 typedef struct amp_yolo_search { float best; int label, has_own; } amp_yolo_search;
 
 /* Compares the box with every `step`-th label from index `first`, so that threads can divide the labels. */
@@ -299,8 +303,8 @@ AMP_ANYWHERE amp_yolo_search amp_yolo_look_at_labels(const amp_yolo_desc *d, amp
     return s;
 }
 
-/* Whether the caller must check for a squashed class number above AMP_YOLO_SURE: with AlexeyAB's rules, a box
- * with an IoU above ignore_thresh learns "no object here" unless it has one. */
+/* Whether the caller must check if any squashed class number of the box is above AMP_YOLO_SURE: with
+ * AlexeyAB's rules, a box with an IoU above ignore_thresh learns "no object here" only if none is. */
 AMP_ANYWHERE int amp_yolo_asks_classes(const amp_yolo_desc *d, float best)
 {
     return d->rules == AMP_YOLO_ALEXEYAB && best > d->ignore_thresh;
@@ -310,8 +314,8 @@ AMP_ANYWHERE int amp_yolo_asks_classes(const amp_yolo_desc *d, float best)
 
 /* ---- the delta ---- */
 
-/* Sets a box's delta before any label is applied. best: its largest IoU, with label `overlapping`. sure: the
- * result of the check that amp_yolo_asks_classes requires; 1 without a check. */
+/* Sets a box's delta before any label is applied. best: its largest IoU, which is with label `overlapping`.
+ * sure: the result of the check that amp_yolo_asks_classes requires; 1 without a check. */
 AMP_ANYWHERE void amp_yolo_begin(amp_yolo_target *t, const amp_yolo_desc *d, const float *squashed,
                                  float best, int overlapping, int sure)
 {
@@ -325,7 +329,7 @@ AMP_ANYWHERE void amp_yolo_begin(amp_yolo_target *t, const amp_yolo_desc *d, con
     t->overlapping = overlapping;
 }
 
-/* Computes the deltas of x, y, w and h for one label b. */
+/* Computes the deltas of x, y, w and h for one label, whose box is b. */
 AMP_ANYWHERE void amp_yolo_box_delta(const amp_yolo_desc *d, amp_yolo_place p, const float *squashed,
                                      amp_yolo_box predicted, amp_yolo_box b, float weight, float *delta)
 {
@@ -405,9 +409,9 @@ AMP_ANYWHERE void amp_yolo_average(amp_yolo_target *t, const amp_yolo_desc *d, i
 
 /* ---- sums ---- */
 
-/* Adds one pair to the sums: a label, and one of its own boxes, whose predicted position and size are
- * `predicted`. object: the box's objectness after the logistic. p: the box's number for the label's class,
- * after the logistic; 0 if the label has no class. */
+/* Adds one pair, a label and a box assigned to it, to the sums. predicted: the box's predicted position and
+ * size. object: the box's objectness after the logistic. p: the box's number for the label's class, after the
+ * logistic; 0 if the label has no class. */
 AMP_ANYWHERE void amp_yolo_count(amp_yolo_result *sums, const amp_yolo_desc *d, amp_yolo_box predicted,
                                  const float *label, float object, float p)
 {

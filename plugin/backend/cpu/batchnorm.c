@@ -24,7 +24,7 @@ static scratch scratch_make(const amp_tensor *x)
 {
     amp_cpu_plan plan = amp_cpu_plan_make(amp_cpu_pixels(x), (size_t)x->shape.c);
     size_t p = plan.period;
-    /* loads that cross a cache line take a quarter longer */
+    /* aligned, because loads that cross a cache line take a quarter longer */
     float *lanes = amp_allocated(aligned_alloc(64, (6 * p * sizeof *lanes + 63) / 64 * 64));
     return (scratch){ plan, { p, lanes, lanes + p, lanes + 2 * p, lanes + 3 * p, lanes + 4 * p,
                               lanes + 5 * p }, { NULL } };
@@ -95,7 +95,7 @@ static double count_of(const scratch *s, const amp_batchnorm *norm)
     return (double)s->plan.rows * (norm->ranks ? norm->ranks->count : 1);
 }
 
-/* Computes the moments, from Σu and Σu² with u = x - (the first pixel's value of the channel). */
+/* Computes each channel's moments from Σu and Σu², where u = x - (the channel's value in the first pixel). */
 static void find_moments(scratch *s, const amp_tensor *x)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();
@@ -168,7 +168,7 @@ amp_status amp_cpu_batchnorm_forward_infer(amp_backend *backend, const amp_tenso
     return AMP_OK;
 }
 
-/* Adds this rank's sums to dbias and dscale. Then replaces them by the sums over the images of all ranks. */
+/* Adds this rank's sums to dbias and dscale. Then replaces these sums by those over all ranks. */
 static amp_status sum_deltas(const scratch *s, const amp_batchnorm *norm, amp_error *error)
 {
     const amp_batchnorm_ranks *ranks = norm->ranks;

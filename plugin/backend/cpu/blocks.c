@@ -5,15 +5,15 @@
 
 enum {
     FULL_PERIOD = 128,  /* the fewest lanes that make a loop efficient: eight vectors of 16 */
-    LONG_PERIOD = 1024, /* at most this many lanes: five arrays of them fit in the L1 cache */
+    LONG_PERIOD = 1024, /* maximum when a period is rounded up to whole vectors: five such arrays fit in L1 */
     PERIODS = 64,       /* periods in the smallest block, as many as in an fp32 chunk of rows_norm.h */
-    BLOCKS = 64         /* at most this many blocks: balance threads, and add up quickly */
+    BLOCKS = 64         /* maximum number of blocks: enough to balance threads, but quick to add up */
 };
 
 static size_t divide_up(size_t a, size_t b) { return (a + b - 1) / b; }
 
-/* Pixels in a period: at least FULL_PERIOD lanes, and whole vectors of 16 unless these were more than
- * LONG_PERIOD lanes. */
+/* Returns the number of pixels in a period. A period has at least FULL_PERIOD lanes. It consists of whole
+ * vectors of 16 lanes, unless it would then have more than LONG_PERIOD lanes. */
 static size_t period_pixels(size_t channels)
 {
     size_t aligned = 1;

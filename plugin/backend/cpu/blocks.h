@@ -9,13 +9,14 @@
 
 typedef struct amp_cpu_plan {
     size_t rows, channels;     /* n·h·w pixels of C channels */
-    size_t period;             /* lanes per period: a multiple of C, and of 16 if short enough */
-    size_t block_rows, blocks; /* pixels per block (whole periods, except for the last); blocks */
+    size_t period;             /* lanes per period: a multiple of C and, unless too long, of 16 */
+    size_t block_rows, blocks; /* pixels per block (whole periods, except for the last block); number of
+                                  blocks */
 } amp_cpu_plan;
 
 amp_cpu_plan amp_cpu_plan_make(size_t rows, size_t channels);
 
-/* The offset of block b's first element, and the number of its elements. */
+/* amp_cpu_block_first: the index of block b's first element. amp_cpu_block_count: its number of elements. */
 static inline size_t amp_cpu_block_first(const amp_cpu_plan *p, size_t b)
 {
     return b * p->block_rows * p->channels;

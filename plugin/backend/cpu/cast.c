@@ -2,7 +2,7 @@
  *
  * A piece of the source is widened into an fp32 buffer in the L1 cache, and transposed there if the layouts
  * differ; the result is rounded once when it is stored. So there is one conversion loop per dtype (rows.h),
- * not per pair of dtypes and layouts. It costs no time: memory limits casts. */
+ * not per pair of dtypes and layouts. This costs no time, because memory limits the speed of casts. */
 #include "kernels.h"
 
 #include <string.h>
@@ -106,7 +106,7 @@ amp_status amp_cpu_cast(amp_backend *backend, const amp_tensor *src, const amp_t
     amp_shape a = src->shape;
     AMP_TRY(amp_check_cast(src, dst, error));
     if (!amp_shape_count(a)) return AMP_OK;
-    /* one channel or one pixel: the same order */
+    /* with one channel or one pixel, both layouts have the same order */
     if (src->layout == dst->layout || a.c == 1 || (size_t)a.h * a.w == 1)
         amp_cpu_cast_flat(src->dtype, src->data, dst->dtype, dst->data, amp_shape_count(a), accumulate);
     else cast_transposed(src, dst, accumulate);

@@ -1,15 +1,16 @@
 /* Operations that mainly move elements: channel copies (route), shortcuts, fixed rearrangements (reorg) and
  * dropout.
  *
- * Threads divide the pixels, or stretches of elements. A copy without a factor is a memcpy, so that a NaN
- * keeps its bits. */
+ * Pixels, or stretches of elements, are divided among threads. A copy without a factor is a memcpy, so that a
+ * NaN keeps its bits. */
 #include "kernels.h"
 #include "blocks.h"
 #include "../check.h"
 
 #include <string.h>
 
-/* Pixels that a thread takes at a time: as many as fit into AMP_CPU_STRETCH elements, but at least one. */
+/* The number of pixels that a thread takes at a time: as many as fit into AMP_CPU_STRETCH elements, but at
+ * least one. */
 static size_t pixels_per_stretch(size_t channels)
 {
     size_t pixels = AMP_CPU_STRETCH / (channels ? channels : 1);
@@ -39,11 +40,12 @@ amp_status amp_cpu_channels(amp_backend *backend, const amp_tensor *src, int src
     return AMP_OK;
 }
 
-/* Maps pixels of this tensor, whose width is w, to another tensor (amp_shortcut_grid): in each image,
- * (i·step, j·step) corresponds to (i·other_step, j·other_step), for i < common_h and j < common_w. */
+/* Maps pixels of this tensor, whose width is w, to another tensor (amp_shortcut_grid): in each image, pixel
+ * (i·step, j·step) corresponds to the other's pixel (i·other_step, j·other_step), for i < common_h and j <
+ * common_w. */
 typedef struct size_map { int w, step, common_h, common_w, other_h, other_w, other_step; } size_map;
 
-/* The other tensor's line that corresponds to `line`, or -1. Lines are numbered across all images. */
+/* Returns the other tensor's line that corresponds to `line`, or -1. Lines are numbered across all images. */
 static ptrdiff_t map_line(const size_map *m, size_t line, size_t h)
 {
     size_t i = line % h, step = (size_t)m->step;
@@ -51,7 +53,8 @@ static ptrdiff_t map_line(const size_map *m, size_t line, size_t h)
     return (ptrdiff_t)(line / h * (size_t)m->other_h + i / step * (size_t)m->other_step);
 }
 
-/* The other tensor's pixel that corresponds to pixel j of a line, or -1. other_line: from map_line. */
+/* Returns the other tensor's pixel that corresponds to pixel j of a line, or -1. other_line: what map_line
+ * returned for this line. */
 static ptrdiff_t map_pixel(const size_map *m, ptrdiff_t other_line, int j)
 {
     if (other_line < 0 || j % m->step || j / m->step >= m->common_w) return -1;
@@ -59,7 +62,7 @@ static ptrdiff_t map_pixel(const size_map *m, ptrdiff_t other_line, int j)
 }
 
 /* A shortcut between tensors of different shapes, line by line of y: y = act(alpha·x + beta·from) where
- * pixels correspond, in the channels that both have; act(x) elsewhere. */
+ * pixels correspond, in the channels that both have; y = act(x) elsewhere. */
 static void join_sizes(const amp_tensor *x, const amp_tensor *from, const amp_tensor *y,
                        const amp_shortcut_grid *g, float alpha, float beta, amp_activation activation)
 {

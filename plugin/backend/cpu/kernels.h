@@ -7,8 +7,8 @@
  *  - give the same bits for any number of threads and, except for the exponential activations, on any
  *    instruction set (rows.h explains how);
  *  - keep no state, so their amp_backend may be NULL;
- *  - fail with AMP_BACKEND_FAILED on tensors that break backend.h's rules. Without memory for scratch, the
- *    program ends (amp_allocated). */
+ *  - fail with AMP_BACKEND_FAILED on tensors that break backend.h's rules. If there is no memory for
+ *    scratch, the program ends (amp_allocated). */
 #pragma once
 
 #include "../operations.h"

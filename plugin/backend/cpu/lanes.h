@@ -4,7 +4,7 @@
  *
  *   VL                     lanes in a vector
  *   vf, vi, vm             a vector of floats, of 32-bit integers, of truth values
- *   vload(p, i, n, dtype)  lanes i..i+n-1 of a stored array, widened; the rest 0. n = VL is the fast case
+ *   vload(p, i, n, dtype)  elements i..i+n-1 of a stored array, widened; other lanes are 0; fastest if n = VL
  *   vstore(p, i, n, v, dtype)   the reverse, rounded to nearest even
  *   vload_u8, vstore_u8    one byte per lane
  *   vkeep(p, i, n, m, q, j, dtype)   p[i..] = m ? q[j..] : 0, as stored bits
@@ -33,7 +33,8 @@ typedef float vf;
 typedef int32_t vi;
 typedef int vm;
 
-/* Selects by mask: an activation's sign cannot be predicted, and a misprediction costs 20 cycles. */
+/* Returns m ? a : b. Uses a mask instead of a branch: an activation's sign cannot be predicted, and a
+ * misprediction costs 20 cycles. */
 AMP_INLINE uint32_t vbits(int m, uint32_t a, uint32_t b)
 {
     uint32_t ones = 0u - (uint32_t)m;
@@ -72,7 +73,7 @@ AMP_INLINE float vwiden_fp16(amp_half_bits h)
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, magnitude = (uint32_t)(h & 0x7fffu) << 13;
     uint32_t normal = magnitude + (112u << 23);
     uint32_t special = magnitude | 0x7f800000u | (vbits(magnitude > 0x1fu << 23, 1u << 22, 0));
-    /* 2^-14 + mantissa·2^-24, minus 2^-14 */
+    /* a subnormal: 2^-14 + mantissa·2^-24, minus 2^-14 */
     uint32_t small = amp_float_bits(amp_bits_float(magnitude + (113u << 23)) - 0x1p-14f);
     return amp_bits_float(sign | vbits(magnitude >= 0x1fu << 23, special,
                                        vbits(magnitude < 1u << 23, small, normal)));
@@ -82,7 +83,7 @@ AMP_INLINE amp_half_bits vnarrow_fp16(float v)
 {
     uint32_t bits = amp_float_bits(v), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
     uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - (112u << 23)) >> 13;
-    /* between 0.5 and 1, floats are 2^-24 apart, like fp16's subnormals: this rounds to one */
+    /* between 0.5 and 1, floats are 2^-24 apart, like fp16's subnormals, so this sum is rounded like one */
     uint32_t small = amp_float_bits(amp_bits_float(magnitude) + 0.5f) - (126u << 23);
     uint32_t special = 0x7c00u | vbits(magnitude > 0x7f800000u, 0x200u | ((magnitude >> 13) & 0x3ffu), 0);
     uint32_t finite = vbits(magnitude < 113u << 23, small, normal);
@@ -171,7 +172,7 @@ AMP_INLINE void vstore(void *p, size_t i, int n, vf v, amp_dtype dtype)
 
 AMP_INLINE void vkeep(void *p, size_t i, int n, vm m, const void *q, size_t j, amp_dtype dtype)
 {
-    if (dtype == AMP_FP32 || n < VL) { /* a partial vector: exact except for signalling NaN */
+    if (dtype == AMP_FP32 || n < VL) { /* a partial vector of halves: exact except for signalling NaN */
         vstore(p, i, n, _mm256_and_ps(m, vload(q, j, n, dtype)), dtype);
         return;
     }
@@ -311,7 +312,7 @@ AMP_INLINE vf vload_ahead(const float *p, size_t i, int n)
         if (VL > 1 && i < (count)) { const int n = (int)((count) - i); step; } \
     } while (0)
 
-/* Runs `call`, in which `dt` is dtype as a compile-time constant: one loop per dtype. */
+/* Runs `call`, in which `dt` is dtype as a compile-time constant, so that each dtype has its own loop. */
 #define AMP_BY_DTYPE(dtype, call) do { \
         switch (dtype) { \
         case AMP_FP16: { const amp_dtype dt = AMP_FP16; call; break; } \

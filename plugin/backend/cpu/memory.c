@@ -31,7 +31,7 @@ amp_status amp_cpu_upload(amp_backend *backend, void *memory, const void *from, 
     return AMP_OK;
 }
 
-/* The buffer that stage returns is `memory` itself, and needs no copy. */
+/* If `from` comes from stage, it is `memory` itself, and needs no copy. */
 amp_status amp_cpu_upload_later(amp_backend *backend, void *memory, const void *from, size_t bytes,
                                 amp_error *error)
 {

@@ -5,7 +5,8 @@
 #include "../backend.h"
 #include "rows.h"
 
-/* The library's engine and stream, and one scratch area for convolutions and products: one runs at a time. */
+/* The library's engine and stream, and one scratch area, which convolutions and matrix products share: only
+ * one of them runs at a time. */
 typedef struct amp_onednn amp_onednn;
 
 /* The primitives and copies of factors that onednn_gemm.c caches. amp_cpu_products_free accepts NULL. */
@@ -31,11 +32,12 @@ void amp_onednn_destroy(amp_onednn *library);
 
 /* Writes the library's version and instruction set to text, e.g. "oneDNN 2.6.3, avx512_core_bf16". */
 void amp_onednn_describe(char *text, size_t size);
-/* Whether the library can use AMX, and its widest vectors, as far as DNNL_MAX_CPU_ISA allows. */
+/* Whether the library can use AMX, and which vectors are the widest that it can use. DNNL_MAX_CPU_ISA limits
+ * both. */
 int amp_onednn_has_amx(void);
 amp_cpu_width amp_onednn_width(void);
 
 /* The library may read this many bytes past the end of a tensor, without effect on results. So
- * amp_cpu_allocate makes each block this much larger. Seen in 2.6.3, in backward by data in fp32 with
- * AVX-512: to add to a tensor with few channels, the library loads a whole vector. */
+ * amp_cpu_allocate makes each block this much larger. Seen in 2.6.3 with AVX-512, in the fp32 data gradient
+ * (dx): to add to a tensor with few channels, the library loads a whole vector. */
 enum { AMP_ONEDNN_READS_BEHIND = 64 };

@@ -24,7 +24,7 @@ typedef struct amp_problem {
     int inner_product;         /* 0: a convolution. An inner product ignores strides, dilates and pads */
     amp_const_md src, weights, bias, dst;
     dnnl_dims_t strides, dilates, pad_left, pad_right; /* dilates: 0 means no dilation */
-    const char *avoid[2];      /* implementations whose name contains an entry are skipped; may be NULL */
+    const char *avoid[2];      /* implementations whose name contains one of these are skipped; may be NULL */
 } amp_problem;
 
 /* Creates a descriptor in the layout of `tag`, or with `strides` if they are not NULL. */
@@ -72,7 +72,7 @@ static inline const dnnl_dim_t *amp_md_padded(amp_const_md md)
 #endif
 }
 
-/* The library's name of an implementation; "" if it has none. */
+/* The library's name for an implementation; "" if it has none. */
 static inline const char *amp_pd_name(const_dnnl_primitive_desc_t pd)
 {
     const char *name = NULL;
@@ -97,7 +97,8 @@ static inline int amp_pd_is_avoided(const_dnnl_primitive_desc_t pd, const amp_pr
 }
 
 #if DNNL_VERSION_MAJOR >= 3
-/* Replaces *out by the first implementation that is not excluded. created: the status of creating *out. */
+/* Replaces *out by the first implementation that p->avoid does not exclude. created: the status of creating
+ * *out. */
 static inline dnnl_status_t amp_pd_avoid(dnnl_primitive_desc_t *out, dnnl_status_t created,
                                          const amp_problem *p)
 {
@@ -130,8 +131,8 @@ static inline dnnl_status_t amp_pd_create(dnnl_primitive_desc_t *out, const void
 }
 #endif
 
-/* Finds the library's best implementation of one pass, except those that p->avoid excludes;
- * dnnl_unimplemented: there is none. forward: for a backward pass, the primitive descriptor of the forward
+/* Finds the best of the library's implementations of one pass that p->avoid does not exclude. Returns
+ * dnnl_unimplemented if there is none. forward: for a backward pass, the primitive descriptor of the forward
  * pass; else NULL. */
 static inline dnnl_status_t amp_problem_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
                                            dnnl_prop_kind_t pass, const amp_problem *p,

@@ -1,4 +1,4 @@
-/* Convolutions and connected layers with oneDNN: forward, backward by data, backward by weights.
+/* Convolutions and connected layers with oneDNN: forward, the data gradient (dx), the weight gradient (dw).
  *
  * Activations are NHWC: oneDNN is as fast with it as with its own blocked layouts. The library reads
  * copies of the weights (weights_layout.h). Winograd's passes (winograd.h) read the masters, or a plain copy
@@ -98,8 +98,8 @@ amp_status amp_cpu_conv_load_weights(amp_backend *backend, const amp_conv_weight
 
 /* ---- running ---- */
 
-/* A tensor that a primitive reads or writes as its argument `id`. stand_in: fp32 scratch for a slice of the
- * batch, used instead of the tensor unless it is NULL. */
+/* A tensor that a primitive reads or writes as its argument `id`. stand_in: NULL, or fp32 scratch for a
+ * slice of the batch, which the primitive then uses instead of the tensor. */
 typedef struct side { int id; const void *tensor; amp_shape shape; void *stand_in; } side;
 
 static void *slice_at(const amp_conv *conv, const side *s, int first)
@@ -107,7 +107,7 @@ static void *slice_at(const amp_conv *conv, const side *s, int first)
     return (char *)s->tensor + first * amp_shape_image(s->shape) * amp_dtype_size(conv->desc.dtype);
 }
 
-/* Makes the primitive read `images` images from `first` on, widened into the stand-in if there is one. */
+/* Makes the primitive read `images` images from `first` on. If there is a stand-in, widens them into it. */
 static dnnl_status_t read_slice(const amp_conv *conv, amp_primitive *primitive, const side *s, int first,
                                 int images)
 {
@@ -125,8 +125,8 @@ static void activate(const amp_conv *conv, void *y, int images)
     amp_cpu_activation_forward(NULL, &tensor, &tensor, AMP_LEAKY, NULL); /* cannot fail: x and y are equal */
 }
 
-/* Runs forward or backward by data in slices of the batch. accumulate: computes each slice of `out` in a
- * stand-in and adds it to the tensor. bias: only for forward. */
+/* Runs forward or the data gradient in slices of the batch. If accumulate is set, computes each slice of
+ * `out` in a stand-in and adds it to the tensor. bias: only for forward. */
 static amp_status run_slices(amp_onednn *library, const amp_conv *conv, amp_primitive *primitive,
                              const char *what, const float *bias, side in, side out, int accumulate,
                              amp_error *error)

@@ -24,9 +24,9 @@ static dnnl_dim_t right_padding(int in, int out, int span, int stride, int pad)
     return (dnnl_dim_t)(out - 1) * stride + span - in - pad;
 }
 
-/* Gets the library's best implementation of a pass. adding: the variant of backward by data for "dx += ...",
- * which writes fp32 and reads the same copy of the weights as conv->backward_data_pd. The gradient of the
- * weights is always fp32. */
+/* Gets the library's best implementation of a pass. adding = 1: the data gradient's variant for
+ * "dx += ...", which writes fp32 and reads the same copy of the weights as conv->backward_data_pd. The weight
+ * gradient is always fp32. */
 static dnnl_status_t describe_pass(amp_onednn *library, const amp_conv *conv, dnnl_prop_kind_t pass,
                                    int adding, const_dnnl_primitive_attr_t attributes,
                                    dnnl_primitive_desc_t *out)
@@ -49,7 +49,7 @@ static dnnl_status_t describe_pass(amp_onednn *library, const amp_conv *conv, dn
                             { d->stride, stride_x }, { apart - 1, apart - 1 }, { d->pad, d->pad },
         { right_padding(d->x.h, conv->y.h, amp_conv_span(d, d->size_h), d->stride, d->pad),
           right_padding(d->x.w, conv->y.w, amp_conv_span(d, d->size_w), stride_x, d->pad) },
-                            { NULL, NULL } }; /* bias_gradient computes the bias's gradient */
+                            { NULL, NULL } }; /* no bias for weights: bias_gradient computes its gradient */
     if (adding) problem.weights = amp_argument_md(conv->backward_data_pd, DNNL_ARG_WEIGHTS);
     amp_onednn_avoid_faults(conv, pass, &problem);
     if (status == dnnl_success)
@@ -64,8 +64,8 @@ static dnnl_status_t describe_pass(amp_onednn *library, const amp_conv *conv, dn
 
 /* ---- building ---- */
 
-/* Lets the forward kernel apply leaky if the library then uses the same kernel. Otherwise (with AVX) the
- * library would use a kernel that takes three times as long, and applying leaky separately costs far less. */
+/* Lets the forward kernel apply leaky, if the library's kernel stays the same. If not (with AVX), the library
+ * would use a kernel that takes three times as long; applying leaky separately costs far less. */
 static void end_with_leaky(amp_onednn *library, amp_conv *conv)
 {
     dnnl_primitive_desc_t pd = NULL;
@@ -187,7 +187,8 @@ static int slice_of(int n, size_t image)
     return 1;
 }
 
-/* Builds the primitives of all passes in conv->compute. Sets *reference if one is a slow reference loop. */
+/* Builds the primitives of all passes in conv->compute. Sets *reference if one of them is a slow reference
+ * loop. */
 static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp_error *error)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -198,7 +199,7 @@ static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp
     conv->adding_slice = slice_of(d->x.n, x_bytes);
     if (conv->adding_slice > conv->slice) conv->adding_slice = conv->slice;
     if (choose_winograd(conv)) return AMP_OK;
-    amp_md masters = NULL, plain = NULL; /* OIHW, in fp32 and in conv->compute */
+    amp_md masters = NULL, plain = NULL; /* OIHW weights: masters in fp32, plain in conv->compute */
     const char *what = "describing the weights";
     dnnl_status_t status = weights_md(d, dnnl_f32, 0, &masters);
     if (status == dnnl_success) status = weights_md(d, type, 0, &plain);

@@ -10,22 +10,23 @@ struct amp_conv {
     amp_shape y;
     int inner_product;
     int activates;                   /* 1: leaky runs after the forward kernel, which cannot apply it */
-    amp_dtype compute;               /* of the primitives: desc.dtype, or fp32 where that is wrong or slow */
+    amp_dtype compute;               /* the primitives' dtype: desc.dtype, or fp32 if that is wrong or slow */
     int slice, adding_slice;         /* images per run of a primitive (adding_slice: of
                                         backward_data_adding); divisors of the batch size */
-    dnnl_primitive_desc_t forward_pd, backward_data_pd; /* kept as hints, and for the weights' layouts */
-    amp_primitive forward, backward_data, backward_weights; /* empty: not needed, or Winograd computes it */
+    dnnl_primitive_desc_t forward_pd, backward_data_pd; /* hints for backward; also give weights' layouts */
+    amp_primitive forward, backward_data, backward_weights; /* empty if not needed, or if Winograd is used */
     amp_winograd winograd[AMP_WINOGRAD_PASSES];
-    amp_primitive backward_data_adding; /* for "dx += ...": writes fp32; built at the first use */
-    amp_primitive load_forward, load_backward; /* reorders: OIHW → copies */
-    amp_primitive add_weights;       /* reorder: OIHW sum += gradient; empty if weights_add.c adds */
-    amp_weights_layout forward_layout, backward_layout; /* of the copies, if weights_copy.c knows them */
-    size_t gradient_block;           /* amp_weights_squares of the gradient */
-    size_t forward_bytes, backward_bytes, plain_bytes, gradient_bytes; /* 0: this copy is not made */
-    void *forward_weights, *backward_weights_copy; /* NULL: not loaded; one block if the layouts are equal */
+    amp_primitive backward_data_adding; /* variant for "dx += ...": writes fp32; built at the first use */
+    amp_primitive load_forward, load_backward; /* reorders that make the copies from OIHW weights */
+    amp_primitive add_weights;       /* a reorder that adds the gradient to the sum, which is in OIHW; empty
+                                        if weights_add.c adds it */
+    amp_weights_layout forward_layout, backward_layout; /* the copies' layouts, if weights_copy.c has them */
+    size_t gradient_block;           /* result of amp_weights_squares for the gradient */
+    size_t forward_bytes, backward_bytes, plain_bytes, gradient_bytes; /* sizes; 0: this copy is not made */
+    void *forward_weights, *backward_weights_copy; /* NULL: not loaded; one block if both layouts are equal */
     void *plain_copy;                /* a copy of the masters, if these may move or change */
     const float *plain;              /* the masters, or plain_copy, for winograd; NULL: not loaded */
-    float *no_bias;                  /* k zeros, for calls without bias: one forward primitive is enough */
+    float *no_bias;                  /* k zeros, for calls without bias, so that one primitive is enough */
 };
 
 /* fail: returns the given status and fills in an error that names the convolution. outcome: returns AMP_OK if
@@ -53,7 +54,7 @@ size_t amp_onednn_reads_behind_scratchpad(const amp_conv *);
 
 /* ---- sizes ---- */
 
-/* Scratch bytes for adding one slice's gradient of the weights to dw. */
+/* Scratch bytes for adding one slice's weight gradient to dw. */
 static inline size_t amp_conv_adding_bytes(const amp_conv *conv)
 {
     size_t places = (size_t)conv->desc.size_h * conv->desc.size_w;

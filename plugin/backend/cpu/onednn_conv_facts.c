@@ -6,7 +6,7 @@
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Scratch bytes of the library's primitive that needs most, with the fp32 stand-ins of x and y. */
+/* The most scratch bytes that any of the library's primitives needs, including fp32 stand-ins of x and y. */
 static size_t direct_workspace(const amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -19,7 +19,7 @@ static size_t direct_workspace(const amp_conv *conv)
 }
 
 /* Bytes of a pass's copy of the weights if the convolution's dtype were fp32; 0 if the pass would then use
- * Winograd, as it does more often in fp32. bytes: of the copy in its current dtype. */
+ * Winograd, as it does more often in fp32. bytes: the copy's size in its current dtype. */
 static size_t fp32_copy(const amp_conv *conv, amp_winograd_pass pass, size_t bytes)
 {
     if (amp_winograd_make(&conv->desc, pass, AMP_FP32).is_used) return 0;

@@ -76,7 +76,7 @@ void amp_onednn_describe(char *text, size_t size)
     snprintf(text, size, "oneDNN %d.%d.%d, %s", version->major, version->minor, version->patch, isa_name());
 }
 
-/* Never NONE: every CPU can convert between the halves and fp32. */
+/* Never returns AMP_SUPPORT_NONE: every CPU can convert between the halves and fp32. */
 amp_support amp_cpu_supports(const amp_backend *backend, amp_dtype dtype, char note[256])
 {
     const amp_onednn *library = ((const amp_cpu_backend *)backend)->library;

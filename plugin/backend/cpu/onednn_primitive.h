@@ -9,9 +9,9 @@ enum { AMP_PRIMITIVE_ARGUMENTS = 5, AMP_SCRATCH_PARTS = 6 };
 struct amp_onednn {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    dnnl_primitive_attr_t attributes;     /* the defaults, but the caller passes the scratchpad */
-    dnnl_primitive_attr_t adding;         /* like attributes, but dst += instead of dst = */
-    dnnl_primitive_attr_t leaky;          /* like attributes, but dst = leaky(result) */
+    dnnl_primitive_attr_t attributes;     /* the defaults, except that the caller passes the scratchpad */
+    dnnl_primitive_attr_t adding;         /* the same, but for dst += result */
+    dnnl_primitive_attr_t leaky;          /* the same, but for dst = leaky(result) */
     char *scratch;
     size_t scratch_bytes;
     const char *why_stored[AMP_BF16 + 1]; /* why a dtype is only stored; NULL: the library computes in it */
@@ -29,7 +29,7 @@ typedef struct amp_primitive {
     dnnl_primitive_t handle;              /* NULL: not built */
     dnnl_exec_arg_t arguments[AMP_PRIMITIVE_ARGUMENTS + 1];
     int count;
-    size_t scratchpad;                    /* bytes */
+    size_t scratchpad;                    /* size in bytes */
 } amp_primitive;
 
 #if defined(__x86_64__) /* dnnl_cpu_isa_t has only x86's instruction sets */

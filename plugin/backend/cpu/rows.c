@@ -19,7 +19,7 @@ static int has_f16c(void)
 
 static amp_cpu_width processor(void)
 {
-    __builtin_cpu_init(); /* __builtin_cpu_supports then checks the operating system too */
+    __builtin_cpu_init(); /* makes __builtin_cpu_supports check the operating system too */
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c()) return AMP_CPU_BASE;
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
         !__builtin_cpu_supports("avx512cd") || !__builtin_cpu_supports("avx512dq") ||
@@ -30,10 +30,10 @@ static amp_cpu_width processor(void)
 static amp_cpu_width processor(void) { return AMP_CPU_BASE; }
 #endif
 
-/* Cached: every kernel call asks, and CPUID takes tens of microseconds in a virtual machine. */
+/* Caches the answer: every kernel call asks, and CPUID takes tens of microseconds in a virtual machine. */
 amp_cpu_width amp_cpu_widest(void)
 {
-    static atomic_int known; /* 1 + the answer; 0: not found out yet */
+    static atomic_int known; /* 1 + the answer; 0: no answer yet */
     int answer = atomic_load_explicit(&known, memory_order_relaxed);
     if (!answer) {
         amp_cpu_width width = processor(), allowed = amp_onednn_width();

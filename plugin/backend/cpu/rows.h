@@ -52,11 +52,11 @@ typedef struct amp_cpu_sums {
 
 /* The numbers that the update of one parameter uses. */
 typedef struct amp_cpu_rule {
-    float unscale, unscale_rest;    /* see unscale.h */
+    float unscale, unscale_rest;    /* factor and rest of amp_unscale */
     float decay;                 /* decay·batch, as in Darknet; AdamW: 0 */
     float rate, clip;
-    float momentum;              /* SGD */
-    float beta1, beta2, eps;        /* Adam */
+    float momentum;              /* SGD only */
+    float beta1, beta2, eps;        /* Adam and AdamW only */
     float shrink;                /* AdamW: rate·decay; else 0 */
     float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t */
 } amp_cpu_rule;
@@ -65,22 +65,23 @@ typedef struct amp_cpu_rule {
 typedef struct amp_cpu_tile_size { int rows, columns; } amp_cpu_tile_size;
 
 /* The matrix V, M or D of a Winograd convolution (winograd.h), or its part from a given tile on. plane: the
- * stride between the 36 planes; line: between groups of 16 channels, in floats. */
+ * stride between the 36 planes; line: the stride between groups of 16 channels; both in floats. */
 typedef struct amp_cpu_matrix { float *data; size_t plane, line; } amp_cpu_matrix;
 
 /* The epilogue of a Winograd convolution: y = leaky(sum + bias), or y += sum if accumulate is set. slope:
  * leaky's slope for negative numbers; 1: no activation. */
 typedef struct amp_cpu_tile_end {
-    const float *bias; /* of the channels that are written; ignored if accumulate is set */
+    const float *bias; /* biases of the channels that are written; ignored if accumulate is set */
     float slope;
     int accumulate;
 } amp_cpu_tile_end;
 
-/* The 3x3 filters of a convolution, as stored in the masters (OIHW). turned (for backward by data): the
- * filters are rotated by 180 degrees, and a "filter" is a channel of x, a "channel" one of dy. */
+/* The 3x3 filters of a convolution, as stored in the masters (OIHW). turned = 1 (for the data
+ * gradient): the filters are rotated by 180 degrees; a "filter" is a channel of x, and a "channel" is a
+ * channel of dy. */
 typedef struct amp_cpu_filters {
     const float *masters;
-    size_t filter_stride, channel_stride; /* in floats */
+    size_t filter_stride, channel_stride; /* strides in floats */
     int turned;
 } amp_cpu_filters;
 
@@ -103,7 +104,7 @@ typedef struct amp_cpu_rows {
                 size_t count);
     /* Copies 16 floats `count` times. Strides are in floats; dst and dst_stride are multiples of 64 bytes. */
     void (*lines)(const float *src, size_t src_stride, float *dst, size_t dst_stride, size_t count);
-    /* Call it after zip and lines: makes what they have written visible to other threads. */
+    /* Makes what zip and lines have written visible to other threads. Call it after them. */
     void (*end_copies)(void);
 
     /* to->first[l] += Σ x over the span's elements in lane l. */
@@ -172,8 +173,8 @@ typedef struct amp_cpu_rows {
     /* Computes the 16 pixels of one tile from M, for `channels` channels. */
     void (*winograd_output)(amp_dtype, amp_cpu_matrix from, size_t channels, void *const *pixels,
                             amp_cpu_tile_size, const amp_cpu_tile_end *);
-    /* Computes the same pixels as winograd_output, but by the direct sum, from the tile's 36 pixels with `in`
-     * channels and `channels` filters from `first` on. */
+    /* Computes the same pixels as winograd_output, but by the direct sum, from the tile's 36 input pixels,
+     * which have `in` channels. Computes `channels` filters from `first` on. */
     void (*winograd_direct)(amp_dtype, const void *const *pixels, size_t in, const amp_cpu_filters *,
                             size_t first, size_t channels, void *const *to, const amp_cpu_tile_end *);
     /* Computes U of the panel that begins at filter `first`, for the channels [channel, channel + channels).

@@ -40,8 +40,8 @@ AMP_INLINE void transpose_8x8(const float *src, size_t src_stride, float *dst, s
     }
 }
 
-/* Transposes for images with three channels: interleave_3 makes pixels from three rows, separate_3 the
- * reverse. The constant 3 lets the compiler use shuffles. */
+/* Transposes for images with three channels: interleave_3 makes pixels from three rows; separate_3 does
+ * the reverse. The constant 3 lets the compiler use shuffles. */
 static void interleave_3(const float *restrict src, size_t stride, float *restrict dst, size_t columns)
 {
     for (size_t c = 0; c < columns; c++)

@@ -3,7 +3,7 @@
  * loops; lanes.h has the vector operations.
  *
  * Contraction of a·b+c into one fused operation is off, so that every instruction set rounds in the same way.
- * It costs no time: memory limits these loops. */
+ * This costs no time, because memory limits these loops. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)

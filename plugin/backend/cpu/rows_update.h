@@ -52,8 +52,8 @@ static void adam(float *master, float *grad, float *m, float *v, size_t count, c
     });
 }
 
-/* Finds inf and NaN by their exponent bits, not by arithmetic. The square of a float is exact in double. That
- * of element i is added to accumulator i % SUMS, so that the result is the same on every machine. */
+/* Finds inf and NaN by their exponent bits, not by arithmetic. The square of a float is exact in double. The
+ * square of element i is added to accumulator i % SUMS, so that the result is the same on every machine. */
 static double squares(const float *grad, size_t count, int *found_inf)
 {
     enum { SUMS = 32 };

@@ -202,7 +202,7 @@ AMP_INLINE int transform_tile(const void *const *pixels, const int side, amp_dty
     return vlarge(squares);
 }
 
-/* Like transform_tile, for a narrow tile; writes only the planes that it uses. */
+/* Like transform_tile, but for a narrow tile: writes only the planes that such a tile uses. */
 AMP_INLINE int transform_narrow(const void *const *pixels, amp_cpu_tile_size size, const int side,
                                 amp_dtype dtype, size_t channels, amp_cpu_matrix to)
 {
@@ -312,7 +312,7 @@ static float widened(const void *p, size_t i, amp_dtype dtype)
     return dtype == AMP_FP16 ? amp_fp16_to_float(half) : amp_bf16_to_float(half);
 }
 
-/* Not vectorised, because large tiles are rare. */
+/* This function is not vectorised, because large tiles are rare. */
 static int winograd_is_finite(amp_dtype dtype, const void *const *pixels, size_t count, size_t channels)
 {
     for (size_t p = 0; p < count; p++)

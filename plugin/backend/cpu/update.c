@@ -15,7 +15,7 @@
  * which must not decrease from call to call. */
 typedef struct cursor {
     const amp_param *param;
-    size_t passed; /* stretches of all earlier parameters */
+    size_t passed; /* number of stretches in all earlier parameters */
 } cursor;
 
 static void seek(cursor *c, size_t at)
@@ -77,7 +77,7 @@ static int any_bad(const amp_statistics *statistics, int count)
 /* ---- the update ---- */
 
 /* As in Darknet, the rate is divided by the batch for SGD, but not for Adam. SGD and Adam add the decay to
- * the gradient, which is a sum over images, so it is multiplied by the batch; AdamW does not. */
+ * the gradient, which is a sum over images, so they multiply the decay by the batch. AdamW does neither. */
 static amp_cpu_rule rule_of(const amp_param *p, const amp_update_args *a, const amp_unscale *unscale)
 {
     float rate = a->learning_rate * p->rate_scale;

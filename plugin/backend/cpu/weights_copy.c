@@ -10,10 +10,11 @@
 #include "blocks.h"
 
 enum {
-    FILTERS = 16, PAIRS = FILTERS / 2, /* in a tile */
+    FILTERS = 16, PAIRS = FILTERS / 2, /* filters and pairs of filters in a tile */
     CHANNELS = 16,                     /* the number of channels in a tile is a multiple of this */
-    COLUMNS = 4096,                    /* in a tile in bf16, approximately */
-    FLOAT_COLUMNS = 256                /* in fp32; fits in the L1 cache (copying takes 0.7 times as long) */
+    COLUMNS = 4096,                    /* approximate number of columns in a tile in bf16 */
+    FLOAT_COLUMNS = 256                /* the same in fp32: a tile then fits in the L1 cache, and copying
+                                          takes 0.7 times as long */
 };
 
 typedef struct shape { const amp_cpu_rows *rows; size_t filters, channels, places; } shape;
@@ -25,8 +26,8 @@ static size_t tile_channels(size_t places, size_t wanted)
     return CHANNELS * (blocks ? blocks : 1);
 }
 
-/* Floats of scratch per thread: a row of zeros (read for missing filters), the rows of a tile (in bf16: of
- * pairs), their transpose, and, in fp32, a square of 16 x 16. */
+/* Floats of scratch per thread: a row of zeros (read for missing filters), the rows of a tile (in bf16: rows
+ * of pairs), their transpose, and, in fp32, a square of 16 x 16. */
 static size_t tile_floats(size_t places, int floats)
 {
     return floats ? (1 + 2 * FILTERS) * tile_channels(places, FLOAT_COLUMNS) * places + FILTERS * CHANNELS

@@ -13,8 +13,8 @@
 
 #include "onednn_compat.h"
 
-/* How weights are ordered within a block. Comments: oneDNN's tag (a: filters, b: channels), and the indices
- * of the weight of filter o and channel i. */
+/* How weights are ordered within a block. Each comment gives oneDNN's tag (a: filters, b: channels), and
+ * the indices of the weight of filter o and channel i. */
 typedef enum amp_weights_order {
     AMP_WEIGHTS_UNKNOWN,
     AMP_WEIGHTS_PAIRS_OF_CHANNELS,   /* ..16·n a 2b: [o % block][i % 2], block a multiple of 16 */
@@ -27,9 +27,9 @@ typedef enum amp_weights_order {
 
 typedef struct amp_weights_layout {
     amp_weights_order order;
-    size_t block, channel_block;     /* filters per block; in FLOATS_OF_CHANNELS also channels per block */
+    size_t block, channel_block;     /* filters per block; channels per block (only FLOATS_OF_CHANNELS) */
     size_t padded_filters, padded_channels;
-    size_t filter_stride, channel_stride, place_stride; /* between blocks, in elements */
+    size_t filter_stride, channel_stride, place_stride; /* strides between blocks, in elements */
 } amp_weights_layout;
 
 /* The layout of a memory descriptor. Its order is AMP_WEIGHTS_UNKNOWN if it is none of those above. */
@@ -41,11 +41,11 @@ size_t amp_weights_squares(amp_const_md md);
 
 /* ---- copies, in bf16 or fp32: weights_copy.c ----
  *
- * amp_weights_copy makes both copies, for forward and for backward by data, while it reads the masters once.
+ * amp_weights_copy makes both copies, for forward and for the data gradient, while it reads the masters once.
  * The library would read weights three times, and take twice as long, because memory limits the speed. */
 
 typedef struct amp_weights_target {
-    const amp_weights_layout *layout; /* if copy is not NULL, its order must not be AMP_WEIGHTS_UNKNOWN */
+    const amp_weights_layout *layout; /* the copy's layout; its order must be known unless copy is NULL */
     void *copy;                       /* NULL: do not make this copy */
 } amp_weights_target;
 

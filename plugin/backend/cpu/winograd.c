@@ -113,7 +113,7 @@ static range range_of(const amp_winograd *w, size_t plane, size_t first, size_t 
     return begin < stop ? (range){ begin - first, stop - begin } : (range){ 0, 0 };
 }
 
-/* Finds the addresses of side x side pixels, beginning `before` pixels above and to the left of a tile's
+/* Finds the addresses of side x side pixels. They begin `before` pixels above and to the left of a tile's
  * first pixel. A pixel outside the image gets the address `outside`. channels: channels per group. */
 static void find_pixels(const amp_winograd *w, const void *tensor, size_t channels, place p, int before,
                         int side, const void *outside, const void **pixels)
@@ -128,16 +128,17 @@ static void find_pixels(const amp_winograd *w, const void *tensor, size_t channe
         }
 }
 
-/* ---- forward, and backward by data ---- */
+/* ---- forward, and the data gradient (dx) ---- */
 
 typedef struct job {
     const amp_winograd *w;
     const amp_winograd_task *task;
     amp_cpu_filters filters;
-    const float *zeros;  /* w->in + w->out zeros for pixels outside the image and a missing bias */
+    const float *zeros;  /* w->in + w->out zeros, for pixels outside the image and for a missing bias */
 } job;
 
-/* Computes V of the tiles [first, end), and whether each tile is large, into *v and `large` from `at` on. */
+/* For the tiles [first, end), stores V in *v, and whether each tile is large in `large`. Both begin at
+ * position `at`. */
 static void input_tiles(const job *j, size_t first, size_t end, const matrix *v, size_t at,
                         unsigned char *large)
 {
@@ -177,8 +178,8 @@ static void output_tiles(const job *j, const matrix *m, size_t first, size_t cou
     }
 }
 
-/* Writes U of the channels [i, i + some_in) of the filters [o, o + some_out) to u. Returns 1 if one is
- * large. */
+/* Writes U of the channels [i, i + some_in) of the filters [o, o + some_out) to u. Returns 1 if any of
+ * their panels is large. */
 static int transform_filters(const job *j, size_t i, size_t some_in, size_t o, size_t some_out, float *u,
                              size_t plane)
 {
@@ -205,7 +206,7 @@ static void multiply(const amp_winograd *w, const matrix *v, size_t i, size_t so
     }
 }
 
-/* First transforms all filters. Then threads divide the blocks of tiles. */
+/* First transforms all filters. Then divides the blocks of tiles among threads. */
 static void convolve_blocks(const job *j, float *shared, float *own, size_t own_size)
 {
     const amp_winograd *w = j->w;
@@ -231,8 +232,8 @@ static void convolve_blocks(const job *j, float *shared, float *own, size_t own_
     }
 }
 
-/* For each block, first transforms the block's tiles. Then threads divide the filters; each thread transforms
- * its filters in rectangles. */
+/* For each block, first transforms the block's tiles. Then divides the filters among threads; each thread
+ * transforms its filters in rectangles. */
 static void convolve_rectangles(const job *j, float *shared, float *own, size_t own_size)
 {
     const amp_winograd *w = j->w;
@@ -285,7 +286,7 @@ void amp_winograd_convolve(const amp_winograd *w, const amp_winograd_task *task,
     }
 }
 
-/* ---- backward by weights ---- */
+/* ---- the weight gradient (dw) ---- */
 
 typedef struct gradient_job {
     const amp_winograd *w;
@@ -303,7 +304,7 @@ static int transform_pair(const amp_winograd *w, const void *const *x, const voi
     return large | w->rows->winograd_transform(w->dtype, TILE, dy, size, w->out, w->groups, d);
 }
 
-/* Stores V and D of the tiles [first, end) from position `at` on; for a large tile, those of zeros. */
+/* Stores V and D of the tiles [first, end) from position `at` on. For a large tile, stores zeros. */
 static void factor_tiles(const gradient_job *j, size_t first, size_t end, const matrix *v, const matrix *d,
                          size_t at)
 {
@@ -340,8 +341,8 @@ static void add_large_tiles(const gradient_job *j)
         }
 }
 
-/* A panel of filters and a block of 16 channels. Rectangles are numbered by groups of four panels, which stay
- * in the cache. */
+/* A panel of filters and a block of 16 channels. Rectangles are numbered so that groups of four panels are
+ * finished one after the other, and stay in the cache. */
 typedef struct rectangle { size_t channel, filter, width; } rectangle;
 
 static size_t rectangles(const amp_winograd *w)
@@ -390,7 +391,8 @@ static void sum_part(const gradient_job *j, size_t part, float *sums, size_t pla
     }
 }
 
-/* Threads divide the parts of the tiles, with sums for each: best for many tiles with few channels. */
+/* Divides the parts of the tiles among threads. Each part has its own sums. Best for many tiles with few
+ * channels. */
 static void gradient_by_parts(const gradient_job *j, float *shared, float *own, size_t own_size)
 {
     const amp_winograd *w = j->w;
@@ -405,7 +407,7 @@ static void gradient_by_parts(const gradient_job *j, float *shared, float *own, 
     }
 }
 
-/* Threads divide the rectangles of filters and channels: best for few tiles with many channels. */
+/* Divides the rectangles of filters and channels among threads. Best for few tiles with many channels. */
 static void gradient_by_rectangles(const gradient_job *j, float *shared, float *own, size_t own_size)
 {
     const amp_winograd *w = j->w;

@@ -30,10 +30,10 @@
  *
  *      y  = At [ (G g Gt) . (Bt d B) ] A        forward
  *      dx = the same formula for dy, with g rotated by 180 degrees, and filters and channels exchanged:
- *                                               backward by data
- *      dg = Gt [ (Bt d B) . (A dy At) ] G       backward by weights: the transposed formula
+ *                                               data gradient
+ *      dg = Gt [ (Bt d B) . (A dy At) ] G       weight gradient: the transposed formula
  *
- * The products in brackets are summed over channels (in backward by weights, over tiles) before the outer
+ * The products in brackets are summed over channels (for the weight gradient, over tiles) before the outer
  * matrices are applied. So each of the 36 planes is a matrix product, tiles x channels by channels x filters.
  * Lavin and Gray use a = 1 and b = 2. Here a = 5/8 and b = 3/2: the error in fp32 is half as large, and the
  * smallest among 36 pairs of small fractions. All elements of Bt and At are exact in fp32.
@@ -42,14 +42,14 @@
  * columns of output. Their products of polynomials have a lower degree, so the first n + 1 points and
  * infinity are enough, and a row has n + 2 planes instead of 6. (For an image of 13 x 13, three quarters of
  * all products remain.) Narrow tiles use the same U (the transformed filters), but their own Bt, derived for
- * their points. G divides the row of a point by its differences from all other points. So a narrow tile's Bt
- * multiplies the row by the differences from the omitted points. Tiles are numbered so that those with a
+ * their points. G divides the row of a point by the point's differences from all others. So a narrow tile's
+ * Bt multiplies the row by the differences from the omitted points. Tiles are numbered so that those with a
  * given plane are consecutive:
  *
  *       1 1 1 2     kind 0: the bottom tiles of all images, if they are narrow; kind 1: all other tiles;
  *       1 1 1 2     kind 2: the rightmost tiles, if they are narrow; kind 3: the corners. If the bottom tiles
- *       0 0 0 3     lack a plane, kinds 1 and 2 have it; if the rightmost tiles lack it, kinds 0 and 1; if
- *                   both lack it, kind 1.
+ *       0 0 0 3     lack a plane, kinds 1 and 2 have it; if the rightmost tiles lack it, kinds 0 and 1 have
+ *                   it; if both lack it, only kind 1 has it.
  *
  * Tensors are NHWC, in fp32 or halves. Halves are widened when a tile is read, and rounded when it is
  * written. Everything in between is fp32:
@@ -64,8 +64,8 @@
  * A block of tiles is transformed, multiplied and transformed back while it is in the L2 cache. Threads
  * divide the blocks. With few tiles, the filters are the larger data: rectangles of filters and channels are
  * kept in the L2 cache instead, and are transformed just before their products. No result depends on the
- * number of threads: in forward and backward by data, the order in which an element's terms are summed does
- * not depend on how the work is cut, and in backward by weights, the cut depends only on the shape.
+ * number of threads: in forward and the data gradient, the order in which an element's terms are summed does
+ * not depend on how the work is cut; in the weight gradient, the cut depends only on the shape.
  *
  * Results overflow only where the direct sum overflows too. Numbers between the transforms can be 2^12 times
  * as large as the direct sum's largest terms, and an inf or NaN spreads over its whole tile. Therefore each
@@ -83,7 +83,7 @@
 
 enum {
     AMP_WINOGRAD_TILE = 4, AMP_WINOGRAD_SIDE = 6, AMP_WINOGRAD_PLANES = 36,
-    AMP_WINOGRAD_BLOCK = 256 /* at most this many tiles at a time */
+    AMP_WINOGRAD_BLOCK = 256 /* maximum number of tiles in a block */
 };
 
 typedef enum amp_winograd_pass { AMP_WINOGRAD_FORWARD, AMP_WINOGRAD_DATA, AMP_WINOGRAD_WEIGHTS,
@@ -94,16 +94,16 @@ typedef struct amp_winograd {
     int is_used;                 /* 0: the library computes the pass, and all other members are 0 */
     const amp_cpu_rows *rows;
     amp_winograd_pass pass;
-    amp_dtype dtype;             /* of the tensors */
-    int height, width;           /* of x; y has the same */
-    size_t in, out;              /* channels per group of the input and output; for weights: of x and dy */
+    amp_dtype dtype;             /* dtype of the tensors */
+    int height, width;           /* size of x and of y */
+    size_t in, out;              /* channels per group of input and output (weight gradient: of x and dy) */
     size_t groups;               /* each group is a separate convolution of consecutive channels */
     int tiles_y, tiles_x;        /* tiles per image: in a column, and in a row */
     amp_cpu_tile_size last;      /* rows and columns of output in the last tile of an image */
     size_t tiles, block;         /* number of tiles, in all images and in a block */
     size_t some_in, some_out;    /* channels and filters that are transformed at a time */
-    size_t parts;                /* in backward by weights: parts of the tiles, each with its own sum; 0: the
-                                    gradient of each block is added to dw directly */
+    size_t parts;                /* weight gradient: number of parts of the tiles, each with its own sum; 0:
+                                    the gradient of each block is added to dw directly */
 } amp_winograd;
 
 /* Whether the convolution needs this pass. */
@@ -116,13 +116,13 @@ int amp_winograd_wanted(const amp_conv_desc *, amp_winograd_pass);
  *  - The numbers of channels and of filters per group are multiples of 16.
  *  - The images have at least 2 rows and 2 columns.
  *  - Winograd is faster than the library: in fp32 from 16 tiles in the batch on, in a half less often.
- *    compute: the dtype in which the library would compute the pass. */
+ * compute: the dtype in which the library would compute the pass. */
 amp_winograd amp_winograd_make(const amp_conv_desc *, amp_winograd_pass, amp_dtype compute);
 
 /* Scratch bytes for the number of threads that OpenMP would use now; 0 if Winograd is not used. */
 size_t amp_winograd_scratch(const amp_winograd *);
 
-/* Forward, or backward by data: y = leaky(sums + bias), or y += sums if accumulate is set (without bias and
+/* Forward, or the data gradient: y = leaky(sums + bias) or, if accumulate is set, y += sums (without bias and
  * leaky). filters: OIHW. bias may be NULL. */
 typedef struct amp_winograd_task {
     const void *x;
@@ -132,5 +132,5 @@ typedef struct amp_winograd_task {
 } amp_winograd_task;
 void amp_winograd_convolve(const amp_winograd *, const amp_winograd_task *, void *scratch);
 
-/* Backward by weights: dw += the gradient of the weights. dw is OIHW. */
+/* Computes dw += the weight gradient. dw is OIHW. */
 void amp_winograd_gradient(const amp_winograd *, const void *x, const void *dy, float *dw, void *scratch);

@@ -4,12 +4,12 @@
  *
  * The rule is based on measurements on a Zen 4 (docs/results/winograd.md). In fp32, all passes use Winograd
  * from 16 tiles (of 4 x 4 pixels) on. AVX512_BF16 computes direct convolutions in bf16 twice as fast as in
- * fp32. So in bf16, forward and backward by data use Winograd only from 48 tiles on, and not with few
+ * fp32. So in bf16, forward and the data gradient use Winograd only from 48 tiles on, and not with few
  * channels per group.
  *
  * Other processors were measured before narrow tiles and prefetching existed. The numbers are Winograd's
- * speed relative to the direct convolution, for 512->1024 channels, in forward, backward by data and backward
- * by weights:
+ * speed relative to the direct convolution, for 512->1024 channels, for forward, the data gradient and the
+ * weight gradient:
  * - On a Zen 5, whose AVX-512 is twice as wide: .87, 1.22 and 2.30 in fp32 at 16 tiles; .61, .95 and 1.39 in
  *   bf16 at 32 tiles; .78, 1.19 and 1.42 in bf16 at 64 tiles.
  * - On an Intel Xeon (Sapphire Rapids, without its AMX) with AVX2: 1.1, .9 and .9 at 16 tiles, compared with
@@ -55,7 +55,8 @@ static size_t largest_block(size_t channels)
     return tiles < 28 ? 28 : least(tiles, 196);
 }
 
-/* Tiles per block, at most 28, in an even number of nearly equal blocks: two threads then have equal work. */
+/* Returns the number of tiles per block, at most 28, for an even number of nearly equal blocks, so that two
+ * threads have equal work. */
 static size_t even_blocks(size_t tiles)
 {
     size_t blocks = 2 * ((tiles + 55) / 56);

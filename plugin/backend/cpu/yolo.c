@@ -12,7 +12,8 @@
 #include "blocks.h"
 #include "kernels.h"
 
-/* The arguments of one call, and two tables: each label's own boxes, and each image's number of labels. */
+/* The arguments of one call, and two tables: the boxes assigned to each label, and each image's number of
+ * labels. */
 typedef struct head {
     const amp_cpu_rows *rows;
     const amp_yolo_desc *d;
@@ -97,7 +98,7 @@ static void one_box(const amp_yolo_desc *d, amp_yolo_labels l, int w, int h, int
 
 /* ---- one row ---- */
 
-/* Computes row r, counted through all images. scratch: twice as many floats as a row has. */
+/* Computes row r. Rows are numbered across all images. scratch: twice as many floats as a row has. */
 static void one_row(const head *g, size_t r, float *scratch, amp_yolo_result *sums)
 {
     amp_shape s = g->x->shape;

@@ -111,11 +111,11 @@ __global__ void shortcut(const T *x, const T *from, size_t from_step, T *y, size
 }
 
 /* How the pixels of this tensor and of another one correspond (amp_shortcut_grid): along each axis, pixel
- * i·step to the other's pixel i·other_step; common_h × common_w pairs in each image. */
+ * i·step corresponds to the other's pixel i·other_step. Each image has common_h × common_w such pairs. */
 typedef struct size_map { unsigned h, w, step, common_h, common_w, other_h, other_w, other_step; } size_map;
 
-/* Sets *other to the other tensor's line that corresponds to `line`, or returns 0. Lines are numbered through
- * all images. */
+/* Sets *other to the other tensor's line that corresponds to `line`, and returns 1. Returns 0 if there is
+ * none. Lines are numbered across all images. */
 __device__ __forceinline__ int map_line(const size_map &m, size_t line, size_t *other)
 {
     size_t image = line / m.h;
@@ -124,7 +124,7 @@ __device__ __forceinline__ int map_line(const size_map &m, size_t line, size_t *
     return i == at * m.step && at < m.common_h;
 }
 
-/* Like map_line, for pixel p of a line. line: the other tensor's line, from map_line. */
+/* Like map_line, but for pixel p of a line. line: the other tensor's line that map_line found. */
 __device__ __forceinline__ int map_pixel(const size_map &m, size_t line, unsigned p, size_t *other)
 {
     unsigned at = p / m.step;
@@ -132,8 +132,8 @@ __device__ __forceinline__ int map_pixel(const size_map &m, size_t line, unsigne
     return p == at * m.step && at < m.common_w;
 }
 
-/* columns, other_columns: channels of this tensor and of the other one; both: the smaller number. All three
- * are multiples of the group size. */
+/* columns, other_columns: channels of this tensor and of the other one; both: the smaller of these numbers.
+ * All three are multiples of the group size. */
 typedef struct two_sizes { size_map m; size_t lines, columns, other_columns, both; } two_sizes;
 
 /* y = act(alpha·x + beta·from) where pixels correspond, y = act(x) elsewhere. */
@@ -265,7 +265,7 @@ __global__ void drop(const T *x, T *y, const uint8_t *keep, size_t count, float 
         amp_read(kept, keep + i, n);
         amp_get(v, x + i, n);
         #pragma unroll
-        for (int j = 0; j < N; j++) v[j] = kept[j] ? scale * v[j] : 0; /* no product: dropped NaN is 0 */
+        for (int j = 0; j < N; j++) v[j] = kept[j] ? scale * v[j] : 0; /* a dropped NaN must become 0 */
         amp_put_or_add(y + i, v, n, accumulate);
     }
 }

@@ -1,10 +1,10 @@
 /* For kernels that compute one result for each channel of an NHWC tensor: divides the tensor among blocks,
  * and sums over its pixels in an order that depends only on the shape.
  *
- * The tensor is a matrix with one row for each pixel. A row consists of packs: what one thread loads at once,
- * 16 bytes if the channels fill whole packs and memory is aligned, otherwise one element. A block is `lanes`
- * packs wide and AMP_COLUMN_THREADS/lanes rows high, and works on block_rows rows, from top to bottom. With
- * few channels, blocks are narrow and high, so that neighbouring threads read neighbouring memory.
+ * The tensor is a matrix with one row for each pixel. A row consists of packs. A pack is what a thread loads
+ * at once: 16 bytes if the channels fill whole packs and memory is aligned, otherwise one element. A block is
+ * `lanes` packs wide and AMP_COLUMN_THREADS/lanes rows high. It works on block_rows rows, from top to bottom.
+ * With few channels, blocks are narrow and high, so that neighbouring threads read neighbouring memory.
  *
  * A thread sums at most AMP_COLUMN_RUN rows in fp32 and then adds the result to a double. So the rounding
  * error does not grow with the number of rows. */
@@ -17,7 +17,7 @@ enum {
     AMP_COLUMN_LANES = 32,    /* maximum width of a block in packs: 32 packs are 512 bytes */
     AMP_COLUMN_BLOCKS = 2048, /* approximate number of blocks: several waves, but few partial sums */
     AMP_COLUMN_ROWS = 8,      /* minimum number of rows per thread */
-    AMP_COLUMN_RUN = 64       /* rows summed in fp32 before a double: doubles are slow on consumer GPUs */
+    AMP_COLUMN_RUN = 64       /* maximum number of rows summed in fp32; doubles are slow on consumer GPUs */
 };
 
 /* A pack of one element, with the same functions as amp_pack, which has 16 bytes. */
@@ -73,7 +73,7 @@ static inline amp_columns amp_columns_whole(size_t rows, unsigned images, int pa
 
 static inline unsigned amp_columns_blocks(const amp_columns *c) { return c->images * c->chunks * c->groups; }
 
-/* What one thread works on: pack number `pack` of the rows first, first + step, ... below `end`. */
+/* What one thread works on: pack number `pack` in each of the rows first, first + step, ... below `end`. */
 typedef struct amp_column {
     size_t first, end;
     int step, pack;

@@ -25,7 +25,7 @@ struct amp_conv {
     int inputs;                    /* connected layer: elements of x per image; x is then (n, inputs), w is
                                       (k, inputs), y is (n, k) */
     amp_conv_plan *plans[PASSES];  /* owned by cuda->plans; NULL for a pass that is not needed */
-    amp_cudnn_pack packs[PASSES];  /* for each pass: the buffers of its last run, as a cuDNN descriptor */
+    amp_cudnn_pack packs[PASSES];  /* cuDNN's descriptor of the buffers of each pass's last run */
     void *weights;                 /* the copy of the weights, KRSC; NULL: not loaded */
 };
 
@@ -284,7 +284,7 @@ static amp_status run(amp_backend *backend, amp_conv *conv, int pass, const void
     amp_error why;
     while (status == AMP_OK && amp_cudnn_launch(cuda->cudnn, plan, &buffers, &why) != AMP_OK)
         status = amp_conv_plans_next(cuda->plans, plan, &why, error);
-    /* If an earlier kernel has failed, every engine fails: reports that kernel's error, not cuDNN's. */
+    /* If an earlier kernel has failed, every engine fails. Reports that kernel's error instead of cuDNN's. */
     if (status != AMP_OK) AMP_CUDA_TRY(cudaStreamSynchronize(cuda->stream));
     amp_cuda_clear_error();
     return status;
@@ -327,7 +327,7 @@ amp_status amp_cuda_conv_backward_weights(amp_backend *backend, amp_conv *conv, 
     const amp_conv_desc *d = &conv->desc;
     /* Whether (k, c, rows, columns) and (k, rows, columns, c) are the same order in memory. */
     const int same_order = d->x.c / d->groups == 1 || (d->size_h == 1 && d->size_w == 1);
-    const amp_dtype dtype = conv->connected ? AMP_FP32 : d->dtype; /* of the library's gradient */
+    const amp_dtype dtype = conv->connected ? AMP_FP32 : d->dtype; /* dtype of the library's gradient */
     const int direct = conv->connected && same_order; /* 1: cuBLAS adds to dw itself */
     void *krsc = dw;
     AMP_TRY(check(conv, BACKWARD_WEIGHTS, error));

@@ -11,7 +11,7 @@ struct amp_conv_plans {
     amp_conv_plan **list;
     int count;
     size_t room;
-    int compiled; /* engines compiled for timing; limit: AMP_CONV_COMPILED */
+    int compiled; /* number of engines compiled for timing, at most AMP_CONV_COMPILED */
 };
 
 /* ---- problems ---- */
@@ -123,7 +123,7 @@ static amp_status list_sorted(amp_conv_plans *plans, amp_conv_plan *plan, amp_co
     return AMP_OK;
 }
 
-/* Builds c. Marks it as failed if it cannot be built, or then needs more workspace than allowed. */
+/* Builds c. Marks it as failed if it cannot be built, or if it then needs more workspace than allowed. */
 static amp_status build(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate *c, amp_error *why)
 {
     amp_status status = plans->library->build(plans->self, c, why);

@@ -19,14 +19,14 @@ typedef enum amp_conv_pass { AMP_CONV_FORWARD, AMP_CONV_BACKWARD_DATA,
 
 /* One pass of a convolution that amp_check_conv has accepted, with input x (n,h,w,c), weights w (k, size_h,
  * size_w, c/groups) and output y (n, out_h, out_w, k). All have one dtype and are densely packed; sums are in
- * fp32. Backward filter writes dw, which may be scaled down (amp_cudnn_downscale). The whole struct is the
- * cache's key. */
+ * fp32. The backward-filter pass writes dw, which may be scaled down (amp_cudnn_downscale). The whole struct
+ * is the cache's key. */
 typedef struct amp_conv_problem {
     amp_conv_desc conv; /* shapes and dtype; fields that do not change the problem are 0: training, wants_dx,
                            transposed, leaky, direct, masters_stay */
     amp_conv_pass pass;
-    int accumulate;     /* backward data only; 1: adds to dx */
-    int deterministic;  /* 1: the same bits in every run */
+    int accumulate;     /* 1 (only in the backward-data pass): adds to dx */
+    int deterministic;  /* 1: the result must have the same bits in every run */
 } amp_conv_problem;
 
 /* For messages: "convolution forward of 64x3x416x416 (n,c,h,w) to 32 filters of 3x3, ..., deterministic". */
@@ -45,7 +45,7 @@ enum amp_conv_notes {
 typedef struct amp_conv_candidate {
     int64_t engine;
     unsigned notes;
-    size_t workspace; /* bytes; 0 if the library knows the size only after building the engine */
+    size_t workspace; /* size in bytes; 0 if the library knows it only after building the engine */
     int rank;         /* place in the library's list, from 0; failures are recorded by rank */
     void *config, *plan; /* owned by the library; plan is NULL until it is built */
 } amp_conv_candidate;
@@ -62,8 +62,10 @@ typedef struct amp_conv_candidates {
  *
  * An engine is unfit if it rounds its inputs, if it needs more than workspace_cap bytes, if it is not
  * deterministic but the problem requires that, or if it uses Tensor Cores for fp32 (they would compute in
- * TF32). Fit engines are sorted: engines with Tensor Cores first (not with groups), then those with
- * reduced-precision reductions last, then the library's order. */
+ * TF32). Fit engines are sorted by these keys, in this order:
+ *  - without groups only: engines with Tensor Cores come first;
+ *  - engines with reduced-precision reductions come last;
+ *  - the library's order. */
 int amp_conv_candidates_sort(amp_conv_candidates *candidates, const amp_conv_problem *problem,
                              size_t workspace_cap);
 
@@ -78,7 +80,7 @@ typedef struct amp_conv_library {
     void (*drop)(void *self, amp_conv_candidates *);
 } amp_conv_library;
 
-/* The plan for a problem; the amp_conv_plans owns and never moves it, and callers only read it. */
+/* The plan for a problem. The amp_conv_plans owns it and never moves it. Callers only read it. */
 typedef struct amp_conv_plan {
     amp_conv_problem problem;
     amp_conv_candidate current; /* the engine that runs; its plan is NULL if no engine is left */
@@ -95,12 +97,13 @@ amp_conv_plans *amp_conv_plans_create(const amp_conv_library *library, void *sel
 void amp_conv_plans_destroy(amp_conv_plans *plans);
 
 /* Sets *out to the problem's plan: the cached one, or a new one with the best candidate that can be built. If
- * no candidate can be built, returns the status of the last attempt, or AMP_UNSUPPORTED without one. */
+ * no candidate can be built, returns the status of the last attempt, or AMP_UNSUPPORTED if there was none. */
 amp_status amp_conv_plans_get(amp_conv_plans *plans, const amp_conv_problem *problem, amp_conv_plan **out,
                               amp_error *error);
 
-/* Call this when the current candidate has failed to run, with error *why. Makes the next one that can be
- * built current. If none is left, current.plan becomes NULL, and the call fails with the last one's error. */
+/* Call this when the current candidate has failed to run, with error *why. Replaces it by the next candidate
+ * that can be built. If none is left, current.plan becomes NULL, and the call fails with the last candidate's
+ * error. */
 amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const amp_error *why,
                                amp_error *error);
 

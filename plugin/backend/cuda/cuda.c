@@ -112,7 +112,7 @@ amp_support amp_cuda_supports(const amp_backend *backend, amp_dtype dtype, char 
 
 /* ---- life ---- */
 
-/* Also destroys a backend that was created only partly. Ignores errors. */
+/* Destroys the backend, even if it was created only partly. Ignores errors. */
 void amp_cuda_destroy(amp_backend *backend)
 {
     if (!backend) return;
@@ -142,7 +142,7 @@ static amp_status open_libraries(amp_cuda_backend *cuda, amp_error *error)
     if (cuda->settings.ranges) {
         cuda->base.range_push = range_push;
         cuda->base.range_pop = range_pop;
-    } else { /* with ranges, a profiler would show a recorded pass as one operation */
+    } else { /* with ranges, no pass is recorded: a profiler would show it as one operation */
         cuda->base.pass_begin = amp_cuda_pass_begin;
         cuda->base.pass_end = amp_cuda_pass_end;
         cuda->base.pass_free = amp_cuda_pass_free;

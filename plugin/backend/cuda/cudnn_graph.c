@@ -259,8 +259,8 @@ static void describe_config(chain *chain, amp_conv_candidate *c)
     destroy(engine);
 }
 
-/* Appends the engines that one heuristic lists for the graph. An empty list and NOT_SUPPORTED are no errors
- * here: conv_plan.c reports it if all lists are empty. */
+/* Appends the engines that one heuristic lists for the graph. An empty list and NOT_SUPPORTED are not
+ * errors here: conv_plan.c reports it if all lists are empty. */
 static void append_candidates(chain *outer, descriptor graph, cudnnBackendHeurMode_t mode,
                               amp_conv_candidates *out)
 {
@@ -421,7 +421,8 @@ static amp_status check_version(amp_error *error)
 }
 
 /* Keeps CUDA's run-time compiler (NVRTC) loaded. Otherwise cuDNN would load and unload it for each list of
- * engines, which takes most of that time and leaks 70 kB. If it has another name, listing stays slow. */
+ * engines, which takes most of the time for the list and leaks 70 kB. If the compiler has another name than
+ * here, lists stay slow. */
 static void keep_compiler_loaded(void)
 {
     char name[32];

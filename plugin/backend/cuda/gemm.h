@@ -12,7 +12,7 @@ void amp_cuda_gemm_stop(amp_backend *);
 /* The library's version, e.g. "cuBLAS 13.0.2"; needs no handle. */
 void amp_cuda_gemm_describe(char *text, size_t size);
 
-/* A matrix whose rows are `ld` elements apart. transposed = 1: the product uses its transpose. */
+/* A matrix whose rows start `ld` elements apart. transposed = 1: the product uses its transpose. */
 typedef struct amp_cuda_matrix {
     const void *data;
     amp_dtype dtype;

@@ -40,7 +40,7 @@ amp_status amp_cuda_weights_to_krsc(amp_backend *, amp_cuda_table *, const amp_c
 amp_status amp_cuda_gradient_from_krsc(amp_backend *, const void *krsc, amp_dtype, float factor, float *oihw,
                                        int k, int c, int size_h, int size_w, amp_error *);
 
-/* times.cu: operation_times of backend.h; times_free frees its memory. */
+/* times.cu: operation_times of backend.h; amp_cuda_times_free frees the memory for it. */
 amp_status amp_cuda_operation_times(amp_backend *, amp_operation_times *, amp_error *);
 void amp_cuda_times_free(amp_cuda_backend *);
 

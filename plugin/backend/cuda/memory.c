@@ -164,8 +164,8 @@ static amp_status lies_on_device(const void *memory, int *answer, amp_error *err
     return AMP_OK;
 }
 
-/* Waits only for a copy from CPU memory, which the caller may then overwrite while CUDA still reads it, if it
- * is page-locked. Device memory is overwritten only by later work of the same stream. */
+/* Waits only if `from` is CPU memory: the caller may overwrite it on return, when CUDA might still be reading
+ * it (if it is page-locked). Device memory is overwritten only by later work on the same stream. */
 amp_status amp_cuda_upload(amp_backend *backend, void *memory, const void *from, size_t bytes,
                            amp_error *error)
 {

@@ -35,8 +35,8 @@ template <class T> static __device__ __forceinline__ void put_sum(T *s, double s
     amp_put_or_add(s, total, 1, accumulate);
 }
 
-/* s[n,c] (+)= Σ a·b over the pixels of an image. A block has some packs (groups of channels) of one image,
- * and sums each over all pixels. */
+/* s[n,c] (+)= Σ a·b over the pixels of an image. A block takes some packs (groups of channels) of one image,
+ * and sums each pack over all pixels. */
 template <class P, class T> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) sum_pixels(
     const P *__restrict__ a, const P *__restrict__ b, T *s, amp_columns c, int accumulate)
 {

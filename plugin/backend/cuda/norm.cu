@@ -11,7 +11,7 @@
  * rows in flight (N in the kernels).
  *
  * For leaky and relu, backward needs only the sign of y. Instead of reading y, it recomputes y from x with
- * forward's arithmetic, so with the same bits: five passes over memory instead of seven. Where
+ * forward's arithmetic, so with the same bits: five passes over memory instead of seven. If
  * amp_gradient_wants_input, it recomputes the activation's input in the same way. */
 #include "kernels.h"
 
@@ -46,7 +46,7 @@ template <int A> static __device__ __forceinline__ bool reads_output(amp_activat
 
 /* Like amp_activate and amp_gradient. HALF: results will be rounded to 16 bits, so mish and swish may use the
  * faster __expf (error at most 105 ulp of fp32 if exp(x) is normal) and __fdividef (2 ulp; CUDA C++
- * Programming Guide): together less than 1/50 ulp of fp16. */
+ * Programming Guide). Their errors together are less than 1/50 ulp of fp16. */
 template <bool HALF> __device__ __forceinline__ float activated(float x, amp_activation act)
 {
     if (!HALF || (act != AMP_MISH && act != AMP_SWISH)) return amp_activate(x, act);
@@ -327,7 +327,8 @@ static __device__ __forceinline__ void backward_factors(double sum, double produ
 }
 
 /* Adds to norm.dscale and norm.dbias, and computes backward's factors. With several ranks (`all` is not
- * NULL), stores this rank's sums in `all` (2, channels) instead; join_delta_sums computes the factors. */
+ * NULL), stores this rank's sums in `all` (2, channels) instead of computing the factors; join_delta_sums
+ * computes them. */
 __global__ void delta_factors(const double *partial, unsigned chunks, int channels, double count,
     amp_batchnorm norm, float *factors, float *all)
 {

@@ -15,7 +15,7 @@ struct amp_recorded_pass {
     unsigned long moved; /* the backend's `moved` when the pass was recorded */
 };
 
-/* The graph may still be running: CUDA then frees it when it has finished. */
+/* The graph may still be running. If so, CUDA frees it when it has finished. */
 void amp_cuda_pass_free(amp_backend *backend, amp_recorded_pass *pass)
 {
     if (!pass) return;

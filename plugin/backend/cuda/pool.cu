@@ -23,7 +23,7 @@ typedef struct spot {
     int image, row, column, pack;
 } spot;
 
-/* Sets *s to this thread's pack in a tensor of height × width pixels. False: beyond the end of the row. */
+/* Sets *s to this thread's pack in a tensor of height × width pixels. Returns false beyond the row's end. */
 static __device__ __forceinline__ bool spot_of(const windows &g, int height, int width, spot *s)
 {
     unsigned line = blockIdx.x / g.across, at = blockIdx.x % g.across * POOL_THREADS + threadIdx.x;
@@ -136,7 +136,8 @@ template <class P> __global__ void __launch_bounds__(POOL_THREADS) maxpool_delta
     dx[at] = out;
 }
 
-/* written: y in forward, dx in backward. *blocks: how many blocks its pixels need. */
+/* written: the tensor that the kernel writes: y in forward, dx in backward. Sets *blocks to the number of
+ * blocks that its pixels need. */
 static windows windows_make(const amp_tensor *x, const amp_tensor *y, const amp_tensor *written, bool wide,
                             int size, int stride, int pad, size_t *blocks)
 {
@@ -177,8 +178,8 @@ amp_status amp_cuda_maxpool_backward(amp_backend *backend, const amp_tensor *dy,
 
 /* ---- average pooling ---- */
 
-/* y is the mean over the pixels of an image. A block has some packs (groups of channels) of one image, and
- * sums each over all pixels. */
+/* y is the mean over the pixels of an image. A block takes some packs (groups of channels) of one image,
+ * and sums each pack over all pixels. */
 template <class P> __global__ void __launch_bounds__(AMP_COLUMN_THREADS) average(const P *__restrict__ x,
         P *__restrict__ y, amp_columns c)
 {

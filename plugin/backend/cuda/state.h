@@ -21,7 +21,7 @@ struct amp_factor_copy;
 
 /* Settings from the environment; see cuda.c. */
 typedef struct amp_cuda_settings {
-    int tune;          /* cuDNN's engines to time for each pass of a convolution; 0: none */
+    int tune;          /* number of cuDNN's engines to time for each pass of a convolution; 0: none */
     int deterministic; /* 1: the same bits in every run */
     int ranges;        /* 1: name layers and phases for NVIDIA's profilers */
 } amp_cuda_settings;
@@ -45,24 +45,24 @@ typedef struct amp_cuda_backend {
     struct amp_factor_copy *factors;        /* gemm.c's cache of rounded matrix factors */
     struct amp_cudnn *cudnn;
     struct amp_conv_plans *plans; /* conv.c's cuDNN plans of all convolutions */
-    void *scratch;                /* see amp_cuda_scratch */
+    void *scratch;                /* scratch memory: see amp_cuda_scratch */
     size_t scratch_bytes;
-    void *workspace;              /* cuDNN's; scratch may hold a weight gradient at the same time */
-    size_t workspace_bytes, workspace_needed; /* workspace_needed: the largest of all plans */
+    void *workspace;              /* cuDNN's workspace; scratch may hold a weight gradient at the same time */
+    size_t workspace_bytes, workspace_needed; /* workspace_needed: the most that any plan needs */
     unsigned long moved;          /* how often the address of scratch, workspace or a table has changed */
     int recording;                /* 1: the stream captures a graph (pass.c): operations do not run */
     int timed;                    /* 1: conv.c has raised the GPU's clocks from idle */
-    cudaEvent_t uploaded;         /* recorded after each upload; complete when its source has been read */
+    cudaEvent_t uploaded;         /* event after each upload; complete when the upload's source was read */
     int uploads_pending;          /* 1: there was an upload after the last uploads_done */
     cudaStream_t ahead;           /* the stream for upload_ahead's copies; NULL until the first such copy */
-    cudaEvent_t ahead_free, ahead_done; /* the next copy's memory is free; the last copy is complete */
+    cudaEvent_t ahead_free, ahead_done; /* events: the next copy's memory is free; the last copy is done */
     struct amp_cuda_staging *staging; /* upload.c's blocks of page-locked memory */
     amp_cuda_table step, statistics, arrays; /* update.cu's tables */
     amp_cuda_table weights;       /* weights.cu's table of all convolutions' weights */
-    struct amp_cuda_times *times; /* times.cu; NULL until the first call of operation_times */
+    struct amp_cuda_times *times; /* times.cu's state; NULL until the first call of operation_times */
     struct amp_cuda_spare *spares; /* memory.c's blocks of dropped copies of weights, to be reused */
     void *decision;               /* update.cu's last decision, in page-locked memory; or NULL */
-    cudaEvent_t decided;          /* recorded after the decision has been copied to the CPU */
+    cudaEvent_t decided;          /* event recorded after the decision has been copied to the CPU */
 } amp_cuda_backend;
 
 static inline amp_cuda_backend *amp_cuda_of(const amp_backend *backend)
@@ -70,7 +70,7 @@ static inline amp_cuda_backend *amp_cuda_of(const amp_backend *backend)
     return (amp_cuda_backend *)backend;
 }
 
-/* Clears CUDA's last error, which the check after the next launch would report as that launch's. */
+/* Clears CUDA's last error, which the check after the next launch would report as an error of that launch. */
 static inline void amp_cuda_clear_error(void) { (void)cudaGetLastError(); }
 
 /* Fills *error from a CUDA status that is not cudaSuccess. Also clears CUDA's last error. */

@@ -70,7 +70,7 @@ void add(amp_cuda_work *w, const amp_tensor *t)
 /* A size_t argument is the size of a copy. */
 void add(amp_cuda_work *w, size_t bytes) { w->bytes += (double)bytes; }
 
-/* Every amp_conv begins with its description (conv.c). */
+/* Every amp_conv begins with its amp_conv_desc (conv.c). */
 const amp_conv_desc *desc_of(const amp_conv *conv) { return (const amp_conv_desc *)conv; }
 
 void add_conv(amp_cuda_work *w, const amp_conv_desc *d, size_t bytes_of_weight)
@@ -155,7 +155,7 @@ void measure(of<OF_check_gradients>, amp_cuda_work *w, const amp_param *params, 
 
 /* ---- events ---- */
 
-/* The index of the row for an operation and the running kind of layer. Adds the row if it is missing. */
+/* Returns the index of the row for an operation and the running kind of layer. Adds the row if necessary. */
 int row_of(amp_cuda_times *t, int operation)
 {
     for (int i = 0; i < t->row_count; i++)
@@ -274,8 +274,8 @@ amp_status read_events(amp_cuda_backend *cuda, amp_error *error)
 
 /* ---- the GPU's limits ---- */
 
-/* Multiplications and additions per clock of a multiprocessor's Tensor Cores, in 16 bits with fp32 sums; 0:
- * unknown. Derived from NVIDIA's data sheets. */
+/* Returns how many multiplications and additions a multiprocessor's Tensor Cores do per clock, in 16 bits
+ * with fp32 sums; 0: unknown. Derived from NVIDIA's data sheets. */
 int tensor_operations(int major, int minor)
 {
     switch (major) {

@@ -31,7 +31,8 @@ __device__ __forceinline__ unsigned amp_tile_place(unsigned row, unsigned column
  * number of elements; line, place: the position of its first element in the tile. */
 struct amp_side_group { size_t offset; int n; unsigned line, place; };
 
-/* One side of a tile: `lines` lines of `width` elements, `pitch` elements apart, in groups of N. */
+/* One side of a tile: `lines` lines of `width` elements, which start `pitch` elements apart in memory and are
+ * moved in groups of N. */
 template <int N> struct amp_side {
     unsigned lines, width, groups; /* groups: number of groups in a run */
     size_t pitch;
@@ -74,7 +75,8 @@ __device__ void amp_tile_fill(float *tile, unsigned tile_pitch, const S *src, un
     }
 }
 
-/* Writes the tile's columns, times factor, as lines `pitch` elements apart to dst (or adds them). */
+/* Multiplies the tile's columns by factor, and writes (or adds) them to dst, as lines that start `pitch`
+ * elements apart. */
 template <int N, class D>
 __device__ void amp_tile_drain(const float *tile, unsigned tile_pitch, D *dst, unsigned rows,
                                unsigned columns, size_t pitch, float factor, int accumulate)
@@ -132,7 +134,8 @@ transpose(const S *src, D *dst, size_t images, amp_tiling m, float factor, int a
 
 /* ---- the CPU's part ---- */
 
-/* The size of pieces, at most `most`, that divide `all`; if there are several, it is a multiple of 8. */
+/* Returns the size, at most `most`, of the nearly equal pieces into which `all` is cut. If there are several
+ * pieces, the size is a multiple of 8. */
 static inline unsigned amp_even_piece(unsigned all, unsigned most)
 {
     if (all <= most) return all;

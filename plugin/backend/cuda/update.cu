@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(UPDATE_THREADS) combine_findings(const finding
 typedef struct step {
     float learning_rate, batch, momentum;
     float beta1, beta2, correction1, correction2, eps;
-    float unscale, unscale_rest; /* from the decision: see amp_unscale */
+    float unscale, unscale_rest; /* factor and rest of the decision's amp_unscale */
     int adamw;
 } step;
 
@@ -259,7 +259,8 @@ static amp_status list(amp_backend *backend, amp_cuda_table *t, const amp_param 
 
 /* ---- operations ---- */
 
-/* Queues launches 1 and 2. *out: the decision in device memory; cuda->decided follows its copy to the CPU. */
+/* Queues launches 1 and 2. Sets *out to the decision in device memory. The event cuda->decided follows
+ * its copy to the CPU. */
 static amp_status decide(amp_backend *backend, const amp_cuda_table *t, const amp_update_args *args,
                          const decision **out, amp_error *error)
 {

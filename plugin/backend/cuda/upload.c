@@ -1,12 +1,12 @@
 /* Asynchronous copies, and staging: page-locked memory for the data to be copied.
  *
- * After each copy, the event `uploaded` is recorded on the backend's stream. uploads_done waits for its last
- * recording: then all copies are complete, and the blocks of staging memory are free for reuse.
+ * After each copy, the event `uploaded` is recorded on the backend's stream. uploads_done waits for the
+ * event's last recording: then all copies are complete, and the blocks of staging memory are free for reuse.
  *
  * upload_ahead prefetches images: it copies on a separate stream (`ahead`) while the backend's stream still
  * computes the previous pass. Three waits keep the order:
- *  - A copy waits for everything queued on the backend's stream before the previous copy: the last readers of
- *    the buffer that it overwrites (event ahead_free).
+ *  - A copy waits for everything queued on the backend's stream before the previous copy. This includes the
+ *    last readers of the buffer that the copy overwrites (event ahead_free).
  *  - Work that is queued on the backend's stream after a copy waits for that copy (event ahead_done).
  *  - The program waits for the copy in uploads_done, as for all other copies. */
 #include <stdlib.h>
@@ -114,7 +114,7 @@ amp_status amp_cuda_uploads_done(amp_backend *backend, amp_error *error)
     return AMP_OK;
 }
 
-/* Called at the end, when no work is queued any more. */
+/* Call this at the end, when no work is queued any more. */
 void amp_cuda_uploads_free(amp_backend *backend)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);

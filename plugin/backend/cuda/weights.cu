@@ -50,7 +50,7 @@ static void describe(weights_row *row, const amp_cuda_weights *w)
     row->work.share = 1;
     if (!filters || !channels || !taps) return;
     amp_tiling t = amp_tiling_of(w->oihw, AMP_FP32, w->krsc, w->dtype, images, height, width);
-    /* its tiles begin at multiples of 8 elements: only the line's start must be aligned */
+    /* a line's tiles begin at multiples of 8 elements, so only the line's start must be aligned */
     if (line) t.src_wide = amp_aligned(w->oihw), t.dst_wide = amp_aligned(w->krsc);
     row->masters = w->oihw, row->copy = w->krsc, row->dtype = w->dtype;
     row->tiling = t;

@@ -1,6 +1,6 @@
-/* Yolo's loss, in up to four launches: find each label's own boxes, compute the deltas of all boxes, add up
- * all sums, and add up the cost of each image. For each box: delta = target - output (see backend.h), dx (+)=
- * loss_scale·delta_normalizer·delta, cost += delta².
+/* Yolo's loss, in up to four launches: find the boxes assigned to each label, compute the deltas of all
+ * boxes, add up all sums, and add up the cost of each image. For each box: delta = target - output (see
+ * backend.h), dx (+)= loss_scale·delta_normalizer·delta, cost += delta².
  *
  * One warp computes one box at a time. Which boxes a warp and a block compute depends only on the shape, and
  * sums are added in a fixed order, so that every device gives the same bits. Most boxes have no label, and no
@@ -20,18 +20,18 @@ enum {
 };
 static const unsigned ALL_LANES = 0xffffffffu;
 
-/* What kernels need to know about the yolo layer, besides x and dx. "Own boxes": see yolo_rules.h. */
+/* What kernels need to know about the yolo layer, besides x and dx. */
 typedef struct head {
     amp_yolo_desc d;
     int w, h;
     const float *labels; /* NULL: no labels */
-    amp_yolo_own *own;   /* [image][max_boxes]: each label's own boxes */
+    amp_yolo_own *own;   /* [image][max_boxes]: the boxes assigned to each label */
     int *counts;         /* [image]: the number of labels */
 } head;
 
 /* ---- labels ---- */
 
-/* Counts each image's labels and finds each label's own boxes. One warp works on one image. */
+/* Counts each image's labels and finds the boxes assigned to each label. One warp works on one image. */
 __global__ void __launch_bounds__(THREADS) find_own_boxes(head g, int images)
 {
     int image = (int)(amp_thread() / WARP), lane = (int)threadIdx.x % WARP, count = g.d.max_boxes;
@@ -102,7 +102,7 @@ template <class T> static __device__ __forceinline__ int is_sure(const amp_yolo_
     return __ballot_sync(ALL_LANES, sure) != 0;
 }
 
-/* Applies every label that has this box as an own box. from_iou = 1: first applies the label that the box
+/* Applies every label to which this box is assigned. If from_iou is 1, first applies the label that the box
  * overlaps most. All lanes compute the same sums. */
 template <class T> static __device__ __forceinline__ void apply_labels(const amp_yolo_desc &d,
                                                                        amp_yolo_labels l, const T *x,
@@ -283,7 +283,7 @@ amp_status amp_cuda_yolo_loss(amp_backend *backend, const amp_tensor *x, const f
     return AMP_OK;
 }
 
-/* Squashes y in place. A row of blocks works on one plane at a time, whose numbers are all of one kind. */
+/* Squashes y in place. A row of blocks works on one plane at a time. A plane has numbers of only one kind. */
 __global__ void __launch_bounds__(AMP_CUDA_THREADS) squash_planes(float *y, size_t planes, size_t pixels,
                                                                   amp_yolo_desc d)
 {
