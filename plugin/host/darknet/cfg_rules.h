@@ -14,7 +14,7 @@
 #define REAL(name, fallback, least, most) { name, CFG_REAL, 0, fallback, least, most, 0 }
 #define ANY(name, fallback) REAL(name, fallback, -1e300, 1e300)
 #define NOT_NEGATIVE(name, fallback) REAL(name, fallback, 0, 1e300)
-/* A real number from 0 to below 1. */
+/* A real number of at least 0 and below 1. */
 #define FRACTION(name, fallback) { name, CFG_REAL, CFG_BELOW, fallback, 0, 1, 0 }
 #define POSITIVE(name, fallback) { name, CFG_REAL, CFG_ABOVE, fallback, 0, 1e300, 0 }
 #define FLAG(name) { name, CFG_FLAG, 0, 0, 0, 1, 0 }
@@ -52,8 +52,8 @@ double cfg_own_truths(const cfg_walk *, double coords, int is_region);
 void cfg_own_wrong_anchors(cfg_walk *, int numbers, double num);
 /* Whether this fork's own convolution uses im2col even for 1x1 windows. */
 int cfg_own_lays_out_1x1(double stride_x, double dilation);
-/* Rejects a layer that finds boxes and reads `reads` truth floats per image, if the loader makes `loaded`, as
- * the last layer needs. */
+/* Rejects a layer that finds boxes: it reads `reads` truth floats per image, but the loader makes `loaded`,
+ * the number for the last layer. */
 void cfg_own_unlike_head(cfg_walk *, double reads, double loaded);
 /* This fork's additional checks of the whole network, once all layers have a shape. */
 void cfg_own_finish(cfg_walk *);

@@ -13,9 +13,9 @@ int amp_fork_largest_batch(const network *net)
 
 /* ---- stock's buffers ---- */
 
-/* Returns how many arrays of its output's size a layer allocates. A dropout borrows the buffers of the layer
- * before it; a crop has no delta. states_of counts a recurrent layer's arrays of one time step, and
- * stock_bytes adds those of the layers inside it. */
+/* Returns how many arrays of the size of its output a layer allocates. A dropout borrows the buffers of the
+ * layer before it; a crop has no delta. A recurrent layer's arrays of one time step are counted by states_of,
+ * and those of the layers inside it by stock_bytes. */
 static size_t arrays_of(const layer *l, int on_gpu)
 {
     int normalizes = l->batch_normalize
@@ -32,7 +32,7 @@ static size_t arrays_of(const layer *l, int on_gpu)
     }
 }
 
-/* Returns how many arrays of one time step's output a layer allocates. */
+/* Returns how many arrays of the size of its output in one time step a layer allocates. */
 static size_t states_of(const layer *l)
 {
     switch (l->type) {
