@@ -12,7 +12,8 @@ amp_status amp_array_found_inf(amp_backend *b, const float *array, size_t count,
     return count ? b->check_gradients(b, &as_param, 1, 1, found_inf, &squares, error) : AMP_OK;
 }
 
-/* Counts the images with inf or NaN, and records the first. Images are contiguous in every layout. */
+/* Counts the images with inf or NaN, and records the first one's index. Images are contiguous in any
+ * layout. */
 static amp_status find_images(amp_anomaly *anomaly, amp_backend *b, const float *wide, amp_shape shape,
                               amp_error *error)
 {

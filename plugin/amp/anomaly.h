@@ -1,6 +1,6 @@
 /* Anomaly detection finds the first tensor of a step that contains inf or NaN, in the order of computation.
- * It costs a cast and a scan of every tensor. It checks every step with debug=1, else only a step in which an
- * overflow would end training. */
+ * It costs a cast and a scan of every tensor. With debug=1 it checks every step; without debug=1, only a step
+ * in which an overflow would end training. */
 #pragma once
 
 #include "observer.h"
@@ -12,8 +12,8 @@ typedef struct amp_anomaly {
     const char *pass;    /* "forward", "backward" or "update" */
     const char *tensor;  /* "image", "input", "output", "loss", "delta", "labels", or a parameter's name */
     int is_gradient;     /* 1: `tensor` is a parameter, and its gradient contains inf or NaN */
-    int bad_images;      /* how many images of the subdivision contain inf or NaN; 0: unknown (gradients) */
-    int image;           /* the first of them, from 0 */
+    int bad_images;      /* number of the subdivision's images with inf or NaN; 0: unknown (gradients) */
+    int image;           /* index, from 0, of the first of these images */
 } amp_anomaly;
 
 enum { AMP_ANOMALY_TEXT = 160 };
@@ -22,7 +22,7 @@ enum { AMP_ANOMALY_TEXT = 160 };
  * type: the name of the layer's section; ignored for an input of the network. */
 const char *amp_anomaly_text(const amp_anomaly *, const char *type, char text[AMP_ANOMALY_TEXT]);
 
-/* Records the tensor if it is the first that contains inf or NaN. */
+/* Records the tensor if it contains inf or NaN, unless an earlier one is recorded. */
 amp_status amp_anomaly_look(amp_anomaly *, amp_backend *, const amp_seen *, amp_error *);
 
 /* Sets *found_inf to 1 if an fp32 array in the backend's memory contains inf or NaN, else to 0. */

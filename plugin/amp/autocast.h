@@ -16,7 +16,7 @@ typedef struct amp_autocast {
     amp_autocast_class class;
     amp_form form;
     amp_autocast_reason reason;
-    int input; /* with AMP_WHY_INPUT: the input that decided; -1: several inputs, which are all HALF */
+    int input; /* with AMP_WHY_INPUT: the input that decided; -1: several decided, all of them HALF */
 } amp_autocast;
 
 /* Returns the form in which a layer computes, and why. input_homes: the home form of each input (the form in

@@ -13,7 +13,7 @@
 typedef struct entry {
     const char *key, *value;  /* owned by the document; value is NULL if there is no '=' */
     unsigned long line;
-    const cfg_key *known;     /* NULL: not in the table, an AMP key, or a repeated key */
+    const cfg_key *known;     /* the key's row in the table; NULL: no row, an AMP key, or a repeated key */
     double *numbers;          /* the parsed value; NULL: not parsed */
     int count;
 } entry;
@@ -36,7 +36,7 @@ struct cfg_check {
     size_t count, room;
     section amp;              /* the last [amp] section, without its keys, which config.c reads */
     section *at;              /* the current section */
-    cfg_shape *shapes;        /* of all layers at the .cfg's size, then at another network size */
+    cfg_shape *shapes;        /* shapes of all layers at the .cfg's size, later at another network size */
     int has_failed;           /* 1: the current section's rule or traits reported a failure */
 };
 
@@ -165,7 +165,7 @@ static const char *describe(const cfg_key *key, char text[256])
     return text;
 }
 
-/* Whether text is [+-]digits, then perhaps '.' and zeros, which atoi reads as the user meant. */
+/* Whether text is [+-]digits, optionally followed by '.' and zeros; atoi then reads it as the user meant. */
 static int is_whole(const char *text)
 {
     text += *text == '+' || *text == '-';
@@ -227,7 +227,7 @@ static int cut_comment(char *text)
     return 1;
 }
 
-/* Parses e's value into e->numbers. Returns NULL, or what is wrong. index: of the layer; -1: [net]. */
+/* Parses e's value into e->numbers. Returns NULL, or what is wrong. index: the layer's index; -1: [net]. */
 static const char *read_numbers(struct cfg_check *check, const section *s, entry *e, int index,
                                 char problem[128])
 {
@@ -293,7 +293,7 @@ static void check_value(struct cfg_check *check, section *s, entry *e, int index
 
 /* ---- the keys of a section ---- */
 
-/* Returns key i, from 0, of those that a section of this kind may have, or NULL. */
+/* Returns the key with index i among those that a section of this kind may have; NULL: there are fewer. */
 static const cfg_key *key_at(const cfg_fork *fork, const cfg_section_kind *kind, int i)
 {
     if (i < kind->count) return &kind->keys[i];
@@ -323,8 +323,8 @@ static void mind_unknown(struct cfg_check *check, section *s, const entry *e)
     mind_entry(check, s, e, problem);
 }
 
-/* Whether an earlier entry of the section sets the same key: Darknet uses the first. Reports this if the
- * values differ or the fork's parser is strict. */
+/* Whether an earlier entry of the section sets the same key. (Darknet uses the first entry.) If so, and if
+ * the values differ or the fork's parser is strict, reports it. */
 static int is_repeated(struct cfg_check *check, section *s, const entry *e)
 {
     char problem[96];

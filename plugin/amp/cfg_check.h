@@ -16,12 +16,12 @@ typedef enum cfg_type {
     CFG_REAL,
     CFG_FLAG,   /* 0 or 1; any other number is read as 1, with a warning */
     CFG_WORD,   /* one of `words` */
-    CFG_FILE,   /* names an existing file */
+    CFG_FILE,   /* the name of an existing file */
     CFG_LAYER   /* an earlier layer: its index, or a negative offset (-1: the previous layer) */
 } cfg_type;
 
-/* Flags of a key. CFG_LIST: numbers separated by commas. CFG_ABOVE: more than `least`. CFG_BELOW: less than
- * `most`. CFG_REQUIRED: the key must be given. */
+/* Flags of a key. CFG_LIST: the value is a list of numbers separated by commas. CFG_ABOVE: a number must be
+ * above `least`. CFG_BELOW: it must be below `most`. CFG_REQUIRED: the key must be given. */
 enum { CFG_LIST = 1, CFG_ABOVE = 2, CFG_BELOW = 4, CFG_REQUIRED = 8 };
 
 typedef struct cfg_key {
@@ -41,7 +41,7 @@ enum {
     CFG_SAME_IMAGE = 2,    /* output shape = input shape */
     CFG_SAME_COUNT = 4,    /* number of outputs = number of inputs; the output is not an image */
     CFG_ONE_SIZE = 8,      /* Darknet cannot resize a network with a layer of this kind */
-    CFG_READS_TRUTH = 16   /* a loss that reads one truth value (label) for each of its inputs */
+    CFG_READS_TRUTH = 16   /* the layer is a loss that reads one truth value (label) per input */
 };
 
 typedef struct cfg_section_kind {
@@ -55,13 +55,14 @@ typedef struct cfg_section_kind {
 /* A section or key that Darknet supports, but AMP cannot train with. */
 typedef struct cfg_refusal {
     const char *section; /* the name of the section's kind; NULL: any section */
-    const char *key;     /* rejected unless it has its default (a CFG_LAYER: always). NULL: the section is */
-    const char *word;    /* for a CFG_WORD: only this word is rejected; else NULL */
+    const char *key;     /* the key that is rejected unless it has its default (a CFG_LAYER: always). NULL:
+                            the whole section is rejected */
+    const char *word;    /* the only value of a CFG_WORD that is rejected; NULL for other keys */
     const char *why;
 } cfg_refusal;
 
 typedef struct cfg_fork {
-    const cfg_section_kind *kinds;     /* the first is [net] */
+    const cfg_section_kind *kinds;     /* the kinds of sections; the first is [net] */
     int count;
     const cfg_key *layer_keys; /* keys that every layer may have */
     int layer_key_count;
@@ -79,15 +80,17 @@ typedef struct cfg_fork {
 typedef struct cfg_shape {
     double w, h, c;            /* 0 if the output is not an image */
     const char *no_image;      /* why the output is not an image; NULL if this needs no explanation */
-    double outputs;            /* 0: unknown, because of an error up to this layer */
+    double outputs;            /* number of outputs; 0: unknown, because of an error up to this layer */
     double weights;
     double reads;              /* number of truth values that the layer's loss reads */
-    double truths;             /* truth values that the loader must provide; 0: `outputs` */
-    double classes;            /* of a layer that detects boxes, else 0 */
-    double loaded;             /* truth values that `detector train` loads if this layer is the last */
+    double truths;             /* number of truth values that the loader must provide; 0: as many as
+                                  `outputs` */
+    double classes;            /* number of classes of a layer that detects boxes, else 0 */
+    double loaded;             /* number of truth values that `detector train` loads if this layer is the
+                                  last */
     double cells;              /* number of grid cells of a [detection] layer, else 0 */
     double boxes;              /* maximum number of boxes per image from which a detecting layer learns */
-    double random;             /* the layer's random=; not 0: a training resizes the network */
+    double random;             /* the layer's random=; not 0: training resizes the network */
     int one_size;              /* the layer's kind has CFG_ONE_SIZE */
     int ends_resizing;         /* 1: a resize of the network ends at this layer */
 } cfg_shape;
@@ -104,38 +107,38 @@ typedef enum cfg_use {
 } cfg_use;
 
 struct cfg_walk {
-    const cfg_shape *in;       /* of the current layer: the previous layer's output or the network's input */
+    const cfg_shape *in;       /* the current layer's input: the previous layer's output or the network's
+                                  input */
     cfg_shape *out;            /* the current layer's output, which its rule fills in */
     const cfg_shape *layers;   /* all layers; index 0 is the first */
     cfg_shape net;             /* the network's input */
-    const cfg_shape *own;      /* during cfg_walk_again: all layers at the .cfg's own size */
-    cfg_shape own_net;         /* during cfg_walk_again: the network's input at the .cfg's own size */
+    const cfg_shape *own;      /* all layers at the .cfg's own size, during cfg_walk_again */
+    cfg_shape own_net;         /* the network's input at the .cfg's own size, during cfg_walk_again */
     int index, count;          /* index of the current layer (-1: [net]); number of layers */
-    double batch, time_steps;  /* batch: images per pass, times time_steps. [net]'s rule sets both */
-    double resized, resized_h; /* during cfg_walk_again: width and height of the network, else 0 */
+    double batch, time_steps;  /* batch: images per pass times time_steps. [net]'s rule sets both members */
+    double resized, resized_h; /* width and height of the network during cfg_walk_again, else 0 */
     cfg_use use;
     int only_warns;            /* 1: failures are warnings about a command that the user may not run */
     struct cfg_check *check;
 };
 
-/* Keys of the current section: a CFG_WORD is read as its index in `words`, a CFG_LAYER as the layer's
- * index. */
+/* Read keys of the current section: a CFG_WORD as its index in `words`, a CFG_LAYER as the layer's index. */
 int cfg_walk_given(const cfg_walk *, const char *key);
 /* Returns the default if the key is not given, and 0 if this fork has no key of this name. */
 double cfg_walk_number(const cfg_walk *, const char *key);
 int cfg_walk_numbers(const cfg_walk *, const char *key); /* length of a list; 0: not given */
-double cfg_walk_at(const cfg_walk *, const char *key, int index); /* a list's number; index: from 0 */
+double cfg_walk_at(const cfg_walk *, const char *key, int index); /* number `index`, from 0, of a list */
 const char *cfg_walk_text(const cfg_walk *, const char *key); /* NULL: not given */
 /* Reports a failure if int cannot hold `count`; what: "weights", for example. */
 void cfg_walk_count(cfg_walk *, double count, const char *what);
 void cfg_walk_enter(cfg_walk *, int index); /* makes another layer's section the current one; -1: [net] */
 int cfg_walk_traits(const cfg_walk *);      /* traits of the current section's kind */
-int cfg_walk_failed(const cfg_walk *); /* 1: some section has an error */
+int cfg_walk_failed(const cfg_walk *); /* 1: at least one section has an error */
 /* For cfg_fork.finish: runs all rules again for a network of w x h. */
 void cfg_walk_again(cfg_walk *, double w, double h);
 
 typedef enum cfg_finding {
-    CFG_FAILS,   /* an error that makes the layer's shape unknown; only a section's first is reported */
+    CFG_FAILS,   /* an error that makes the layer's shape unknown; a section's later ones are not reported */
     CFG_REFUSES, /* an error of one key; always reported */
     CFG_WARNS
 } cfg_finding;
@@ -156,15 +159,15 @@ typedef struct cfg_listener {
 
 typedef struct cfg_summary {
     int errors, warnings, layers;
-    double w, h, c, batch;     /* of the network's input */
+    double w, h, c, batch;     /* width, height, channels and batch of the network's input */
     double weights, outputs;   /* sums over all layers; outputs are those of one image */
     const char *last;          /* the name of the last layer's section: "[yolo]" */
-    double classes, boxes;     /* of the last layer, as in cfg_shape */
+    double classes, boxes;     /* classes and boxes of the last layer, as in cfg_shape */
     double truths;             /* number of truth values per image that the loader provides */
     char first_error[1024];
 } cfg_summary;
 
-/* Checks `document`, except the keys of [amp] (amp_config_read), and fills *summary. After errors, only
- * `errors`, `warnings` and `first_error` are valid. listener may be NULL. */
+/* Checks `document`, except the keys of [amp] (amp_config_read checks those), and fills *summary. After
+ * errors, only `errors`, `warnings` and `first_error` are valid. listener may be NULL. */
 void cfg_check(const cfg_document *, const cfg_fork *fork, cfg_use use, const cfg_listener *listener,
                cfg_summary *summary);

@@ -27,7 +27,7 @@ static FILE *open_file(const char *file, amp_error *error)
     return stream;
 }
 
-/* Stops after a NUL, because the file is then not text and may be huge, or after CFG_FILE_LIMIT bytes. */
+/* Stops after CFG_FILE_LIMIT bytes, or after a NUL: such a file is not text and may be huge. */
 static amp_status read_bytes(cfg_document *d, amp_error *error)
 {
     FILE *stream = open_file(d->file, error);
@@ -52,7 +52,7 @@ static amp_status read_bytes(cfg_document *d, amp_error *error)
 
 static const char BLANKS[] = " \t\r\f";
 
-/* Marks the item as broken. The first problem counts. */
+/* Marks the item as broken. If it already is, it keeps its first problem. */
 __attribute__((format(printf, 3, 4)))
 static void break_item(cfg_item *item, int fatal, const char *format, ...)
 {
@@ -123,8 +123,8 @@ static void take_item(cfg_item *item, cfg_syntax syntax, char *text)
 
 static void take_lines(cfg_document *d, cfg_syntax syntax)
 {
-    char *text = d->texts = amp_allocated(malloc(d->size + 2)); /* a copy ends with a 0 in place of the line's
-                                                                   '\n' */
+    char *text = d->texts = amp_allocated(malloc(d->size + 2)); /* each line's copy ends with a 0 in place of
+                                                                   the '\n' */
     size_t room = 0, length;
     for (const char *raw = d->bytes, *end = raw + d->size; raw < end; raw += length) {
         const char *newline = memchr(raw, '\n', (size_t)(end - raw));

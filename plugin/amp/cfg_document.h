@@ -1,14 +1,14 @@
 /* A .cfg or .data file in memory: its bytes, and its lines as Darknet's own reader understands them.
  *
  * Darknet removes every blank from a line, so "init_scale = 65 536" means init_scale=65536. Then a line that
- * starts with '#' or ';' is a comment, one that starts with '[' a section, and any other key=value. This
- * reader also removes '\r' and '\f', which stock Darknet keeps. It accepts any bytes: a bad line becomes an
- * item that says what is wrong. */
+ * starts with '#' or ';' is a comment, a line that starts with '[' begins a section, and any other line is
+ * key=value. This reader also removes '\r' and '\f', which stock Darknet keeps. It accepts any bytes: a bad
+ * line becomes an item that says what is wrong. */
 #pragma once
 
 #include "cfg_text.h"
 
-/* In bytes. A longer line or file results in a CFG_BROKEN item. */
+/* Limits in bytes. A longer line or file results in a CFG_BROKEN item. */
 enum { CFG_LINE_LIMIT = 65536, CFG_FILE_LIMIT = 1 << 26 };
 
 /* How a fork of Darknet reads a file. */
@@ -17,7 +17,7 @@ typedef enum cfg_syntax {
     CFG_STRICT, /* how the hank-ai fork reads a .cfg: a '#' begins a comment anywhere in a line, and a line
                    that begins with ';' is a comment only if it has no '=' */
     CFG_SPACED  /* hank-ai's .data file: only blanks around a key and its value are removed, ':' may replace
-                   '=', and only '#' or ';' at its beginning makes a line a comment */
+                   '=', and a line is a comment only if it begins with '#' or ';' */
 } cfg_syntax;
 
 typedef enum cfg_kind {
@@ -29,12 +29,12 @@ typedef enum cfg_kind {
 
 typedef struct cfg_item {
     cfg_kind kind;
-    unsigned long line;     /* from 1 */
+    unsigned long line;     /* number of the line, from 1 */
     const char *text, *value;
     const char *raw;        /* the line as it is in the file, including its '\n'; not terminated */
     size_t raw_size;
-    int blanks; /* CFG_OPTION: 1 if blanks were removed inside the value, not only around it */
-    int fatal;  /* CFG_BROKEN: 1 if Darknet cannot read the rest of the file either */
+    int blanks; /* 1: blanks were removed inside the value of a CFG_OPTION, not only around it */
+    int fatal;  /* 1: Darknet cannot read the file after this CFG_BROKEN line either */
 } cfg_item;
 
 typedef struct cfg_document {

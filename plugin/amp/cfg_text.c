@@ -106,7 +106,7 @@ static int edit_distance(const char *a, const char *b)
     return d[height][width];
 }
 
-/* A misspelt name has at most two edits, and at most one per three letters. */
+/* A name is close if it differs by at most two edits, and by at most one per three letters. */
 int cfg_did_you_mean(char *text, size_t size, const char *what, const char *name, const char *const *names,
                      size_t count)
 {

@@ -14,7 +14,7 @@ typedef struct cfg_place {
  * returns AMP_BAD_CONFIG. Text from the file is made printable and shortened to fit one line. */
 amp_status cfg_fail(amp_error *error, cfg_place place, const char *problem, const char *allowed);
 
-/* For messages about an unknown section. */
+/* The allowed sections, for messages about an unknown section. */
 #define CFG_SECTIONS_ALLOWED "the layers of Darknet, [net] first, and [amp]"
 
 /* Parses a plain decimal number; strtod alone would accept "nan", "inf", "0x10" and the start of "2x".

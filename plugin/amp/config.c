@@ -29,7 +29,8 @@ typedef enum key_type {
 
 typedef struct key_row {
     const char *name;
-    size_t field;      /* in amp_config: double for scales, REAL, REAL_OR_0 and BYTES, else int */
+    size_t field;      /* offset of the key's field in amp_config: a double for scales, REAL, REAL_OR_0 and
+                          BYTES, else an int */
     key_type type;
     double fallback;   /* the default; for dtype and loss_scale see `settle` */
     double least, most;
@@ -124,8 +125,8 @@ int amp_config_is_layer_key(const char *key)
     return k == AMP_ON || k == CHECKPOINT;
 }
 
-/* Returns NULL, or what is wrong with a scale. It is stored in fp32, and Darknet flushes subnormals to 0: a
- * subnormal inverse would turn every gradient into 0. */
+/* Returns NULL, or what is wrong with a scale. The scale is stored in fp32, and Darknet flushes subnormals to
+ * 0: a subnormal inverse would turn every gradient into 0. */
 static const char *scale_problem(double scale)
 {
     if (!(scale > 0)) return "not positive";
@@ -180,7 +181,7 @@ static const char *parse_value(const key_row *row, const char *value, double *nu
 
 /* ---- reading ---- */
 
-/* The last setting of a key: [net] comes first. */
+/* The setting of a key that takes effect: that of [amp] or, without one, that of [net]. */
 typedef struct setting {
     double number;
     char text[48];         /* the value as written, for error messages */
@@ -197,7 +198,7 @@ typedef struct parse {
     setting set[KEYS];
     amp_layer_keys *layers;
     size_t layer_count, layer_room;
-    int adam;              /* [net]'s first adam=, which counts in Darknet; -1: not given */
+    int adam;              /* [net]'s first adam=, the one that Darknet uses; -1: not given */
     int mentioned;         /* 1: there is an [amp] section, an amp= in any section, or -amp */
 } parse;
 
@@ -241,7 +242,7 @@ static amp_status enter_section(parse *p, const cfg_item *item, amp_error *error
         return cfg_fail(error, place_of(p, item), "the first section is not [net]",
                         "[net] first, then the layers");
     }
-    /* A misspelt [amp], like "[AMP]", which Darknet would ignore. cfg_check checks the other names. */
+    /* Reject a misspelt [amp], like "[AMP]", which Darknet would ignore. cfg_check checks the other names. */
     if (cfg_did_you_mean(problem, sizeof problem, "unknown section", item->text, &ours, 1))
         return cfg_fail(error, place_of(p, item), problem, CFG_SECTIONS_ALLOWED);
     memset(p->layer_line, 0, sizeof p->layer_line);
@@ -371,7 +372,7 @@ static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound,
     return refuse_setting(p, key, problem, rows[key].allowed, error);
 }
 
-/* AMP's keys under [net] have no effect while AMP is off. A note says so; it is no error, since another
+/* AMP's keys under [net] have no effect while AMP is off. A note says so; it is no error, because another
  * Darknet may have a key of the same name (loss_scale). */
 static void note_idle_key(const parse *p, amp_config *config)
 {
@@ -383,7 +384,7 @@ static void note_idle_key(const parse *p, amp_config *config)
     snprintf(config->note, sizeof config->note, "%.511s", note.message);
 }
 
-/* Fills *c with the values that take effect. line_dtype: from -amp, or -1. off: 1 with "-amp off". */
+/* Fills *c with the values that take effect. line_dtype: the dtype of -amp, or -1. off: 1 with "-amp off". */
 static amp_status settle(const parse *p, int line_dtype, int off, amp_dtype default_dtype, amp_config *c,
                          amp_error *error)
 {

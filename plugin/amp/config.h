@@ -48,9 +48,9 @@ enum { AMP_CHECKPOINT_OFF = -1, AMP_CHECKPOINT_AUTO = 0 };
 /* Reads the settings in a .cfg. command_line_amp: -amp's argument ("off", "fp32", "fp16", "bf16"), or NULL.
  * default_dtype: used if no dtype is given. Whether the machine supports the dtype is not checked.
  *
- * -amp decides first whether AMP is on (a dtype: on), then the last amp= in [net] or [amp], then whether
- * there is an [amp] section. AMP's keys are checked even if AMP is off. If keys under [net] have no effect
- * because nothing mentions AMP itself, the note in *out says so.
+ * Whether AMP is on is decided by the first of these that is given: -amp (a dtype: on); the last amp= in
+ * [net] or [amp]; an [amp] section (on). If none is given, AMP is off. AMP's keys are checked even then. If
+ * keys under [net] have no effect because nothing mentions AMP itself, the note in *out says so.
  *
  * The caller frees *out with amp_config_free. On failure *out is NULL and the status is AMP_BAD_CONFIG. */
 amp_status amp_config_read(const cfg_document *, const char *command_line_amp, amp_dtype default_dtype,
@@ -67,6 +67,7 @@ typedef struct amp_config_row {
 /* Fills *out for key k, from 0 in the order of docs/keys.md. Returns 0 if there is no key k. */
 int amp_config_key(int k, amp_config_row *out);
 
-/* Whether a key belongs to AMP and must be hidden from Darknet: under [net], or in a layer's section. */
+/* Whether a key belongs to AMP, so that it must be hidden from Darknet: amp_config_is_key for [net],
+ * amp_config_is_layer_key for a layer's section. */
 int amp_config_is_key(const char *key);
 int amp_config_is_layer_key(const char *key);

@@ -9,8 +9,8 @@
  * plan's half copies of the weights were made (weights_version), it makes new copies. Then each layer runs.
  * A layer reads its inputs in the form in which it computes: HALF is fp16 or bf16, WIDE is fp32, PLAIN is
  * Darknet's own fp32 buffer. A value is cast to a form once, for all layers that read that form. A loss
- * layer also writes its delta, multiplied by call->loss_scale, which enters a step only there
- * (layers/host_layer.c for Darknet's losses, layers/yolo.c for AMP's).
+ * layer also writes its delta, multiplied by call->loss_scale (layers/host_layer.c for Darknet's losses,
+ * layers/yolo.c for AMP's). The loss scale enters a step only there.
  *
  * amp_engine_backward (engine_passes.c) runs the layers from last to first. With activation checkpointing
  * (recompute.c), it repeats the forward of layers whose activations were not kept, just before they are
@@ -72,7 +72,8 @@ void amp_engine_invalidate(amp_engine *engine)
     engine->backend->gemm_drop_copies(engine->backend);
 }
 
-/* Also commits the rolling statistics that were loaded with the weights, for a skipped step to restore. */
+/* Commits the current rolling statistics too: if they were loaded with the weights, a skipped step must
+ * restore them. */
 void amp_engine_weights_changed(amp_engine *engine)
 {
     engine->weights_version++;

@@ -16,22 +16,22 @@
 
 typedef struct amp_engine_settings {
     amp_dtype dtype;
-    amp_scaler scaler;   /* in its state before the first step */
-    amp_spikes spikes;   /* in its state before the first step */
+    amp_scaler scaler;   /* the state before the first step */
+    amp_spikes spikes;   /* the state before the first step */
     double clip_norm;    /* 0: off */
     int adam, adamw;     /* adamw: Adam with decoupled weight decay */
     int sync_batchnorm;  /* 1: batch norm treats the images of all ranks in a pass as one batch */
     int graphs;          /* 1: record passes and replay them where possible (recording.h) */
     int direct;          /* amp_conv_desc.direct for all convolutions */
     int debug;           /* 1: find the first non-finite tensor of each step */
-    amp_recompute_settings recompute; /* a change applies to plans built later */
+    amp_recompute_settings recompute; /* activation checkpointing; a change applies to plans built later */
 } amp_engine_settings;
 
 typedef struct amp_step_report {
     int skipped;                 /* 1: the weights were not updated: overflow or dropped spike */
-    amp_spike spike;             /* whether a step without overflow was a spike (spikes.h) */
+    amp_spike spike;             /* the verdict on a step without overflow (spikes.h) */
     float scale_before, scale_after;
-    amp_anomaly bad;             /* if the step was skipped, but not as a spike: a tensor with inf or NaN.
+    amp_anomaly bad;             /* a tensor with inf or NaN, if the step was skipped, but not as a spike.
                                     bad.is_first: no earlier tensor of the step has any */
     amp_anomaly bad_loss;        /* a loss that is inf or NaN; a bad loss alone does not skip the step */
     int bad_master;              /* 1: weights are bad (amp_parameters_bad_master); `bad` names them */
@@ -60,14 +60,14 @@ typedef struct amp_engine {
                                       masters is stale if it was made at another version. This holds for the
                                       plans' half copies and for the backend's copies for host layers */
 
-    amp_observer observer; /* the caller may change it between passes. see = NULL: no observer */
+    amp_observer observer; /* the observer (`see` NULL: none); the caller may change it between passes */
     int in_step;          /* 1: a training forward has run since the last update */
     int watched_step;     /* 1: anomaly detection is on for this step */
-    int watching;         /* 1: it watches the current pass */
+    int watching;         /* 1: anomaly detection is on for the current pass */
     int backward_follows; /* 1: a backward followed the last training forward */
-    void *losses_due;     /* the last forward's losses (download_later); NULL: the host has them */
+    void *losses_due;     /* the last forward's losses (download_later); NULL: the host already has them */
     amp_anomaly anomaly;  /* the first non-finite tensor of a watched step */
-    amp_anomaly rejected; /* why this step must be skipped, regardless of its gradients */
+    amp_anomaly rejected; /* the reason to skip this step, whatever its gradients are */
     amp_anomaly bad_loss; /* the step's first loss that is inf or NaN */
     amp_recording recording; /* recorded passes, for replay; recording.line_is_new may be written */
     amp_parallel parallel; /* other ranks (amp_parallel_join); parallel.is_last_pass may be written */
@@ -77,14 +77,14 @@ typedef struct amp_engine {
     amp_spikes spikes;    /* may be written, to resume a training */
 } amp_engine;
 
-/* Takes ownership of backend. Copies what it needs from network (at least one layer, shapes of any input
- * size) and host; host->context must outlive the engine. */
+/* Takes ownership of backend. Copies what it needs from host and network; host->context must outlive the
+ * engine. network: at least one layer; the shapes may be those of any input size. */
 amp_engine *amp_engine_create(const amp_engine_settings *, amp_backend *backend, const amp_host *host,
                               const amp_network_desc *network);
 void amp_engine_free(amp_engine *);
 
-/* Sets *out to the plan for this key, built on first use; the next call may free it. The key's shape must be
- * the host's current shape. */
+/* Sets *out to the plan for this key, which is built on first use; the next call may free it. The key's shape
+ * must be the host's current shape. */
 amp_status amp_engine_plan_for(amp_engine *, const amp_plan_key *, amp_plan **out, amp_error *);
 /* Makes an outline: a plan of the same network, in any dtype, that cannot run. It has no backend objects, and
  * its memory is laid out but not allocated. recompute may be NULL. The caller frees it with amp_plan_free. */
@@ -96,12 +96,12 @@ void amp_engine_free_plans(amp_engine *);
 void amp_engine_invalidate(amp_engine *);
 /* Call when weights were loaded or received from another rank: the next forward makes new half copies. */
 void amp_engine_weights_changed(amp_engine *);
-/* Restarts training from the current weights: momentum, moments, gradients and scaler as in a new engine. */
+/* Restarts training from the current weights: resets momentum, moments, gradients, scaler and spikes. */
 amp_status amp_engine_start_anew(amp_engine *, amp_error *);
 
 /* Runs a forward with the plan that amp_engine_plan_for has just returned. image: fp32 NCHW. Afterwards the
  * sources of all earlier upload_later calls may be overwritten. In a training whose previous forward was
- * followed by a backward, the host may receive the losses only in amp_engine_backward. */
+ * followed by a backward, the host may not receive the losses before amp_engine_backward. */
 amp_status amp_engine_forward(amp_engine *, amp_plan *, float *image, int training, amp_error *);
 /* Runs a backward, after a forward whose plan keeps state. image_delta: where to add the image's delta
  * without the loss scale, or NULL. */
@@ -109,18 +109,18 @@ amp_status amp_engine_backward(amp_engine *, float *image_delta, amp_error *);
 int amp_engine_ranks(const amp_engine *);
 /* Ends a step: updates all parameters, or skips the step if a gradient, a rolling statistic or a recurrent
  * state is inf or NaN, if it was rejected, or if it is a spike to be dropped. Fills in args, except t: the
- * caller sets it to 1 plus the number of earlier steps not skipped. AMP_DIVERGED: training cannot continue;
- * *report is valid. */
+ * caller sets t to 1 plus the number of earlier steps that were not skipped. AMP_DIVERGED: training cannot
+ * continue; *report is valid. */
 amp_status amp_engine_update(amp_engine *, amp_update_args *args, float decay, amp_step_report *report,
                              amp_error *);
 
-/* Call when the host has found inf or NaN, for example in labels: skips the current step, or else the next.
- * why->found must be 1. A step's first reason is kept. */
+/* Call when the host has found inf or NaN, for example in labels. Skips the current step or, outside a step,
+ * the next. why->found must be 1. A step's first reason is kept. */
 void amp_engine_reject_step(amp_engine *, const amp_anomaly *why);
 
 /* ---- for the engine's own files ---- */
 
-/* Returns the layers' arguments in a pass of a plan with this key, which include the loss scale. */
+/* Returns the arguments that layers get in a pass of a plan with this key, including the loss scale. */
 amp_call amp_engine_call(amp_engine *, const amp_plan_key *);
 /* Records the first inf or NaN of a watched step. */
 void amp_engine_note_first(amp_engine *, const amp_anomaly *bad);

@@ -32,7 +32,8 @@ static amp_status show_inputs(amp_engine *engine, amp_node *node, amp_call *call
     return AMP_OK;
 }
 
-/* Shows a layer's output, if it was written, and the input's delta that a loss computed by AMP has made. */
+/* Shows a layer's output, if it was written, and the delta that a loss computed by AMP has written for its
+ * input. */
 static amp_status show_made(amp_engine *engine, const amp_node *node, amp_error *error)
 {
     amp_form home = node->output->home;
@@ -70,8 +71,8 @@ static void begin_pass(amp_engine *engine, const amp_plan *plan, int training)
     if (engine->watching && engine->rejected.found) amp_engine_note_first(engine, &engine->rejected);
 }
 
-/* Adds a layer's loss to the step's, the mean over the loss layers. Spike detection counts inf and NaN as the
- * largest float; otherwise they are only recorded. */
+/* Adds a layer's loss to the step's loss, which is the mean over the loss layers. A loss that is inf or NaN
+ * is recorded; for spike detection it counts as the largest float. */
 static void take_loss(amp_engine *engine, const amp_plan *plan, const amp_node *node)
 {
     if (!engine->training) return;
@@ -263,7 +264,8 @@ amp_status amp_engine_forward(amp_engine *engine, amp_plan *plan, float *image, 
 
 /* ---- backward ---- */
 
-/* Activation checkpointing: repeats the forwards due before layer i's backward. *repeated counts them. */
+/* Activation checkpointing: repeats the forwards that are due before layer i's backward, and adds their
+ * number to *repeated. */
 static amp_status repeat_forward(amp_plan *plan, int i, amp_call *call, int *repeated, amp_error *error)
 {
     while (*repeated < plan->again_count) {
@@ -293,8 +295,8 @@ static amp_status backward_layer(amp_engine *engine, amp_plan *plan, int i, amp_
 }
 
 /* Multiplies the host's image delta, which lacks the loss scale, by `factor`: the loss scale before backward
- * adds to it, the inverse afterwards. Not in a network without losses, whose deltas come from the host
- * without a loss scale. */
+ * adds to it, the inverse afterwards. Does nothing in a network without losses, because its deltas come from
+ * the host without a loss scale. */
 static amp_status scale_image_delta(amp_engine *engine, const amp_plan *plan, float *image_delta,
                                     float factor, amp_error *error)
 {

@@ -1,4 +1,4 @@
-/* The end of a step: the update of all parameters, or the step is skipped (see engine.c). */
+/* The end of a step: all parameters are updated, or the step is skipped (see engine.c). */
 #include "engine.h"
 
 /* Sets report->bad to the reason of a skip: the first recorded inf or NaN, else the first bad array. */

@@ -29,7 +29,8 @@ typedef struct amp_seen {
     int layer;          /* index in the .cfg; -1: the image */
     const char *name;   /* "image", "input", "output", "delta", or a parameter's name ("weights"); valid as
                            long as the engine exists */
-    amp_tensor tensor;  /* in the backend's memory; the observer may write to it until see returns */
+    amp_tensor tensor;  /* the tensor, in the backend's memory; the observer may write to it until see
+                           returns */
 } amp_seen;
 
 typedef struct amp_observer {

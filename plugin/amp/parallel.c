@@ -8,7 +8,7 @@
 
 /* ---- sums of batch norm ---- */
 
-/* Implements amp_batchnorm_ranks.sum. sum_end also waits for sums of gradients. */
+/* Implements amp_batchnorm_ranks.sum. sum_end also waits for those sums of gradients that have begun. */
 static amp_status sum_of_batchnorm(void *context, float *values, size_t count, amp_error *error)
 {
     amp_parallel *p = context;
@@ -33,7 +33,7 @@ void amp_parallel_join(amp_parallel *p, amp_comm *comm, amp_dtype wire, size_t b
 /* ---- gradients ---- */
 
 /* Starts the sums of all buckets within the last `complete` elements of the gradient block. Buckets are
- * counted from its end: only the one at its start may be short. */
+ * counted from the end of the block: only the bucket at its start may be short. */
 static amp_status begin_sums(amp_parallel *p, const amp_parameters *params, size_t complete, amp_error *error)
 {
     float *end = params->gradient_block + params->gradient_count;
@@ -66,11 +66,11 @@ static int differs(const amp_parallel *p, const amp_statistics *s)
     return s->rolling_factor > 0 && (s->by_host || !amp_parallel_batchnorm(p));
 }
 
-/* The rolling statistics of a single rank that makes all passes of the step: to_terms computes one rank's
- * term of a sum over the ranks, and from_terms turns the sum into the statistics.
+/* Compute the rolling statistics that a single rank would have after all passes of the step: to_terms
+ * computes one rank's term of a sum over the ranks, and from_terms turns the sum into the statistics.
  *
  * A rank that starts at r0 and makes S passes ends at r = k·r0 + s, where k = (1 - rolling_factor)^S and s
- * comes from its images. One that made the passes of all N ranks in rank order would end at
+ * comes from its images. A single rank that made the passes of all N ranks in rank order would end at
  * k^N·r0 + Σ k^(N-1-rank)·s. to_terms computes k^(N-1-rank)·s, and from_terms adds k^N·r0. */
 static void to_terms(const amp_parallel *p, const amp_statistics *s, const float *committed,
                      const float *now, float *terms)
@@ -88,15 +88,15 @@ static void from_terms(const amp_parallel *p, const amp_statistics *s, const flo
     for (size_t j = 0; j < s->count; j++) now[j] = (float)(kept * (double)committed[j] + (double)terms[j]);
 }
 
-/* Combines the ranks' rolling statistics, which are in many arrays, possibly on a device. The block with the
- * committed copies of all is reused as the buffer of the sum:
+/* Combines the ranks' rolling statistics, which are in many arrays, possibly on a device. The block of
+ * committed copies is reused as the buffer of the sum:
  *   - the committed copies are downloaded;
  *   - the backend copies the current statistics into the block (copy_statistics); they are downloaded too;
  *   - the ranks' terms are uploaded to the block, summed over the ranks, and downloaded;
  *   - the results are uploaded to the block, and the backend copies them back into the arrays;
  *   - the committed copies are uploaded to the block again.
  * committed, now, terms: buffers in CPU memory, each as large as the block; terms is zero. Statistics that
- * are the same on all ranks, and those of one rank (a recurrent layer's state), stay unchanged. */
+ * are the same on all ranks, or belong to one rank (a recurrent layer's state), stay unchanged. */
 static amp_status combine(const amp_parallel *p, const amp_parameters *params, float *committed, float *now,
                           float *terms, amp_error *error)
 {

@@ -21,18 +21,18 @@
 #include "scaler.h"
 
 /* AMP_BUCKET: elements per bucket, 4 MB of fp32: small enough to overlap with backward, large enough to hide
- * latency. AMP_DRIFT_STEPS: steps in which ranks compare all masters, a part in each. */
+ * latency. AMP_DRIFT_STEPS: number of steps in which ranks compare all masters, one part per step. */
 enum { AMP_BUCKET = 1 << 20, AMP_DRIFT_STEPS = 64 };
 
 /* What each rank sends to all others at the end of a step, as plain bytes. */
 typedef struct amp_rank_record {
     uint64_t step, masters;   /* step: number of the current update; masters: checksum of a 64th of the
                                  masters */
-    double loss;              /* the sum over the rank's passes */
+    double loss;              /* sum of the losses of the rank's passes */
     float scale;              /* the loss scale */
     int32_t rejected;         /* 1: the step must be skipped */
     int32_t found;            /* 1: the following fields say where an inf or NaN was found, as in amp_anomaly:
-                                 the reason if `rejected` is 1, else in a loss */
+                                 the reason of the rejection if `rejected` is 1, else one in a loss */
     int32_t layer, is_first, bad_images, image;
     char pass[16], tensor[64];
 } amp_rank_record;
@@ -46,29 +46,31 @@ typedef struct amp_parallel {
     amp_batchnorm_ranks batchnorm; /* count is 0 without sync_batchnorm */
     int passes;               /* training forward passes since the last update */
     int is_last_pass;         /* 1: the step's last pass, whose backward completes the gradients */
-    size_t begun;             /* elements at the end of the gradient block whose all-reduce has started */
+    size_t begun;             /* number of gradients, at the block's end, whose all-reduce has started */
     uint64_t step;            /* number of updates that have started */
     amp_rank_record blamed;   /* the record of the rank that is blamed for the last step's inf or NaN; all 0:
                                  none. The strings in amp_parallel_finish's results point into it */
 } amp_parallel;
 
-/* The network then trains together with comm's other ranks, and amp_engine_update is collective. The caller
- * owns comm. wire: the type in which gradients are sent. bucket: normally AMP_BUCKET. The amp_parallel must
- * not move afterwards. */
+/* After this call the network trains together with comm's other ranks, and amp_engine_update is collective.
+ * The caller owns comm. wire: the type in which gradients are sent. bucket: normally AMP_BUCKET. The
+ * amp_parallel must not move afterwards. */
 void amp_parallel_join(amp_parallel *, amp_comm *, amp_dtype wire, size_t bucket, int sync_batchnorm);
-/* What batch norm needs to sum over ranks in training passes, or NULL. */
+/* Returns what batch norm needs to sum over the ranks in training passes; NULL: it does not sum. */
 const amp_batchnorm_ranks *amp_parallel_batchnorm(const amp_parallel *);
 
-/* Call when backward has finished layer i and all later layers. In the step's last pass, starts sums. */
+/* Call when backward has finished layer i and all later layers. In the step's last pass, starts the sums of
+ * the buckets that are complete. */
 amp_status amp_parallel_layer_done(amp_parallel *, const amp_parameters *, int i, amp_error *);
 
 /* Call at the end of a step. Completes all sums, and sets the same values on all ranks. *rejected: the reason
- * of the first rank that rejects the step. *bad_loss: if none does, the bad loss of the first rank that has
- * one. *loss: the sum of the ranks' losses. AMP_COMM_FAILED: an exchange failed, or the ranks differ in
- * weights, scale or step. */
+ * of the first rank that rejects the step. *bad_loss: if no rank rejects it, the bad loss of the first rank
+ * that has one. *loss: the sum of the ranks' losses. AMP_COMM_FAILED: an exchange failed, or the ranks differ
+ * in weights, scale or step. */
 amp_status amp_parallel_finish(amp_parallel *, amp_parameters *, const amp_scaler *, amp_anomaly *rejected,
                                amp_anomaly *bad_loss, double *loss, amp_error *);
 
-/* Sets *sum to the checksum of elements first to last - 1 (at most all) of the masters, concatenated. */
+/* Sets *sum to the checksum of elements `first` to `last` - 1 of the masters, concatenated. A `last` beyond
+ * the end means the end. */
 amp_status amp_masters_checksum(const amp_parameters *, size_t first, size_t last, uint64_t *sum,
                                 amp_error *);

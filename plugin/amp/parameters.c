@@ -29,8 +29,8 @@ static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index
     p->gradients[index].count = layer->param_count;
 }
 
-/* Layers that share an array of rolling statistics each update it once per pass. Returns the one factor with
- * the same effect, and sets it in the array's entries of p->statistics so far. */
+/* Layers that share an array of rolling statistics each update it once per pass. Returns the single factor
+ * with the same effect, and sets it in the array's earlier entries in p->statistics. */
 static float join_factors(amp_parameters *p, const amp_statistics_desc *d)
 {
     float factor = d->rolling_factor;

@@ -16,8 +16,8 @@ typedef struct amp_parameters {
     float *gradient_block, *moment_block, *committed_block;
     size_t gradient_count, committed_count; /* elements of all parameters, and of all statistics */
     amp_statistics *statistics;
-    const char *held;  /* one flag per layer, owned by the caller: updates discard the gradients of its
-                          parameters, and leave them unchanged. NULL: none */
+    const char *held;  /* one flag per layer, owned by the caller. 1: updates discard the gradients of the
+                          layer's parameters, and leave the parameters unchanged. NULL: no layer is held */
     int statistics_count;
     size_t param_room, statistics_room; /* allocated entries of params and of statistics */
 } amp_parameters;
@@ -39,14 +39,14 @@ amp_status amp_parameters_zero_gradients(amp_parameters *, amp_error *);
 /* Sets momentum, moments and gradients to 0. */
 amp_status amp_parameters_reset(amp_parameters *, amp_error *);
 
-/* Calls the backend's finish_step for all parameters. decay: the weight decay; with SGD and AdamW only of
- * parameters with amp_param.decays. */
+/* Calls the backend's finish_step for all parameters. decay: the weight decay; with SGD and AdamW it applies
+ * only to parameters with amp_param.decays. */
 amp_status amp_parameters_finish_step(amp_parameters *, const amp_update_args *, float decay,
                                       amp_step_outcome *, amp_error *);
-/* Each function finds the first bad array of its kind in execution order, sets *bad and returns 1, or returns
- * 0. Bad means inf or NaN; for masters also a sum of squares beyond fp32's range (as after an absurd learning
- * rate), with which norms and variances overflow. An array that cannot be checked counts as good. While a
- * rolling statistic is bad, every step is skipped. */
+/* Each function finds the first bad array of its kind in execution order, sets *bad and returns 1. If none is
+ * bad, it returns 0. Bad means inf or NaN; for masters also a sum of squares beyond fp32's range (as after an
+ * absurd learning rate), because norms and variances would overflow. An array that cannot be checked counts
+ * as good. While a rolling statistic is bad, every step is skipped. */
 int amp_parameters_bad_gradient(const amp_parameters *, amp_anomaly *bad);
 int amp_parameters_bad_statistics(const amp_parameters *, amp_anomaly *bad);
 int amp_parameters_bad_master(const amp_parameters *, amp_anomaly *bad);

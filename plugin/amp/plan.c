@@ -71,8 +71,8 @@ static void choose_forms(amp_plan *plan, amp_dtype low)
     free(homes);
 }
 
-/* A layer computes backward if it has parameters to train, or if an input wants a delta: an output of a layer
- * that computes backward, or the image if the caller wants its delta. */
+/* A layer computes backward if it has parameters to train, or if one of its inputs wants a delta. The output
+ * of a layer that computes backward wants one, and so does the image if the caller wants its delta. */
 static void choose_gradients(amp_plan *plan)
 {
     int stop = -1;
@@ -183,7 +183,7 @@ static void choose_recomputation(amp_plan *plan, const amp_recompute *recompute)
 
 /* ---- batch norm and shortcut in one pass over memory ---- */
 
-/* How many of the first inputs have the same delta as the output. */
+/* Returns how many inputs, from the first on, have the same delta as the output. */
 static int passed_deltas(const amp_node *node)
 {
     return node->desc.kind->passes_delta ? node->desc.kind->passes_delta(node) : 0;
@@ -209,7 +209,8 @@ static void choose_joint_norms(amp_plan *plan, const amp_backend *backend)
 
 /* ---- shared deltas ---- */
 
-/* When a layer adds to the deltas of its inputs: a loss that AMP computes does so in forward. */
+/* Returns when a layer adds to the deltas of its inputs: in forward if it is a loss that AMP computes, else
+ * in backward. */
 static int delta_time(const amp_plan *plan, const amp_node *node)
 {
     return node->desc.kind->makes_loss ? node->index : backward_time(plan, node->index);
@@ -254,7 +255,7 @@ static void extend(life *l, int time)
     l->last = larger(l->last, time);
 }
 
-/* Finds when each form of a value is read: lives[0] of the value that forward writes, lives[1] of what a
+/* Finds when each form of a value is read. lives[0]: reads of what forward writes; lives[1]: reads of what a
  * repeated forward writes. */
 static void find_reads(const amp_plan *plan, const amp_value *value, life lives[2][AMP_FORMS])
 {
@@ -272,7 +273,7 @@ static void find_reads(const amp_plan *plan, const amp_value *value, life lives[
     }
 }
 
-/* Requests memory for a value's data in each form that is read. produced: when it is computed. */
+/* Requests memory for a value's data in each form that is read. produced: the time of computation. */
 static void request_data(amp_plan *plan, amp_value *value, const life reads[AMP_FORMS], int produced,
                          void **slots)
 {
@@ -322,8 +323,8 @@ static void request_value(amp_plan *plan, amp_value *value)
     if (value->wants_delta) request_delta(plan, value);
 }
 
-/* A shortcut passes its delta on unchanged to its first input. Without another consumer of that input, both
- * deltas share a buffer. The second input's delta does too if the first input's layer has keeps_delta. */
+/* A shortcut passes its delta unchanged to its first input. If nothing else reads that input, both deltas
+ * share a buffer. So does the second input's delta if the first input's layer has keeps_delta. */
 static void share_deltas(amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {
@@ -366,7 +367,7 @@ static amp_status lay_out(amp_plan *plan, amp_call *call, amp_error *error)
     return AMP_OK;
 }
 
-/* A zeroed array with one element per layer. */
+/* Allocates a zeroed array with one element per layer. */
 static void *per_layer(const amp_network_desc *network, size_t size)
 {
     return amp_allocated(calloc((size_t)network->count + 1, size));

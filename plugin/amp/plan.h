@@ -9,7 +9,7 @@ typedef struct amp_plan_key {
     int batch, w, h;
     int keeps_state;  /* 1: a backward will follow, so forward keeps what it needs */
     int image_delta;  /* 1: backward also computes the gradient of the image */
-    int frozen;       /* how many layers at the start of the network do not learn now; set by the host */
+    int frozen;       /* number of layers at the network's start that do not learn now; set by the host */
     int folds;        /* 1: the network only predicts. Batch norm is folded into weights (fold.c), and matrix
                          products also apply the activation. Never with keeps_state */
 } amp_plan_key;
@@ -30,7 +30,7 @@ typedef struct amp_plan {
     amp_value **links;         /* memory for the `inputs` arrays of all nodes */
     amp_autocast *autocast;    /* per layer: its form, and the reason for it */
     int count, output_layer;
-    int *again, again_count;   /* layers whose forward backward repeats, by their again_time */
+    int *again, again_count;   /* the layers that repeat their forward in backward, sorted by again_time */
     amp_arena arena;
     char *needs_output, *needs_delta; /* per layer: 1 if the host's fp32 buffer is in use */
     char *host_reads;                 /* per layer: 1 if the host reads its fp32 output after the pass */
@@ -38,14 +38,15 @@ typedef struct amp_plan {
                                          part of the cost (amp_plan_image_costs); in the arena */
     int result_count, loss_count;     /* result_count: losses that AMP computes; loss_count: all losses */
     unsigned long last_use;
-    unsigned long planned_version;    /* of the masters whose values decided which layers are folded */
-    unsigned long weights_version;    /* of the masters in the half copies; 0: none yet (engine.c) */
+    unsigned long planned_version;    /* version of the masters that decided which layers are folded */
+    unsigned long weights_version;    /* version of the masters in the half copies; 0: no copies (engine.c) */
 } amp_plan;
 
 void amp_network_desc_free(amp_network_desc *);
 
-/* plan->results ends with each image's part of the cost, key.batch numbers per result. The bytes of both
- * together, and the address of the first part in plan->results or in a copy of it. */
+/* plan->results ends with each image's part of the cost: key.batch numbers per result. amp_plan_result_bytes:
+ * the bytes of results and parts together. amp_plan_image_costs: the address of the first part, in
+ * plan->results or in a copy of it. */
 size_t amp_plan_result_bytes(const amp_plan *);
 double *amp_plan_image_costs(const amp_plan *, amp_yolo_result *results);
 
@@ -55,8 +56,8 @@ typedef struct amp_plan_request {
     amp_dtype low;                   /* the dtype of layers in form HALF; fp32: no layer gets this form */
     const amp_gradients *gradients;  /* one entry per layer; must outlive the plan */
     amp_call call;
-    const amp_recompute *recompute;  /* one entry per layer (recompute.h), ignored where nothing can be
-                                        recomputed; or NULL */
+    const amp_recompute *recompute;  /* one entry per layer (recompute.h), ignored if the layer can recompute
+                                        nothing; may be NULL */
 } amp_plan_request;
 
 amp_status amp_plan_create(const amp_plan_request *, amp_plan **out, amp_error *);

@@ -8,7 +8,7 @@
 typedef struct amp_plan_bytes {
     size_t output; /* the layer's output in its home form */
     size_t copies; /* the output cast to other forms */
-    size_t deltas; /* of the output in all forms, and sums_delta and delta_part of amp_node */
+    size_t deltas; /* the output's deltas in all forms, and sums_delta and delta_part of amp_node */
     size_t kept;   /* everything else that forward keeps for backward (batch norm's input and statistics,
                       max pooling's indices), and a loss's result */
 } amp_plan_bytes;
@@ -16,12 +16,13 @@ typedef struct amp_plan_bytes {
 /* Layer -1 is the image. */
 amp_plan_bytes amp_plan_bytes_of(const amp_plan *, int layer);
 
-/* A cast of a value to another form, for all layers that read this form, and its delta's cast back. */
+/* A cast of a value to another form, made once for all layers that read this form; backward may also cast the
+ * delta back. */
 typedef struct amp_plan_cast {
     int producer;      /* -1: the image */
     int reader;        /* index of the first layer that reads the value in form `to`; -1: the host reads it */
     amp_form from, to;
-    int backward;      /* 1: a delta is cast back in backward */
+    int backward;      /* 1: backward casts the delta back */
     size_t elements;
 } amp_plan_cast;
 

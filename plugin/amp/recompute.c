@@ -6,7 +6,7 @@
 
 /* ---- cost ---- */
 
-/* A forward without matrix products counts four operations per output element. */
+/* A forward without matrix products counts as four operations per output element. */
 static double operations_of(const amp_node *node)
 {
     return node->desc.kind->products ? amp_products_operations(node->desc.kind->products(node))
@@ -28,18 +28,18 @@ amp_recompute_cost amp_recompute_cost_of(const amp_plan *plan)
 /* ---- choices ---- */
 
 typedef struct layer_facts {
-    int last;                 /* the last layer that reads this layer's output, or itself */
+    int last;                 /* index of the last layer that reads this layer's output; none: its own */
     int segment;
     size_t crossing;          /* bytes of the activations that would cross a cut just before this layer */
 } layer_facts;
 
 typedef struct chooser {
-    amp_plan_request request; /* for outlines */
+    amp_plan_request request; /* the request that outlines are made from */
     amp_plan *whole;          /* the plan that recomputes nothing */
     layer_facts *layers;
     amp_recompute *best;      /* the best choice so far, per layer */
-    size_t bytes;             /* the arena's size with it */
-    double again;             /* the operations that it repeats */
+    size_t bytes;             /* the arena's size with `best` */
+    double again;             /* the operations that `best` repeats */
 } chooser;
 
 static amp_recompute cheap_recompute(const amp_node *node)
@@ -91,9 +91,10 @@ static void cut(const chooser *c, int segments)
     }
 }
 
-/* Fills `chosen`. Layers of the first `repeated` segments are recomputed entirely, unless a later segment
- * reads them; others only where it is cheap. Layers without backward (frozen ones) recompute nothing, because
- * all frozen layers before them would have to be repeated. checkpoint=1 always recomputes. */
+/* Fills `chosen`. A layer of the first `repeated` segments recomputes everything, unless a later segment
+ * reads its output; any other layer recomputes what is cheap. Layers without backward (frozen ones) recompute
+ * nothing, because all frozen layers before them would have to be repeated. A layer with checkpoint=1 always
+ * recomputes everything. */
 static void mark(const chooser *c, int repeated, amp_recompute *chosen)
 {
     for (int i = 0; i < c->whole->count; i++) {
@@ -119,7 +120,8 @@ static amp_status judge(const chooser *c, const amp_recompute *chosen, size_t *b
 }
 
 /* Cuts the network into `segments`, and recomputes more and more of them until the plan fits into the budget.
- * c->best is the choice with the least memory or, of those that fit, the least repeated arithmetic. */
+ * c->best is the choice with the least memory or, once a choice fits, the fitting one that repeats the least
+ * arithmetic. */
 static amp_status fit(chooser *c, int segments, size_t budget, amp_error *error)
 {
     amp_status status = AMP_OK;

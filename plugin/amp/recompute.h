@@ -15,9 +15,9 @@
 
 typedef struct amp_recompute_settings {
     int on;         /* 0: recompute only layers whose section has checkpoint=1 */
-    int segments;   /* into which the network is cut. 1: recompute only what needs no matrix product. 0: the
-                       cheapest choice with which the arena fits into the budget */
-    size_t budget;  /* in bytes; used only if `segments` is 0 */
+    int segments;   /* number of segments into which the network is cut. 1: recompute only what needs no
+                       matrix product. 0: the cheapest choice with which the arena fits into the budget */
+    size_t budget;  /* upper limit of the arena, in bytes; used only if `segments` is 0 */
 } amp_recompute_settings;
 
 /* Fills `chosen`, one entry per layer, for amp_plan_create. If no choice fits into the budget, uses the

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The first layer that does more than queue work on the device, which prevents recording; or NULL. */
+/* Returns the first layer that does more than queue work on the device and so prevents recording, or NULL. */
 static const amp_node *layer_against(const amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {

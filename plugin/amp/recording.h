@@ -2,11 +2,11 @@
  * as a whole, if the backend supports it (backend.h, pass_begin).
  *
  * A replay repeats the operations with the same addresses and scalar arguments. So a pass is recorded again
- * if the address of the images (a GPU has two blocks for them, each with its own recording), that of the
- * labels, or the loss scale has changed. When another plan becomes active, all recordings are dropped. A
- * plan's first pass is never recorded, since backends allocate memory in it. A replay does not mark which
- * forms of each value are valid (amp_value.data_valid). These marks are the same after every forward of the
- * plan, so they are saved with the recordings, and restored after a replay.
+ * if one of these has changed: the address of the images (a GPU has two blocks for them, each with its own
+ * recording), the address of the labels, the loss scale. When another plan becomes active, all recordings are
+ * dropped. A plan's first pass is never recorded, because backends allocate memory in it. A replay does not
+ * mark which forms of each value are valid (amp_value.data_valid). These marks are the same after every
+ * forward of the plan, so they are saved with the recordings, and restored after a replay.
  *
  * A pass is not recorded if a layer does work that a backend does not queue (the host's own layers, dropout's
  * random numbers), if an observer looks at each layer, or if several ranks train. If recording fails, the
@@ -26,7 +26,7 @@ typedef struct amp_recording {
     int on;                    /* 1: graphs=1, and no recording has failed */
     int warm;                  /* 1: the active plan has run a forward and a backward */
     amp_recorded blocks[2];
-    amp_recorded *current;     /* the current pass's entry of `blocks`; NULL: not recorded */
+    amp_recorded *current;     /* the current pass's entry of `blocks`; NULL: the pass is not recorded */
     amp_value *values, image;  /* copies of the plan's values after a forward; owned */
     char line[400];            /* a message for the user; empty: no message */
     int line_is_new;           /* 1: `line` is not printed yet; the host clears this */

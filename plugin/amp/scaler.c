@@ -19,8 +19,8 @@ static float inverse_of(float scale) { return (float)(1.0 / (double)scale); }
 static float smaller(float a, float b) { return a < b ? a : b; }
 static float larger(float a, float b) { return a > b ? a : b; }
 
-/* -- Valid values. Comparisons are written so that NaN fails them. Scales are compared in float: otherwise
- * min_scale = 0.7, a double, would differ from the scale 0.7f. -- */
+/* -- Valid values. Comparisons are written so that NaN fails them. Scales are compared in float: in double,
+ * min_scale = 0.7 would differ from the scale 0.7f. -- */
 
 static const char *scale_problem(float scale, const amp_scaler *settings)
 {
@@ -143,7 +143,7 @@ void amp_scaler_resume(amp_scaler *scaler, const amp_scaler *saved)
     scaler->stuck = scale == saved->scale ? saved->stuck : 0;
     scaler->scale = scale;
     if (!scaler->dynamic) return;
-    /* A tracker at or past the interval becomes one below it: the next clean step makes the scale grow. */
+    /* A tracker that has reached the interval becomes interval - 1: the next clean step grows the scale. */
     scaler->growth_tracker = saved->growth_tracker < scaler->growth_interval ? saved->growth_tracker
                                                                             : scaler->growth_interval - 1;
     int tolerated = saved->hysteresis - saved->hysteresis_tracker;

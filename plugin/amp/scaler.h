@@ -22,13 +22,13 @@ extern "C" {
 #pragma GCC visibility push(default) /* libdarknet.so exports these functions */
 
 /* Training ends after this many consecutive skipped steps with a scale that cannot change (a static scale, or
- * a backoff that fp32 rounds away). Also the limit of hysteresis, which would postpone this end. */
+ * a backoff that fp32 rounds away). It is also the upper limit of hysteresis, which delays this end. */
 #define AMP_SCALER_STUCK_LIMIT 100
 
 /* Settings and state. */
 typedef struct amp_scaler {
-    float scale;          /* positive (in settings: the initial or static scale); it and its inverse are
-                             finite in fp32 */
+    float scale;          /* the loss scale (in settings: the initial or static scale), > 0; it and its
+                             inverse are finite in fp32 */
     int enabled;          /* 0: the scale is 1, and no other member matters */
     int dynamic;          /* 0: the scale is static, and no other setting matters */
     int growth_interval;  /* >= 1 */
@@ -42,7 +42,7 @@ typedef struct amp_scaler {
     int hysteresis_tracker; /* found_infs left until the scale backs off */
     int growth_tracker;     /* consecutive clean steps; 0 again at growth_interval */
     int stuck;              /* consecutive skipped steps in which the scale could not shrink */
-    unsigned long steps;    /* including skipped ones */
+    unsigned long steps;    /* number of steps, including skipped ones */
     unsigned long skipped;
 } amp_scaler;
 
@@ -81,8 +81,9 @@ float amp_scaler_inverse(const amp_scaler *scaler);
  * amp_scaler_update cannot have produced it. */
 const char *amp_scaler_problem(const amp_scaler *scaler);
 
-/* Continues from a saved state for which amp_scaler_problem returns NULL. *scaler keeps its settings and
- * takes over the counters and, if both are dynamic, scale and trackers, moved into its settings' range. */
+/* Continues from a saved state for which amp_scaler_problem returns NULL. *scaler keeps its settings. It
+ * takes over the counters and, if both are dynamic, scale and trackers, moved into the range of its
+ * settings. */
 void amp_scaler_resume(amp_scaler *scaler, const amp_scaler *saved);
 
 #pragma GCC visibility pop

@@ -21,7 +21,7 @@ typedef struct amp_average { float *values; size_t count; } amp_average;
 typedef struct amp_run_state {
     uint64_t seen;            /* number of images trained on: Darknet's network.seen */
     int64_t t;                /* number of optimizer steps: Darknet's network.t */
-    uint64_t steps, skipped;  /* of the whole training */
+    uint64_t steps, skipped;  /* numbers of steps and skipped steps in the whole training */
     int32_t width, height;    /* size of the network's input; random=1 changes it */
     int32_t batch, subdivisions; /* an unfinished batch is continued only if both are unchanged */
     int32_t window;           /* subdivisions done in the current batch */
@@ -29,14 +29,14 @@ typedef struct amp_run_state {
     uint32_t seed;
     uint64_t next_job;        /* the loading job whose images come next */
     unsigned char random[AMP_RANDOM_STATE_BYTES]; /* state of the main thread's random number generator */
-    int32_t looped;           /* 1: by a training command's loop: loop_count, average_loss are valid */
+    int32_t looped;           /* 1: saved by a training command's loop: loop_count, average_loss are valid */
     int32_t loop_count;
     float average_loss;
-    /* ranks: how many train; 0 or 1: one. With several, wire is the type in which gradients are sent (an
-     * amp_dtype), and sync_batchnorm the .cfg's setting; -1: not saved. */
+    /* ranks: the number of ranks that train; 0 or 1: one. With several, wire is the type in which gradients
+     * are sent (an amp_dtype), and sync_batchnorm is the .cfg's setting; -1: not saved. */
     int32_t ranks, wire, sync_batchnorm;
-    const float *states;      /* for each rank in order: its recurrent layers' state (amp_sidecar_states).
-                                 Owned by the caller; NULL: none */
+    const float *states;      /* states of the recurrent layers of all ranks, in rank order
+                                 (amp_sidecar_states). Owned by the caller; NULL: none */
     const amp_average *averages; /* average_count averages; owned by the caller */
     int average_count;
 } amp_run_state;
@@ -49,15 +49,15 @@ typedef struct amp_sidecar amp_sidecar;
 amp_status amp_sidecar_write(const char *path, amp_engine *, const amp_run_state *,
                                 uint64_t weights_checksum, amp_error *);
 
-/* Reads and checks a sidecar file, or its bytes (from malloc), which amp_sidecar_parse owns even after a
- * failure. name: for messages. The caller owns *out. AMP_BAD_SIDECAR: the error says what is wrong. */
+/* Reads and checks a sidecar file, or its bytes (from malloc); amp_sidecar_parse takes ownership of the bytes
+ * even if it fails. name: for messages. The caller owns *out. AMP_BAD_SIDECAR: the error says why. */
 amp_status amp_sidecar_read(const char *path, amp_sidecar **out, amp_error *);
 amp_status amp_sidecar_parse(unsigned char *bytes, size_t size, const char *name, amp_sidecar **out,
                              amp_error *);
 void amp_sidecar_free(amp_sidecar *);
 
-/* The state that recurrent layers carry from batch to batch: the number of floats for one rank, and an array
- * of that size filled with this rank's. */
+/* The state that recurrent layers carry from batch to batch. The first function returns its number of floats
+ * for one rank; the second fills an array of that size with this rank's state. */
 size_t amp_sidecar_state_count(const amp_engine *);
 amp_status amp_sidecar_states(const amp_engine *, float *states, amp_error *);
 
@@ -67,8 +67,9 @@ const amp_run_state *amp_sidecar_run(const amp_sidecar *);
 int amp_sidecar_adam(const amp_sidecar *);         /* 1: the saved training used Adam or AdamW; 0: SGD */
 
 /* Restores scale, trackers, counters and arrays; the engine keeps its .cfg's settings. note (may be empty):
- * what the user should know, for example of another optimizer. AMP_BAD_SIDECAR: of another network; nothing
- * was changed. Any other error: the backend's memory cannot be written; do not use the engine any more. */
+ * what the user should know, for example that the optimizer is another. AMP_BAD_SIDECAR: the sidecar is of
+ * another network; nothing was changed. Any other error: the backend's memory cannot be written; do not use
+ * the engine any more. */
 amp_status amp_sidecar_apply(const amp_sidecar *, amp_engine *, char note[256], amp_error *);
 
 /* Call after amp_sidecar_apply. The engine's recurrent layers continue from what this rank saved or, if the
@@ -76,8 +77,8 @@ amp_status amp_sidecar_apply(const amp_sidecar *, amp_engine *, char note[256], 
 amp_status amp_sidecar_fit_rank(const amp_sidecar *, amp_engine *, int rank, int ranks, char note[256],
                                    amp_error *);
 
-/* Call after amp_sidecar_apply. Fills averages[count], if the file has any. AMP_BAD_SIDECAR: they differ in
- * number or size; nothing was changed. */
+/* Call after amp_sidecar_apply. Fills averages[count] if the file has averages. AMP_BAD_SIDECAR: the file's
+ * averages differ in number or size; nothing was changed. */
 amp_status amp_sidecar_fit_averages(const amp_sidecar *, const amp_average *averages, int count,
                                        amp_error *);
 
@@ -92,8 +93,8 @@ amp_status amp_sidecar_fit_batch(const amp_sidecar *, amp_engine *, int images, 
 /* `weights` followed by ".amp". The caller frees it. */
 char *amp_sidecar_name(const char *weights);
 
-/* Saves the pair NAME and NAME.amp. A kill leaves the old pair or, after amp_sidecar_recover, the new one. If
- * NAME is a symbolic link, both files are beside its target.
+/* Saves the pair NAME and NAME.amp. If a save is killed, the old pair remains or, after amp_sidecar_recover,
+ * the new pair. If NAME is a symbolic link, both files are beside its target.
  *
  *     amp_sidecar_save save;
  *     AMP_TRY(amp_sidecar_begin(name, &save, error));
@@ -113,12 +114,12 @@ void amp_sidecar_cancel(amp_sidecar_save *);
 /* Call before a training loads NAME. Completes a save of NAME that was killed after all its data was on disk,
  * and reads the sidecar.
  *
- * *out, owned by the caller: the sidecar of exactly this .weights file, or NULL if NAME has none or does not
- * exist. With a sidecar, leftovers of killed saves were removed. note (may be empty): which save was
- * completed. AMP_BAD_SIDECAR: the sidecar is not valid, or belongs to other weights.
+ * *out, owned by the caller: the sidecar of exactly this .weights file; NULL: NAME has none or does not
+ * exist. If there is a sidecar, leftovers of killed saves have been removed. note (may be empty): which save
+ * was completed. AMP_BAD_SIDECAR: the sidecar is not valid, or belongs to other weights.
  *
- * Call with out = NULL for a NAME that this training saves but does not start from. Then what a killed save
- * left is removed if it cannot be completed; without a file NAME, note says so.
+ * Call with out = NULL for a NAME that this training saves but does not start from. Then the leftovers of a
+ * killed save are removed if it cannot be completed; if there is no file NAME, note says so.
  *
  * A program that reads weights without training may call this only if NAME is missing: another program may be
  * saving an existing NAME. */

@@ -1,5 +1,5 @@
 /* Restores an engine from a sidecar. First compares everything with the network, then copies everything.
- * Copying fails only if the device fails. Arrays are in the backend's memory, which may be a GPU's: only its
+ * Copying fails only if the device fails. The arrays may be in a GPU's memory, so only the backend's
  * operations write to them. */
 #include "sidecar_format.h"
 
@@ -64,7 +64,7 @@ static amp_status compare_params(const amp_sidecar *c, const amp_parameters *e, 
     return AMP_OK;
 }
 
-/* Whether statistics[i] is a recurrent layer's state that starts at zero, since the batch has changed. */
+/* Whether statistics[i] is a recurrent layer's state that starts at zero because the batch has changed. */
 static int starts_anew(const amp_sidecar *c, const amp_parameters *e, int i)
 {
     return c->statistics[i].unsaved && e->statistics[i].unsaved
@@ -140,8 +140,8 @@ static amp_status copy_params(const copier *copy, const amp_sidecar *c, const am
     return AMP_OK;
 }
 
-/* Copies all arrays. amp_engine_weights_changed commits the current statistics; an unfinished batch's
- * committed statistics then overwrite the committed copies. */
+/* Copies all arrays. amp_engine_weights_changed commits the current statistics; if the file has an unfinished
+ * batch, its committed statistics then overwrite the committed copies. */
 static amp_status copy_all(const copier *copy, const amp_sidecar *c, amp_engine *engine,
                            const amp_parameters *e)
 {
@@ -189,8 +189,8 @@ amp_status amp_sidecar_fit_rank(const amp_sidecar *c, amp_engine *engine, int ra
     const amp_parameters *e = &engine->parameters;
     size_t count = amp_sidecar_state_count(engine);
     int saved = c->run.ranks > 1 ? c->run.ranks : 1;
-    int own = saved == ranks && c->state_count == count; /* 1: the file has this rank's own state, instead of
-                                                            rank 0's, which amp_sidecar_apply has restored */
+    int own = saved == ranks && c->state_count == count; /* 1: the file has this rank's own state, to
+                                                            replace rank 0's (from amp_sidecar_apply) */
     if (!count || (saved == ranks && rank == 0)) return AMP_OK;
     const unsigned char *from = own ? c->states + 4 * count * (size_t)(rank - 1) : NULL;
     copier copy = { e->backend, error };

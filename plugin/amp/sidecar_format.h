@@ -59,7 +59,8 @@ enum {
 #define AMP_TAG_SPIKES AMP_SIDECAR_TAG('S', 'P', 'I', 'K')
 #define AMP_TAG_ARRAY AMP_SIDECAR_TAG('A', 'R', 'R', 'Y')
 
-/* Parameters have the kinds before AMP_SAVED_PARAM_KINDS, statistics LIVE and COMMITTED, averages AVERAGE. */
+/* Kinds of arrays. Parameters have the kinds before AMP_SAVED_PARAM_KINDS, statistics have LIVE and
+ * COMMITTED, and averages have AVERAGE. */
 typedef enum amp_saved_kind {
     AMP_SAVED_MOMENTUM, AMP_SAVED_M, AMP_SAVED_V, AMP_SAVED_MASTER, AMP_SAVED_GRADIENT, AMP_SAVED_PARAM_KINDS,
     AMP_SAVED_LIVE = AMP_SAVED_PARAM_KINDS, AMP_SAVED_COMMITTED, AMP_SAVED_AVERAGE, AMP_SAVED_KINDS
@@ -120,14 +121,14 @@ typedef struct amp_saved_entry {
     int layer, unsaved;
     amp_saved_text name;
     size_t count;
-    const unsigned char *arrays[AMP_SAVED_KINDS]; /* by kind; NULL: not in the file */
+    const unsigned char *arrays[AMP_SAVED_KINDS]; /* the array of each kind; NULL: not in the file */
 } amp_saved_entry;
 
 /* A sidecar file that was read and is valid. Texts, `states` and the entries' arrays point into `bytes`. */
 struct amp_sidecar {
     unsigned char *bytes;
     size_t size;
-    char name[512];         /* for messages: shortened and printable */
+    char name[512];         /* the file's name for messages, shortened and printable */
     uint64_t weights;       /* checksum of the .weights file */
     int adam, adamw;
     amp_scaler scaler;
@@ -140,7 +141,7 @@ struct amp_sidecar {
     size_t state_count;
 };
 
-/* Whether statistics i are the state that a recurrent layer carries from batch to batch. */
+/* Whether statistics[i] is the state that a recurrent layer carries from batch to batch. */
 static inline int amp_saved_is_state(const amp_parameters *e, int i)
 {
     return e->statistics[i].unsaved && e->statistics[i].rolling_factor <= 0;

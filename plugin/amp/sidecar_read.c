@@ -11,7 +11,7 @@
 #include "../tensor/half.h"
 #include "cfg_text.h"
 
-/* The unread bytes of a record, or of a part of it. Reading more sets `broken` and returns zeros. */
+/* The unread bytes of a record, or of a part of it. Reading past the end sets `broken` and returns zeros. */
 typedef struct cursor {
     const unsigned char *at, *end;
     int broken;
@@ -95,7 +95,8 @@ static amp_status read_run(amp_sidecar *c, cursor r, amp_error *error)
     return AMP_OK;
 }
 
-/* Takes the number of entries, then the entries, each of `bytes` or more. Only parameters have names. */
+/* Takes the number of entries, then the entries, of at least `bytes` bytes each. Only parameters have
+ * names. */
 static amp_saved_entry *take_entries(const amp_sidecar *c, cursor *r, int bytes, int *count)
 {
     *count = take_count(r, (size_t)bytes);
@@ -163,7 +164,7 @@ static amp_status read_spikes(amp_sidecar *c, cursor r, amp_error *error)
     return problem ? refuse(c, error, "it is damaged: its record of spikes: %s", problem) : AMP_OK;
 }
 
-/* The entry that an array of this kind and index belongs to, or NULL. */
+/* Returns the entry to which an array of this kind and index belongs, or NULL. */
 static amp_saved_entry *entry_of(const amp_sidecar *c, uint32_t kind, uint32_t index)
 {
     const struct { amp_saved_entry *entries; int count; } lists[] = {
@@ -178,7 +179,7 @@ static int is_wanted(const amp_sidecar *c, const amp_saved_entry *e, uint32_t ki
     return amp_saved_wanted((amp_saved_kind)kind, c->adam, e->unsaved, c->run.window);
 }
 
-/* Optimizer state and averages must be finite, and Adam's v not negative, since its square root is taken.
+/* Optimizer state and averages must be finite, and Adam's v not negative, because its square root is taken.
  * Gradients of an unfinished batch may be inf or NaN: the end of the step checks them. */
 static int values_sound(uint32_t kind, const unsigned char *at, size_t count)
 {

@@ -44,7 +44,7 @@ static int is_there(const char *path)
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-/* Finds the names of both files. A device has no sidecar. With `reads`, a FIFO, a device, a folder or a
+/* Finds the names of both files. A device has no sidecar. If `reads` is 1, a FIFO, a device, a folder or a
  * dangling link in the sidecar's place is an error. The caller frees the names with amp_sidecar_cancel, even
  * after a failure. */
 static amp_status locate(const char *name, int reads, amp_sidecar_save *pair, amp_error *error)
@@ -132,8 +132,8 @@ static amp_status end_killed_save(const amp_sidecar_save *pair, amp_sidecar **ou
     return status;
 }
 
-/* Completes a killed save. Then removes leftovers if the sidecar matches the weights, or if own is 1: this
- * training saves NAME but does not start from it. */
+/* Completes a killed save. Then removes leftovers if the sidecar matches the weights or `own` is 1. own: 1 if
+ * this training saves NAME but does not start from it. */
 static amp_status settle(const amp_sidecar_save *pair, int own, amp_sidecar **out, char note[256],
                          amp_error *error)
 {
@@ -146,7 +146,7 @@ static amp_status settle(const amp_sidecar_save *pair, int own, amp_sidecar **ou
         snprintf(note, 256,
                  "%.159s: removed, since a training was killed before this file was complete",
                  w->temporary);
-    amp_safe_file_remove_leftover(&pair->sidecar, NULL); /* a leftover does no harm */
+    amp_safe_file_remove_leftover(&pair->sidecar, NULL); /* ignores failures: a leftover does no harm */
     amp_safe_file_remove_leftover(w, NULL);
     return AMP_OK;
 }
@@ -167,7 +167,7 @@ amp_status amp_sidecar_recover(const char *name, amp_sidecar **out, char note[25
 /* ---- saving ---- */
 
 /* Completes a killed save of NAME, whose leftovers a new save would overwrite. While a save is still running,
- * does nothing: amp_safe_file_begin then rejects the new one. */
+ * does nothing: amp_safe_file_begin then rejects the new save. */
 static amp_status end_earlier_save(const char *name, amp_error *error)
 {
     amp_sidecar_save pair;
@@ -209,8 +209,8 @@ static amp_status write_pair(amp_sidecar_save *save, amp_engine *engine, const a
     return amp_sidecar_write(save->sidecar.temporary, engine, run, sum, error);
 }
 
-/* Renames the sidecar into place, which cannot be undone, then the weights. If that fails, they keep their
- * temporary name, where recovery finds them. */
+/* Renames the sidecar into place, which cannot be undone, then the weights. If the second rename fails, the
+ * weights keep their temporary name, under which recovery finds them. */
 static amp_status place_pair(amp_sidecar_save *save, amp_error *error)
 {
     amp_error why;

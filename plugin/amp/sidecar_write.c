@@ -1,5 +1,5 @@
 /* Writes a sidecar. The records before the arrays are built in memory, so that their size is known; the
- * arrays are written piece by piece, since they may be in a device's memory. */
+ * arrays are written piece by piece, because they may be in a device's memory. */
 #include "sidecar_format.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ static void put_text(head *h, const char *text)
     put(h, text, kept);
 }
 
-/* Returns the offset of the record's content; end_record writes its size into the 8 bytes before. */
+/* Returns the offset of the record's content; end_record writes its size into the 8 bytes before it. */
 static size_t begin_record(head *h, uint32_t tag)
 {
     put_u32(h, tag);
@@ -268,8 +268,8 @@ static amp_status write_file(sink *s, const char *path, const content *c, head *
     struct stat info;
     s->file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (s->file < 0) return amp_cannot_write(path, errno, error);
-    int regular = fstat(s->file, &info) == 0 && S_ISREG(info.st_mode); /* 1: flushed, and removed after a
-                                                                          failure; not a device */
+    int regular = fstat(s->file, &info) == 0 && S_ISREG(info.st_mode); /* 1: no device, so it is flushed, and
+                                                                          removed after a failure */
     amp_status status = write_contents(s, path, c, h, list, regular, error);
     if (close(s->file) != 0 && status == AMP_OK) status = amp_cannot_write(path, errno, error);
     if (status != AMP_OK && regular) unlink(path);
@@ -279,7 +279,7 @@ static amp_status write_file(sink *s, const char *path, const content *c, head *
 amp_status amp_sidecar_write(const char *path, amp_engine *engine, const amp_run_state *run,
                                 uint64_t weights_checksum, amp_error *error)
 {
-    AMP_TRY(amp_parameters_take(&engine->parameters, error)); /* if the engine has not trained yet */
+    AMP_TRY(amp_parameters_take(&engine->parameters, error)); /* for an engine that has not trained yet */
     const amp_parameters *e = &engine->parameters;
     content c = { engine, run, weights_checksum };
     AMP_TRY(check_state(e, error));

@@ -20,7 +20,7 @@ double amp_spike_window_median(const amp_spike_window *w)
     return amp_median(values, count);
 }
 
-/* Returns the largest value that is not a spike; 0: no limit (off, too few steps, or no positive median). */
+/* Returns the largest value that is not a spike. 0: no limit (off, too few steps, or no positive median). */
 static double limit_of(const amp_spikes *s, const amp_spike_window *w)
 {
     double median = s->factor > 0 ? amp_spike_window_median(w) : 0;

@@ -1,8 +1,8 @@
 /* Spikes: steps whose gradient or loss is far larger than in earlier steps.
  *
- * A step is a spike if the L2 norm of its gradient is more than `factor` times the median of the last
- * AMP_SPIKE_WINDOW steps, or its loss more than `factor` times the median of theirs. Only steps that were
- * taken count. The first AMP_SPIKE_LEAST steps are no spikes: a median of fewer is unreliable, and a
+ * A step is a spike if the L2 norm of its gradient is more than `factor` times the median norm of the last
+ * AMP_SPIKE_WINDOW steps, or if its loss is more than `factor` times their median loss. Only steps that were
+ * taken count. The first AMP_SPIKE_LEAST steps are no spikes: a median of fewer values is unreliable, and a
  * training's first gradients are its largest.
  *
  * The structs own no memory: copying one saves its whole state. */
@@ -12,7 +12,8 @@
 
 enum { AMP_SPIKE_WINDOW = 128, AMP_SPIKE_LEAST = 16 };
 
-/* The fraction of all steps that may be dropped, once more than AMP_SPIKE_FREE_DROPS were. */
+/* Too many steps were dropped if they are more than AMP_SPIKE_FREE_DROPS, and also more than the fraction
+ * AMP_SPIKE_SHARE of all steps. */
 enum { AMP_SPIKE_FREE_DROPS = 8 };
 #define AMP_SPIKE_SHARE 0.01
 
@@ -28,19 +29,19 @@ double amp_spike_window_median(const amp_spike_window *);
 typedef struct amp_spikes {
     double factor;            /* 0: no step is a spike, and the other members are not used */
     int drop;                 /* 1: a spike's update is dropped; 0: the spike is only reported */
-    uint64_t dropped;         /* steps so far */
+    uint64_t dropped;         /* number of steps dropped so far */
     double loss;              /* sum of the losses of the current step's passes so far */
     amp_spike_window norms, losses;
 } amp_spikes;
 
-/* The verdict on a step. value: the norm or, if by_loss is 1, the loss. median: of the window. */
+/* The verdict on a step. value: the norm or, if by_loss is 1, the loss. median: the median of the window. */
 typedef struct amp_spike { int found, dropped, by_loss; double value, median; } amp_spike;
 
 /* Judges a step by its norm first, then by its loss. Changes nothing. */
 amp_spike amp_spikes_judge(const amp_spikes *, double norm, double loss);
 
-/* Returns the norm_limit (amp_update_args) for a step with this loss: the backend drops exactly the steps for
- * which amp_spikes_judge sets `dropped`. 0: never. Below 0: always. */
+/* Returns the norm_limit (amp_update_args) for a step with this loss. With it, the backend drops exactly the
+ * steps for which amp_spikes_judge sets `dropped`. 0: it drops no step; below 0: it drops every step. */
 double amp_spikes_norm_limit(const amp_spikes *, double loss);
 
 /* Adds a step's norm and loss to the windows. Call this only for steps that were taken. */

@@ -20,7 +20,7 @@ void amp_arena_keep_bytes(amp_arena *arena, size_t bytes, int forward_time, int 
     arena->requests[arena->count - 1].is_kept = 1;
 }
 
-/* Returns the request whose buffer *slot points into after amp_arena_bind; NULL: none. */
+/* Returns the request whose buffer will contain the address in `*slot` after amp_arena_bind, or NULL. */
 static amp_arena_request *request_of(const amp_arena *arena, void **slot)
 {
     for (int i = 0; i < arena->alias_count; i++)
@@ -54,7 +54,8 @@ static int lives_with(const amp_arena_request *a, const amp_arena_request *b)
     return a->start <= b->end && b->start <= a->end;
 }
 
-/* Returns the lowest offset at which r overlaps no request 0..placed-1 that is in use at the same time. */
+/* Returns the lowest offset at which r overlaps none of the first `placed` requests that are in use with
+ * it. */
 static size_t lowest_offset(const amp_arena_request *requests, int placed, const amp_arena_request *r)
 {
     size_t offset = 0;

@@ -12,12 +12,12 @@ typedef struct amp_arena_request {
     void **slot;
 } amp_arena_request;
 
-/* A request merged into another one: amp_arena_bind copies that one's pointer `*as` into `*slot`. */
+/* A request merged into another one: amp_arena_bind copies the other's pointer, `*as`, to `*slot`. */
 typedef struct amp_arena_alias { void **slot, **as; } amp_arena_alias;
 
 typedef struct amp_arena {
     amp_arena_request *requests;
-    amp_arena_alias *aliases; /* in the order in which they were added */
+    amp_arena_alias *aliases; /* the aliases, in the order in which they were added */
     int count, alias_count;
     size_t room, alias_room;
     size_t total; /* bytes of the block, known after amp_arena_solve */
@@ -29,7 +29,7 @@ void amp_arena_request_bytes(amp_arena *, size_t bytes, int start, int end, void
 void amp_arena_keep_bytes(amp_arena *, size_t bytes, int forward_time, int backward_time, void **slot);
 
 /* Merges two requests, if their sizes are equal, into one buffer: what is written through one slot is read
- * through the other. It is in use from the earlier start to the later end. */
+ * through the other. The buffer is in use from the earlier start to the later end. */
 void amp_arena_share(amp_arena *, void **first, void **second);
 
 /* Places all requests (largest first, each at the lowest free offset); offsets are multiples of 64. */

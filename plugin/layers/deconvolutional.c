@@ -2,8 +2,8 @@
  * convolution.
  *
  * Forward is the backward of a convolution from y's shape to x's, for which Darknet's weights
- * [channels in][filters][size][size] are in OIHW layout. It turns height `out` into exactly height `in`,
- * because out = (in - 1)·stride + size - 2·pad. */
+ * [channels in][filters][size][size] are in OIHW layout. That convolution turns height `out` into exactly
+ * height `in`, because out = (in - 1)·stride + size - 2·pad. */
 #include "epilogue.h"
 
 static amp_conv_desc conv_of(const amp_node *node, const amp_call *call)

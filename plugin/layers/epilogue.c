@@ -13,7 +13,7 @@ void amp_batchnorm_plan(amp_node *node, amp_arena *arena, int forward_time, int 
 static amp_batchnorm norm_of(const amp_node *node, const amp_call *call, amp_activation activation)
 {
     const amp_layer_desc *d = &node->desc;
-    int repeats = call->again && call->training; /* a recomputation reuses the first forward's statistics */
+    int repeats = call->again && call->training; /* 1: reuse the first forward's statistics */
     return (amp_batchnorm){ .rule = d->batchnorm_rule, .activation = activation,
                             .scale = d->scales, .bias = d->biases,
                             .mean = call->training ? node->mean : d->rolling_mean,
@@ -109,7 +109,7 @@ amp_status amp_epilogue_add(amp_node *node, amp_call *call, const amp_tensor *ad
 }
 
 /* The sums must exist when the shortcut runs, so this layer must keep them. And backward must not read the
- * output, which is never written: with the activations below it reads only the sums. */
+ * output, which is never written: with the activations below, backward reads only the sums. */
 int amp_epilogue_can_add(const amp_node *node)
 {
     amp_activation a = node->desc.activation;

@@ -19,7 +19,7 @@
 enum { STAGE = 1 << 16 }; /* limit of the staging buffer in floats, unless one filter's weights, or one float
                              per filter, need more */
 
-/* One filter's batch norm: its products times gain, plus bias. */
+/* One filter's batch norm: gain times the filter's products, plus bias. */
 typedef struct line { double gain, bias; } line;
 
 /* Computes the line of every filter. lines and scratch: one element per filter. */
@@ -73,7 +73,7 @@ static amp_status fold_make(const amp_node *node, amp_backend *b, fold *f, amp_e
 }
 
 /* Folds the weights of all filters, and clears f->fits if a folded number is beyond the dtype's range. to:
- * the backend's memory for the folded weights; NULL: they are not stored. */
+ * the backend's memory for the folded weights; NULL: do not store them. */
 static amp_status fold_weights(fold *f, float *to, amp_error *error)
 {
     static const double largest[] = { [AMP_FP32] = FLT_MAX, [AMP_FP16] = 65504, [AMP_BF16] = 0x1.fep127 };

@@ -17,7 +17,7 @@ typedef enum amp_autocast_class {
     AMP_CLASS_FP32      /* the host's own fp32 layer */
 } amp_autocast_class;
 
-/* Activation checkpointing: what backward recomputes. Its memory is free between forward and backward. */
+/* Activation checkpointing: what backward recomputes, so that its memory is free until then. */
 typedef enum amp_recompute {
     AMP_RECOMPUTE_NOTHING,
     AMP_RECOMPUTE_OUTPUT, /* the output, from the sums that batch norm keeps */
@@ -61,8 +61,8 @@ struct amp_call;
 typedef struct amp_layer_ops {
     amp_autocast_class class;
     amp_backward_reads backward_reads_input, backward_reads_output;
-    /* What checkpoint=auto may recompute without a matrix product: AMP_RECOMPUTE_NOTHING for kinds that read
-     * the outputs of much earlier layers, which would have to be recomputed too. */
+    /* What checkpoint=auto may recompute without a matrix product. It is AMP_RECOMPUTE_NOTHING for kinds that
+     * read the outputs of much earlier layers, which would have to be recomputed too. */
     amp_recompute repeats;
     amp_epilogue epilogue;
     /* 1: in a network that only predicts, batch norm may be folded into the weights (fold.c), and the
@@ -71,11 +71,11 @@ typedef struct amp_layer_ops {
     /* 1: in training, forward writes node->mean and node->variance, and updates the description's
      * rolling_mean and rolling_variance (epilogue.c). 0: the host's own code updates all statistics. */
     int normalizes;
-    /* 1: a loss that AMP computes: forward also writes its part of the input's delta, loss-scaled. */
+    /* 1: a loss that AMP computes. Forward also writes its part of the input's delta (loss-scaled). */
     int makes_loss;
     int draws_numbers; /* 1: in training, forward draws from the host's random number generator */
     int chooses;       /* 1: each output is a copy of one input element, to which backward passes its delta.
-                          If rounding makes elements equal, the choice differs from fp32's */
+                          If rounding makes elements equal, the choice may not be that of fp32 */
     /* NULL: the kind has no matrix products. */
     amp_products (*products)(const struct amp_node *);
     /* Returns n if the deltas of the first n inputs equal the output's (after the activation's backward), so
@@ -86,8 +86,8 @@ typedef struct amp_layer_ops {
      * backward_time is -1 if no backward follows. NULL: nothing to do. */
     amp_status (*plan)(struct amp_node *, struct amp_call *, amp_arena *, int forward_time, int backward_time,
                        amp_error *);
-    /* backward finds the output's delta complete in its home form, and may overwrite it. A kind with one
-     * input may define map instead of forward, and map_delta instead of backward. */
+    /* When backward is called, the output's delta is complete in its home form; backward may overwrite it. A
+     * kind with one input may define map instead of forward, and map_delta instead of backward. */
     amp_status (*forward)(struct amp_node *, struct amp_call *, amp_error *);
     amp_status (*backward)(struct amp_node *, struct amp_call *, amp_error *);
     /* map computes y from x. map_delta, called only if the input wants a delta, writes x's delta to dx, or
@@ -136,19 +136,19 @@ enum { AMP_MAX_PARAMS = 32, AMP_MAX_STATISTICS = 18 };
 typedef struct amp_layer_desc {
     const amp_layer_ops *kind;
     const char *type;           /* the .cfg section's name, for messages */
-    const char *why_host;       /* AMP_LAYER_HOST: in a few words, why AMP does not compute it; else NULL */
+    const char *why_host;       /* why AMP does not compute it, in a few words (AMP_LAYER_HOST); else NULL */
     amp_shape output;           /* n,c,h,w; flat outputs have h = w = 1 */
     int *inputs, input_count;   /* indices of the producers, the previous layer first; -1 is the image */
-    int keep_fp32;              /* amp=0 in its section */
-    int recompute;              /* checkpoint=1 in its section */
-    int is_loss;                /* has a cost; its forward writes a delta */
-    int is_truth;               /* its fp32 output replaces the truth of later layers */
-    int stops_backward;         /* this layer and those before it compute no backward */
-    int no_backward;            /* passes no gradient to its inputs (crop) */
-    int lends_products;         /* AMP_LAYER_HOST: the backend's gemm computes the layer's matrix products
-                                   (amp_node.products) */
+    int keep_fp32;              /* 1: amp=0 in its section */
+    int recompute;              /* 1: checkpoint=1 in its section */
+    int is_loss;                /* 1: it has a cost, and its forward writes a delta */
+    int is_truth;               /* 1: its fp32 output replaces the truth of later layers */
+    int stops_backward;         /* 1: it and the layers before it compute no backward */
+    int no_backward;            /* 1: it passes no gradient to its inputs (crop) */
+    int lends_products;         /* 1: the backend's gemm computes the layer's matrix products (only for
+                                   AMP_LAYER_HOST; amp_node.products) */
 
-    amp_activation activation;  /* for layers with an epilogue, and [activation] */
+    amp_activation activation;  /* the activation of layers with an epilogue, and of [activation] */
     int batch_normalize;
     union { /* settings of the layer's kind, named like the .cfg's keys */
         struct amp_convolution_settings {
@@ -163,7 +163,7 @@ typedef struct amp_layer_desc {
         struct amp_route_settings { int groups, group_id; } route;
         struct amp_shortcut_settings { float alpha, beta; } shortcut;
     };
-    const amp_yolo_desc *yolo;  /* for a yolo layer; else NULL */
+    const amp_yolo_desc *yolo;  /* settings of a yolo layer; else NULL */
 
     float *weights, *biases, *scales, *rolling_mean, *rolling_variance;
     amp_batchnorm_rule batchnorm_rule;
@@ -185,7 +185,7 @@ static inline int amp_layer_reads(const amp_layer_desc *d, int producer)
 
 struct amp_network_desc; /* defined in amp/plan.h */
 
-/* The host's functions for the engine. */
+/* Functions of the host that the engine calls. */
 typedef struct amp_host {
     void *context;
     /* Describes the layers in their current state, for passes of `batch` images. The caller frees *out with
@@ -231,9 +231,9 @@ typedef struct amp_call {
     int shown;         /* 1: an observer reads each layer's output */
     int again;         /* 1: backward recomputes a forward, which reuses the first forward's batch statistics
                           and dropout mask, and does not update rolling statistics */
-    float loss_scale;          /* multiplies a loss's delta in forward, and nothing else */
-    amp_yolo_result *results;  /* one per loss that AMP computes, in the backend's memory */
-    double *image_costs;       /* per loss in `results`, each image's cost */
+    float loss_scale;          /* factor by which forward multiplies a loss's delta; has no other use */
+    amp_yolo_result *results;  /* one result per loss that AMP computes, in the backend's memory */
+    double *image_costs;       /* each image's cost, for each loss in `results` */
     const amp_batchnorm_ranks *ranks; /* sync_batchnorm: the ranks whose images batch norm treats as one
                                          batch; NULL: only this pass's images */
 } amp_call;
@@ -242,36 +242,38 @@ typedef struct amp_call {
 struct amp_node {
     amp_layer_desc desc;
     int index;
-    amp_form form;             /* in which it computes; its output's home form, except yolo's, which is
-                                  plain */
+    amp_form form;             /* the form in which it computes. Also its output's home form, except a yolo
+                                  layer's, which is plain */
     amp_dtype dtype;           /* the dtype of `form` */
     amp_dtype products;        /* dtype of its matrix products: the network's half dtype if
                                   desc.lends_products is set and desc.keep_fp32 is not; else `dtype` */
     amp_value **inputs, *output;
-    int computes_backward;     /* 1: at least one gradient is needed from it */
+    int computes_backward;     /* 1: backward must compute at least one gradient of this layer */
     const amp_gradients *gradients;
 
     amp_conv *conv;
     int predicts;              /* 1: the network only predicts; nothing is kept for backward */
     int folded;                /* 1: its batch norm is folded into its weights (fold.c) */
-    float *folded_bias;        /* in the backend's memory, made with the folded copies of the weights */
+    float *folded_bias;        /* the bias after folding, in the backend's memory; made with the folded copies
+                                  of the weights */
     amp_recompute recompute;   /* which of its results are recomputed during backward */
-    int again_time;            /* the time of that, as in arena.h; -1: never */
+    int again_time;            /* the time of this recomputation, as in arena.h; -1: never */
     void *pre_activation;      /* the epilogue's sums (epilogue.h) */
     void *pre_activation_again; /* the buffer into which backward recomputes the sums; exchanged with
                                    pre_activation, like amp_value.data_again with data */
     float *mean, *variance;    /* batch statistics, c elements each */
-    int leaves_norm;           /* 1: forward stops after the sums: the output's only reader, a shortcut,
-                                  computes with them. Ignored if an observer reads outputs */
-    amp_node *norm_of;         /* in a shortcut: the node with leaves_norm whose batch norm it computes */
+    int leaves_norm;           /* 1: forward stops after the sums: the output's only reader, a shortcut, uses
+                                  the sums instead. Ignored if an observer reads outputs */
+    amp_node *norm_of;         /* the node with leaves_norm whose batch norm this shortcut computes; NULL:
+                                  none */
     int keeps_delta;           /* 1: backward must not overwrite the output's delta: its buffer is shared */
-    void *sums_delta;          /* with keeps_delta: the delta of the sums */
-    void *delta_part;          /* deconvolutional layers: scratch for their part of the input's delta */
+    void *sums_delta;          /* the delta of the sums, used with keeps_delta */
+    void *delta_part;          /* scratch for a deconvolutional layer's part of the input's delta */
     void *kept;                /* other data that forward keeps for backward, in the arena: max pooling's
                                   indices, dropout's mask */
     void *table;               /* data that plan put into the backend's memory (reorg's indices, yolo's
                                   classes); freed with the node; may be NULL */
-    int result;                /* for a loss that AMP computes: its index in call->results */
+    int result;                /* index, in call->results, of a loss that AMP computes */
 };
 
 /* Returns the gradient of the parameter with this master; NULL: the layer does not learn it. */
@@ -293,7 +295,7 @@ amp_status amp_node_backward(amp_node *, amp_call *, amp_error *);
  * recomputes what node->recompute says. amp_node_exchange exchanges them back, for the next forward. */
 amp_status amp_node_forward_again(amp_node *, amp_call *, amp_error *);
 void amp_node_exchange(amp_node *);
-/* Whether backward reads the node's inputs, and its output. */
+/* Whether backward reads the node's inputs; whether it reads the node's output. */
 int amp_node_reads_input(const amp_node *);
 int amp_node_reads_output(const amp_node *);
 /* Whether the sums have a buffer of their own, because batch norm or the activation's backward reads them. */
@@ -309,5 +311,5 @@ amp_status amp_node_make_table(amp_node *, amp_call *, const void *table, size_t
 /* Loads the weights of all convolutions of `count` nodes at once. An error names the layer at fault. */
 amp_status amp_nodes_load_weights(amp_node *nodes, int count, amp_backend *, amp_error *);
 
-/* Frees what plan created (not arena memory). */
+/* Frees what amp_node_plan has created, except arena memory. */
 void amp_node_release(amp_node *node, amp_backend *backend);

@@ -2,7 +2,7 @@
  * has the shape of `from` (sam), or one number per channel (squeeze-excite) or per pixel (scale_wh). */
 #include "epilogue.h"
 
-/* Reads x and `from`. */
+/* Reads x and `from` in the node's form. */
 static amp_status read_both(amp_node *node, amp_call *call, amp_tensor *x, amp_tensor *from, amp_error *error)
 {
     AMP_TRY(amp_value_read(call, node->inputs[0], node->form, x, error));

@@ -31,8 +31,8 @@ static long source_of(const amp_layer_desc *d, amp_shape in, size_t out)
     return (long)(((k2 + offset * r) * h + h2 / s) * w + w2 / s);
 }
 
-/* The table has forward's map (an entry per output element), then backward's (an entry per input element: no
- * two outputs come from the same input). */
+/* The table has forward's map, with one entry per output element, then backward's, with one entry per input
+ * element. One entry is enough, because no two outputs come from the same input. */
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {

@@ -70,7 +70,7 @@ amp_status amp_node_make_table(amp_node *node, amp_call *call, const void *table
 
 static int loads_masters(const amp_node *node) { return node->conv && !node->folded; }
 
-/* Returns the node of convolution `at`, counted from 0 among those that load their masters. */
+/* Returns the node of convolution number `at`, from 0, of those that load their masters. */
 static const amp_node *with_conv(const amp_node *nodes, int at)
 {
     while (!loads_masters(nodes) || at-- > 0) nodes++;

@@ -1,5 +1,6 @@
 /* The [shortcut] layer: y = act(alpha·x + beta·(from + from2 + ...)). A single `from` may have another shape
- * than x: only common channels are added, at the pixels that correspond. Several must all have x's shape. */
+ * than x: then only the channels that both have are added, at corresponding pixels. If there are several, all
+ * must have x's shape. */
 #include "../backend/activate.h"
 #include "epilogue.h"
 
@@ -41,7 +42,7 @@ static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
     if (input->wants_delta) { /* as in Darknet, alpha applies to all pixels, although forward applies it only
                                  to pixels that correspond */
         amp_tensor dx = amp_value_delta_target(input, node->form, &accumulate);
-        if (dx.data != d.data) /* here and below: not if the deltas share a buffer (plan.c, share_deltas) */
+        if (dx.data != d.data) /* here and below: skip if the deltas share a buffer (plan.c, share_deltas) */
             AMP_TRY(b->channels(b, &d, 0, &dx, 0, d.shape.c, node->desc.shortcut.alpha, accumulate, error));
     }
     for (int k = 1; k < node->desc.input_count; k++) {

@@ -1,8 +1,8 @@
 /* A value is the output of one layer, with its delta, in up to three forms.
  *
  * The producer writes the value in its home form. When a consumer asks for another form, the value is cast,
- * and the cast is kept: at most one per form in a step. Each consumer adds its part of the delta in its own
- * form; before the producer's backward, the parts are summed in the home form. */
+ * and the cast is kept for later consumers. Each consumer adds its part of the delta in its own form; before
+ * the producer's backward, the parts are summed in the home form. */
 #pragma once
 
 #include "../tensor/status.h"
@@ -21,10 +21,10 @@ typedef struct amp_value {
     amp_form home;
     amp_dtype low_dtype;
     int wants_delta;     /* 1: backward continues into the producer */
-    int delta_parts;     /* parts whose sum is the delta: one per input of a consumer that is this value */
+    int delta_parts;     /* number of parts of the delta: one per consumer's input that is this value */
     void *data[AMP_FORMS], *delta[AMP_FORMS];
-    void *data_again[AMP_FORMS]; /* activation checkpointing: where backward recomputes the data; exchanged
-                                    with `data` meanwhile (amp_value_exchange) */
+    void *data_again[AMP_FORMS]; /* buffers into which backward recomputes the data (activation
+                                    checkpointing); exchanged with `data` meanwhile (amp_value_exchange) */
     char data_valid[AMP_FORMS], delta_valid[AMP_FORMS];
 } amp_value;
 
@@ -43,8 +43,8 @@ void amp_value_exchange(amp_value *);
 /* Sets *out to the value in a consumer's form. Casts the value if necessary. */
 amp_status amp_value_read(struct amp_call *, amp_value *, amp_form, amp_tensor *out, amp_error *);
 
-/* Where a consumer writes its part of the delta, if value->wants_delta. *accumulate: 1 if it must add its
- * part to those already there. */
+/* Returns where a consumer writes its part of the delta. Call it only if value->wants_delta. *accumulate: 1
+ * if the consumer must add its part to those already there. */
 amp_tensor amp_value_delta_target(amp_value *, amp_form, int *accumulate);
 
 /* Sums all parts of the delta in the home form. *any: 0 if no consumer contributed. */

@@ -50,7 +50,7 @@ static amp_status forward(amp_node *node, amp_call *call, amp_error *error)
                                     call->image_costs + node->result * x.shape.n, error);
 }
 
-/* Passes the output's delta, from layers that read the output, to the input; as in Darknet, without the
+/* If layers read the output, passes the output's delta on to the input. As in Darknet, this ignores the
  * activation's gradient. */
 static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
 {

@@ -1,5 +1,5 @@
-/* Loads batches with Darknet's own loaders and train_detector's or train_classifier's arguments. First
- * rejects files with which these two would crash or end the program with status 0. */
+/* Loads batches with Darknet's own loaders, which get the arguments of train_detector or train_classifier.
+ * First rejects files with which these two would crash or end the program with status 0. */
 #include "../data/data_check.h"
 #include "../program/failure.h"
 #include "data.h"

@@ -1,5 +1,5 @@
-/* Keys and sections that all forks have. A fork's cfg_keys.c includes this file after its table `activations`
- * and the indices LOGISTIC_IS and LINEAR_IS into it. */
+/* Keys and sections that all forks have. A fork's cfg_keys.c first defines its table `activations` and the
+ * indices LOGISTIC_IS and LINEAR_IS into that table, then includes this file. */
 #pragma once
 
 #include <limits.h>
@@ -17,7 +17,7 @@
 #define LAYERS(name) { name, CFG_LAYER, CFG_LIST | CFG_REQUIRED, 0, 0, 0, 0 }
 #define ONE_LAYER(name, rules) { name, CFG_LAYER, rules, 0, 0, 0, 0 }
 
-/* Keys of these sections that all forks read. Each fork adds its own. */
+/* For each section, the keys that all forks read. Each fork adds its own. */
 #define NET_KEYS \
     FROM_1("batch", 1), FROM_1("subdivisions", 1), FROM_1("time_steps", 1), WHOLE("width", 0, 1, INT_MAX), \
     WHOLE("height", 0, 1, INT_MAX), WHOLE("channels", 0, 1, INT_MAX), COUNT("inputs", 0), \

@@ -14,7 +14,7 @@
 #define REAL(name, fallback, least, most) { name, CFG_REAL, 0, fallback, least, most, 0 }
 #define ANY(name, fallback) REAL(name, fallback, -1e300, 1e300)
 #define NOT_NEGATIVE(name, fallback) REAL(name, fallback, 0, 1e300)
-/* A real number from 0 to below 1. */
+/* A real number of at least 0 and below 1. */
 #define FRACTION(name, fallback) { name, CFG_REAL, CFG_BELOW, fallback, 0, 1, 0 }
 #define POSITIVE(name, fallback) { name, CFG_REAL, CFG_ABOVE, fallback, 0, 1e300, 0 }
 #define FLAG(name) { name, CFG_FLAG, 0, 0, 0, 1, 0 }

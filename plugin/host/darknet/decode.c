@@ -11,11 +11,11 @@
 #include "../data/image_cache.h"
 #include "stb_image.h"
 
-/* The most pixels that one byte of a file can encode. */
+/* For each format, the most pixels that one byte of a file can encode. */
 static const struct { const char *begins; size_t length; double pixels; } kinds[] = {
     { "\x89PNG", 4, 1e9 }, /* stb_image rejects a truncated PNG before it allocates much */
     { "\xff\xd8", 2, 512 }, { "GIF8", 4, 2048 }, { "S\x80\xf6\x34", 4, 16384 } };
-static const double run = 128; /* for all other formats */
+static const double run = 128; /* the same for all other formats */
 
 /* Whether the file is long enough for the image size in its header. The stream must be positioned at the
  * start of the file. stb_image fills missing data with zeros, so without this check, decoding a file of a few

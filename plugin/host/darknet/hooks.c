@@ -75,7 +75,7 @@ void darknet_amp_free(struct network *net)
 
 #ifdef GPU
 /* Whether the array `name` (its name in Darknet's source) is written by each pass, or by the loop that fills
- * in images and labels, before it is read. Its old contents are then not copied to the GPU. */
+ * in images and labels, before it is read. Then its old contents are not copied to the GPU. */
 static int is_written_first(const char *name)
 {
     static const char *const ends[] = { "output", "delta", "input", "truth", "loss", "rand", "squared",

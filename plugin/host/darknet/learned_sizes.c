@@ -34,7 +34,8 @@ static int is_numloaded(const layer *l)
     return l->numload && (l->type == CONVOLUTIONAL || l->type == DECONVOLUTIONAL);
 }
 
-/* The floats read for a layer: weights, biases and, if it normalizes, scales, means and variances. */
+/* Returns how many floats are read for a layer: weights, biases and, if it normalizes, scales, means and
+ * variances. */
 static size_t saved_floats(const layer *l)
 {
     amp_host_sizes sizes = amp_host_sizes_of(l);
@@ -61,8 +62,8 @@ size_t amp_fork_weights_bytes(const struct network *net, int index)
     return l->dontload || amp_own_shares_weights(l) ? 0 : floats_of(l) * sizeof(float);
 }
 
-/* Returns the first layer that does not read the same floats from a .weights file that it writes there, or
- * -1. flipped=1 counts too: the layer reads its matrix transposed. */
+/* Returns the first layer that reads other floats from a .weights file than it writes there, or -1. A layer
+ * with flipped=1 counts too, because it reads its matrix transposed. */
 int amp_fork_one_sided_layer(const struct network *net)
 {
     for (int i = 0; i < net->n; i++) {

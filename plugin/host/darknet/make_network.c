@@ -1,4 +1,4 @@
-/* Makes and frees a command's network. A line names the .cfg if Darknet's parser crashes or exits. */
+/* Makes and frees a command's network. If Darknet's parser crashes or exits, a line names the .cfg. */
 #define _DEFAULT_SOURCE /* setenv */
 #include <signal.h>
 #include <string.h>

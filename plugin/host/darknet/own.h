@@ -16,14 +16,14 @@
 #else
 #include "../pjreddie/types.h"
 #endif
-#define AMP_OWN_LAYER layer /* how a layer's functions take the layer */
+#define AMP_OWN_LAYER layer /* the type in which a layer's functions take the layer */
 #define AMP_OWN_LAYER_AT(l) (&(l))
 #define AMP_OWN_KEEPS_A_NORMAL 1 /* rand_normal draws two numbers and keeps one for its next call */
 #define AMP_OWN_LOAD_RESIZES 0 /* 1: load_image resizes differently from resize_image */
 #define AMP_OWN_EDGE(edge) (edge) /* an edge of a label's box, as computed by read_boxes */
 #define AMP_OWN_RANDOM(net) ((net)->random) /* random= of [net], which classifier train reads */
 #define AMP_OWN_GPU gpu_index /* the number of the GPU to use; negative: none */
-/* Finds the softmax (a group of the tree) of output i: its first output, and how many it covers. */
+/* Finds the softmax (a group of the tree) that covers output i: its first output and number of outputs. */
 #define AMP_OWN_TREE_GROUP(t, i, first, count) \
     (*(first) = (t)->group_offset[(t)->group[i]], *(count) = (t)->group_size[(t)->group[i]])
 #endif
@@ -32,14 +32,14 @@
  *
  * The fork's layers.c implements these functions and tables, except amp_own_batchnorm_rule. */
 
-/* Sets *layers to the layers that layer l reads in addition to the one before it (a route: instead of that
- * one). Returns how many. */
+/* Sets *layers to the inputs of layer l other than the layer before it (for a route: to all its inputs).
+ * Returns how many they are. */
 int amp_own_far_inputs(const layer *l, const int **layers);
 /* A recurrent layer's parts are the connected or convolutional layers inside it. amp_host_parts
  * (learned_sizes.c) fills in `parts`, and returns their number; 0 for other layers. */
 enum { AMP_OWN_MOST_PARTS = 8 };
 typedef struct amp_own_part {
-    const char *names[3]; /* of the part's weights, biases and scales */
+    const char *names[3]; /* names of the part's weights, biases and scales */
     layer *part;
 } amp_own_part;
 #define AMP_OWN_NAMES(prefix) ((const char *const[3]){ prefix "weights", prefix "biases", prefix "scales" })
@@ -52,15 +52,15 @@ int amp_host_parts(const layer *l, amp_own_part parts[AMP_OWN_MOST_PARTS]);
 void amp_own_describe(const network *net, int index, amp_network_desc *out, amp_layer_desc *d);
 /* Whether a layer is a loss that learns from a list of boxes. */
 int amp_own_finds_boxes(const layer *l);
-/* How many numbers one label of a layer has: a box, its class, and maybe more. */
+/* Returns how many numbers one label of a layer has: a box, its class, and maybe more. */
 int amp_own_label_numbers(const layer *l);
 /* Whether a layer uses the weights of an earlier layer, which trains and saves them. */
 int amp_own_shares_weights(const layer *l);
-/* Whether training does not change the layer's parameters, which have neither gradient nor momentum. */
+/* Whether the layer's parameters never learn, so that they have neither gradient nor momentum. */
 int amp_own_is_frozen(const layer *l);
 /* The rule by which Darknet's own code computes batch norm. */
 amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu);
-/* Returns how many floats stock allocates for this layer beyond those that footprint.c counts. */
+/* Returns how many floats stock Darknet allocates for this layer besides those that footprint.c counts. */
 size_t amp_own_stock_floats(const layer *l, int batch, int on_gpu);
 
 /* The tables that native.c reads. */
@@ -83,15 +83,15 @@ extern const amp_own_type amp_own_types[];
 extern const amp_activation amp_own_activations[];
 extern const amp_own_option amp_own_options[];
 extern const size_t amp_own_type_count, amp_own_activation_count, amp_own_option_count;
-/* For a layer of a type that AMP implements: NULL, or a few words that name a setting that AMP does not
- * support. */
+/* Returns a few words that name a setting of the layer that AMP does not support, or NULL. Call it only for a
+ * layer of a type that AMP implements. */
 const char *amp_own_unfit(const layer *l);
 
 /* ---- a network (fork.c, hooks.c) ---- */
 
 /* Sets fields that AMP reads, and that Darknet leaves at 0 or does not update in a resize. */
 void amp_own_complete(network *net);
-/* Sets *w and *h, the .cfg's size, to the largest size that training with random=1 chooses. */
+/* Changes *w and *h from the .cfg's size to the largest size that training with random=1 chooses. */
 void amp_own_largest_size(const network *net, int *w, int *h);
 int amp_own_size_step(const network *net); /* random=1 resizes to multiples of this step */
 /* Whether AMP can train the network. AMP_UNSUPPORTED: AMP does not support a key of its .cfg. AMP_NO_MEMORY:
@@ -108,7 +108,8 @@ extern const amp_own_fault amp_own_faults[];
 
 /* ---- memory (buffers.c, hooks.c) ---- */
 
-/* For a native layer: frees buffers of only this fork that only Darknet's own forward and backward use. */
+/* Frees those buffers of a native layer that only this fork has, and only Darknet's own forward and backward
+ * use. */
 void amp_own_free_internals(layer *l, int on_gpu);
 /* Whether this layer has no output and delta of its own in Darknet, but uses those of the layer before it: a
  * dropout or an [empty] layer. */
@@ -131,7 +132,7 @@ void amp_own_end_forward(network *net, int output_layer);
 /* The following functions are needed to run one of Darknet's own layers, on the CPU or a GPU. The fork's
  * gaps.h declares the functions that prepare the layer and run its forward and backward. */
 
-/* The arrays to which a layer from amp_own_joined points; each needs one element per far input. */
+/* The arrays to which a layer from amp_own_joined points: one element per layer from amp_own_far_inputs. */
 typedef struct amp_joined { int *indices; float **outputs, **deltas; } amp_joined;
 
 /* Bytes of workspace that the layer needs. */
@@ -171,11 +172,11 @@ void amp_own_free(network *net);
 void amp_own_forward(network *net);
 void amp_own_backward(network *net);
 void amp_own_update(network *net);
-/* Reads an image's size from the start of its file. Returns 0 if that fails, if the size is not accepted or
- * does not fit the file's length, and always in hank-ai's Darknet: the caller then decodes the whole file. */
+/* Reads an image's size from the start of its file. Returns 0 if that fails, or if the size is not accepted
+ * or does not fit the file's length; hank-ai's always returns 0. The caller then decodes the whole file. */
 int amp_own_image_size(const char *path, int *w, int *h);
 image amp_own_center_crop(image im, int w, int h);
-/* Returns the boxes of the predicted image. A box that was suppressed in favour of another one has
+/* Returns the boxes of the predicted image. A box that non-maximum suppression has removed from a class has
  * probability 0 for that class. */
 detection *amp_own_boxes(network *net, const int size[2], float least, float hierarchy, float suppression,
                          int *count);

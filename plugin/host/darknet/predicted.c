@@ -1,12 +1,12 @@
-/* Checks, with and without AMP, that network_predict returns finite numbers. Otherwise inf or NaN would
- * silently remove detections, or become an index outside an array. */
+/* Checks, with and without AMP, that network_predict returns finite numbers: inf or NaN would silently remove
+ * detections, or become an index outside an array. */
 #include "../../tensor/half.h"
 #include "network.h"
 #include "room.h"
 
 int amp_host_gives_boxes(const layer *l) { return l->type == DETECTION || amp_own_finds_boxes(l); }
 
-/* Returns the possible causes for the message. text: a buffer for the fork's cause. */
+/* Returns the possible causes, for the message. text: a buffer in which the fork describes its own cause. */
 static const char *why_not_finite(const network *net, char text[256])
 {
     const char *fault = amp_fork_fault(net, text);

@@ -7,16 +7,16 @@
 #include "own.h"
 #include "pinned.h"
 
-/* The capacities, in floats, of one layer's Darknet buffers under AMP; 0: no buffer. copy_capacity: of the
- * output's copy in CPU memory, for a network on a GPU. */
+/* The capacities, in floats, of one layer's Darknet buffers under AMP; 0: no buffer. copy_capacity: that of
+ * the output's copy in CPU memory, for a network on a GPU. */
 typedef struct amp_host_buffers { size_t output_capacity, delta_capacity, copy_capacity; } amp_host_buffers;
 
 struct amp_fork_memory {
     amp_host_buffers *buffers; /* per layer */
-    char *held;                /* per layer: 1 if this step's update must not change it */
+    char *held;                /* per layer: 1 if this step's update must leave its parameters unchanged */
     amp_host_pinned pinned;    /* the network's input */
     int t;                     /* number of updates of Adam's moments, if Darknet does not count them */
-    float *workspace;          /* for Darknet's own layers; under AMP net->workspace is NULL */
+    float *workspace;          /* workspace of Darknet's own layers; under AMP net->workspace is NULL */
     size_t workspace_bytes;
 };
 
@@ -27,13 +27,14 @@ float **amp_host_delta_of(layer *l, int on_gpu);
 /* Records the buffers that Darknet has allocated by parsing or a resize, and frees its workspace. */
 void amp_host_note_buffers(struct darknet_amp *amp, network *net);
 
-/* Allocates the fp32 outputs and deltas that a plan needs, and frees those of native layers that it does not
- * need. needs_output and needs_delta have one flag per layer. Also calls amp_host_fit_workspace. */
+/* Allocates the fp32 outputs and deltas that a plan needs, and frees those of native layers that the plan
+ * does not need. needs_output and needs_delta have one flag per layer. Also calls amp_host_fit_workspace. */
 amp_status amp_host_fit_buffers(struct darknet_amp *amp, const char *needs_output, const char *needs_delta,
                                 amp_error *);
 
-/* Enlarges the workspace that Darknet's own layers share to what the largest needs. It is in amp->memory: a
- * change of net->workspace would be lost when network_predict restores the network's fields. */
+/* Enlarges the workspace that Darknet's own layers share to the largest size that one of them needs. It is in
+ * amp->memory: a change of net->workspace would be lost when network_predict restores the network's
+ * fields. */
 amp_status amp_host_fit_workspace(struct darknet_amp *amp, const network *net, amp_error *);
 
 /* Frees amp->memory, and buffers that Darknet would not free. Call it before Darknet frees the network. */
@@ -59,14 +60,14 @@ const char *amp_host_why_own(const layer *l);
 /* The settings of a native layer's kind. */
 void amp_host_settings(const layer *l, amp_layer_desc *d);
 
-/* AMP_ACTIVATIONS if AMP does not know the activation. */
+/* Returns AMP_ACTIVATIONS if AMP does not know the activation. */
 amp_activation amp_host_activation_of(ACTIVATION);
 
 /* ---- losses.c ---- */
 
 /* If layer `index` is a loss, adds each image's loss to amp->image_losses.pass. Call it after the layer's
- * training forward, before AMP multiplies its delta by the loss scale. `input` is where the network runs; the
- * other arrays are read in CPU memory. */
+ * training forward, before AMP multiplies its delta by the loss scale. `input` is in the memory of the
+ * network's device; the layer's other arrays are read in CPU memory. */
 void amp_host_note_loss(struct darknet_amp *amp, int index, const float *input);
 
 /* ---- predicted.c ---- */

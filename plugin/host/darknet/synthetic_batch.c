@@ -49,9 +49,9 @@ static int any_is_undecided(const network *net, float w, float h)
     return undecided;
 }
 
-/* Fills in x, y, w and h of a random box inside the image. Returns 0 if it finds no size with which all yolo
- * layers have one best anchor. Each try is smaller than the one before, because anchors that are smaller than
- * every box may be the ones that fit equally well. */
+/* Fills in x, y, w and h of a random box inside the image. Returns 0 if it finds no size for which each yolo
+ * layer has a single best anchor. Each try is smaller than the one before, because anchors that fit equally
+ * well may all be smaller than the boxes tried so far. */
 static int box_at(float *place, const network *net, uint64_t *state)
 {
     for (float size = 1; size > 1e-4f; size *= .9f) {

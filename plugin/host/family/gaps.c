@@ -8,9 +8,9 @@
 #include "activations.h"
 #include "convolutional_layer.h"
 
-/* Smaller inputs of the logistic function are replaced by LEAST_LOGIT: below -88.7 it gives NaN in Darknet's
- * build (gaps.h). The results stay right: at -88 and below they are subnormal, which that build treats as 0.
- * NaN and inf are not replaced, so that AMP finds them. */
+/* Smaller inputs of the logistic function are replaced by LEAST_LOGIT, because in Darknet's build the
+ * function gives NaN below -88.7 (gaps.h). The results stay right: at -88 and below they are subnormal, which
+ * that build treats as 0. NaN and inf are not replaced, so that AMP finds them. */
 static const float LEAST_LOGIT = -88;
 
 void amp_gap_prepare(layer *l)
@@ -28,8 +28,8 @@ size_t amp_gap_input_count(const network *net, int index)
     return (size_t)(index ? net->layers[index - 1].outputs : net->inputs) * (size_t)net->batch;
 }
 
-/* Binarizes as on a GPU: a weight becomes plus or minus the mean magnitude of its filter's weights, and a
- * number of the input 1 or -1 (in binary_input). */
+/* Binarizes as on a GPU: each weight becomes plus or minus the mean magnitude of its filter's weights, and
+ * each number of the input becomes 1 or -1 (in binary_input). */
 static void binarize(layer *l, const float *input, size_t count, float *binary_input)
 {
     binarize_weights(l->weights, l->n, l->nweights / l->n, l->binary_weights);
@@ -74,10 +74,10 @@ void amp_gap_forward(layer l, network_state state)
 
 /* ---- a shortcut with weights ---- */
 
-/* A shortcut with weights computes y = sum over k of p[k] x[k]. x[0] is the layer before, the others are the
- * far inputs. w[k * groups + g] is the weight of input k in group g; groups is 1 or the number of channels.
- * weights_normalization= (required here) says whether f(w) is relu(w) or exp(w - the largest w). In each
- * group, with s = .0001 + sum over k of f(w[k]):
+/* A shortcut with weights computes y = sum over k of p[k] x[k]. x[0] is the output of the layer before, the
+ * others are the outputs that from= names. w[k * groups + g] is the weight of input k in group g; groups is 1
+ * or the number of channels. weights_normalization= (required here) says whether f(w) is relu(w) or
+ * exp(w - the largest w). In each group, with s = .0001 + sum over k of f(w[k]):
  *
  * p[k] = f(w[k]) / s        slope[k] = f'(w[k]) / s        dy/dw[k] = slope[k] (x[k] - y) */
 typedef struct shares { int inputs, groups; float *p, *slope; } shares; /* p and slope are laid out like w */
@@ -103,7 +103,7 @@ static shares shares_of(const layer *l)
     return m;
 }
 
-/* The backward of one group in one image. An input counts as 0 beyond its end. */
+/* The backward of one group in one image. An input shorter than the output counts as 0 beyond its end. */
 static void share_out(const layer *l, const shares *m, int image, int g, const network_state *state)
 {
     int each = l->outputs / m->groups;
@@ -141,14 +141,14 @@ static void backward_weighted_shortcut(layer l, network_state state)
 
 /* ---- crnn ---- */
 
-/* Returns the index of a channel's element i, counted over all images, in an NCHW array. */
+/* Returns the index, in an NCHW array, of a channel's element i, where i counts over all images. */
 static size_t place_of(size_t i, size_t channel, size_t channels, size_t pixels)
 {
     return (i / pixels * channels + channel) * pixels + i % pixels;
 }
 
 /* Computes the mean and variance (over N-1, as variance_cpu) of one time step of a crnn's inner layer,
- * because Darknet's forward leaves those of the last step. Also adds the gradients of the biases, which
+ * because Darknet's forward leaves only those of the last step. Also adds the gradients of the biases, which
  * Darknet's backward does not compute. */
 static void complete_batchnorm(const layer *l)
 {
@@ -198,8 +198,8 @@ static void backward_crnn(layer l, network_state state)
     for (int t = l.steps - 1; t >= 0; t--) {
         layer input = amp_gap_at_step(l.input_layer, t), self = amp_gap_at_step(l.self_layer, t);
         float *before = l.state + (size_t)t * n, *earlier = t ? self.delta - n : NULL;
-        /* self.delta must become the delta of the state after step t. It holds the part from step t + 1; the
-         * output layer's backward adds the other part. */
+        /* self.delta must become the delta of the state after step t. So far it holds the part from step
+         * t + 1; the output layer's backward adds the other part. */
         backward_inner(amp_gap_at_step(l.output_layer, t), s, before + n, self.delta, n);
         memcpy(input.delta, self.delta, n * sizeof *input.delta);
         for (size_t i = 0; l.shortcut && earlier && i < n; i++) earlier[i] += self.delta[i];

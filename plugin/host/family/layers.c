@@ -65,9 +65,9 @@ const size_t amp_own_activation_count = ROWS(amp_own_activations);
     F(weights_type) F(weights_normalization) F(contrastive_neg_max) F(uc_normalizer) F(yolo_point) F(vo) \
     F(vf) F(vi)
 
-/* The options in struct layer. The test e2e_alexeyab_training lists its other fields: the type, shapes, and
- * what a layer's functions allocate and fill. ALL: the option does not change what a layer computes, or the
- * engine, the update or the reader of weights implements it. */
+/* The options in struct layer. The test e2e_alexeyab_training lists the struct's other fields: the type,
+ * shapes, and what a layer's functions allocate and fill. ALL: the option does not change what a layer
+ * computes, or the engine, the update or the reader of weights implements it. */
 const amp_own_option amp_own_options[] = {
     OPTIONS_OF_BOTH_FORKS
     OPTION(activation, ACTIVATED | BIT(EMPTY) | SCALES), OPTION(batch_normalize, NORMALIZED),
@@ -108,7 +108,7 @@ int amp_own_far_inputs(const layer *l, const int **layers)
     return one ? 1 : l->type == ROUTE || l->type == SHORTCUT ? l->n : 0;
 }
 
-/* Whether backward stops at this layer now: stopbackward=1: always; stopbackward=N: until iteration N. */
+/* Whether backward stops at this layer now. stopbackward=1: always; stopbackward=N: until iteration N. */
 static int stops_now(const network *net, const layer *l)
 {
     return l->stopbackward == 1 || l->stopbackward > *net->cur_iteration;
@@ -148,7 +148,7 @@ static int is_read_elsewhere(const network *net, int index, int reader)
 
 /* With new_coords the convolution before a yolo layer has activation=logistic. In 16 bits a probability near
  * 1 rounds to 1, where the slope is 0 and nothing is learnt. So the convolution becomes linear, and the yolo
- * layer applies the logistic in fp32. Not if another layer reads its output. */
+ * layer applies the logistic in fp32, unless another layer reads the convolution's output. */
 static void squash_in_yolo(const network *net, int index, amp_network_desc *out, amp_yolo_desc *d)
 {
     amp_layer_desc *head = index > 0 ? &out->layers[index - 1] : NULL;

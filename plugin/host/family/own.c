@@ -60,8 +60,8 @@ static void free_pinned(float **buffer, int *pinned)
     *pinned = 0;
 }
 
-/* Keeps weights_gpu16, to which push_convolutional_layer writes. With `adam` set, that function would also
- * copy Adam's moments, which are freed. */
+/* Does not free weights_gpu16, because push_convolutional_layer writes to it. Clears `adam`, because
+ * otherwise that function would also copy Adam's moments, which are freed. */
 static void free_internals_gpu(layer *l)
 {
     l->adam = 0;
@@ -200,7 +200,7 @@ detection *amp_own_boxes(network *net, const int size[2], float least, float hie
     return boxes;
 }
 
-/* The largest square in the middle of the image, resized to w x h, as by pjreddie's center_crop_image. */
+/* The largest square in the middle of the image, resized to w x h, as pjreddie's center_crop_image does. */
 image amp_own_center_crop(image im, int w, int h)
 {
     int side = im.w < im.h ? im.w : im.h;
@@ -241,8 +241,8 @@ void amp_own_detector_args(network *net, const layer *last, load_args *args)
 }
 
 /* Returns the size below which photos must not be reduced. load_data_detection enlarges a crop, whose side is
- * at least the fraction `least` of the photo's, to the input's size; load_data_augment resizes a photo's
- * shorter side to at most max_crop. */
+ * at least `least` times the photo's side, to the input's size; load_data_augment resizes a photo's shorter
+ * side to at most max_crop. */
 amp_photo_use amp_fork_photo_use(const network *net, int classifier)
 {
     amp_view v = amp_fork_view(net);
@@ -263,7 +263,7 @@ void amp_own_end_loading(load_args *args) { free_load_threads(args); }
 #ifdef OPENCV
 int cvInitSystem(int argc, char **argv) __attribute__((weak)); /* OpenCV's; missing in OpenCV 5 */
 
-/* Qt, OpenCV's usual window library, exits if the display does not answer: a child process tries it. */
+/* Qt, OpenCV's usual window library, exits if the display does not answer, so a child process tries it. */
 static int display_answers(void)
 {
     int status = 0;
@@ -302,11 +302,11 @@ int darknet_amp_no_display(void)
 
 int amp_fork_knows_map(void) { return 1; }
 
-/* array: weights, or batch norm's arrays; may be NULL. */
+/* Whether an array is NULL or has only finite numbers. array: weights, or an array of batch norm. */
 static int is_good(const float *array, int count) { return !array || amp_all_finite(array, (size_t)count); }
 
-/* Whether this layer computes the logistic function of several numbers at once, and these numbers are finite
- * if the layer's input is finite. (A convolution with activation=logistic computes one number at a time.) */
+/* Whether this layer computes the logistic function of several numbers at once that are all finite if the
+ * layer's input is finite. (A convolution with activation=logistic computes one number at a time.) */
 static int is_logistic(const layer *l)
 {
     if (l->type == YOLO || l->type == GAUSSIAN_YOLO) return 1;
@@ -330,7 +330,7 @@ const char *amp_fork_fault(const struct network *net, char text[256])
     return text;
 }
 
-/* Returns output k if its logistic is 0. scale_x_y scales x and y of a box after the logistic. */
+/* Returns the value of output k for a logistic of 0. For x and y of a box, scale_x_y scales the logistic. */
 static float logistic_of_least(const layer *l, int k)
 {
     int entry = k / (l->w * l->h) % (l->outputs / (l->w * l->h * l->n));

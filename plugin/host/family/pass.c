@@ -1,9 +1,9 @@
 /* A pass through AlexeyAB's or hank-ai's Darknet: the arguments of a network and its layers.
  *
  * forward_network, backward_network and a layer's functions get a network_state, which contains a copy of the
- * network. The hooks in the first two set this copy's input, truth and delta, which Darknet does not use, to
- * the pass's arrays in CPU memory. On a GPU, amp_own_push copies images and labels to *input_gpu and
- * *truth_gpu, as Darknet does before its passes. */
+ * network. AMP's hooks in forward_network and backward_network set this copy's input, truth and delta, which
+ * Darknet does not use, to the pass's arrays in CPU memory. On a GPU, amp_own_push copies images and labels
+ * to *input_gpu and *truth_gpu, as Darknet does before its passes. */
 #include "../darknet/room.h"
 
 #include <string.h>
@@ -51,7 +51,7 @@ amp_status amp_own_push(network *net, amp_backend *b, amp_error *error)
 /* A region layer's loss is always computed on the CPU. */
 int amp_own_pulls_output(const layer *l) { return l->type == REGION; }
 
-/* This Darknet reads outputs and costs from the layers. */
+/* Nothing to set: this Darknet reads outputs and costs from the layers. */
 void amp_own_end_forward(network *net, int output_layer) {}
 
 /* ---- Darknet's own layers ---- */
@@ -90,8 +90,9 @@ amp_pass amp_own_pass(const network *net, int index, float *input, float *input_
     return state;
 }
 
-/* A layer finds its far inputs by their indices, a shortcut also by the addresses of their outputs and deltas
- * when it was made. The copy gets their current addresses, in the arrays of `room`. */
+/* A layer finds its inputs other than the layer before by their indices. A shortcut also uses the addresses
+ * that their outputs and deltas had when it was made: the copy gets the current addresses, in the arrays of
+ * `room`. */
 layer amp_own_joined(const network *net, int index, amp_joined *room)
 {
     layer l = net->layers[index];

@@ -12,12 +12,13 @@ typedef network_state amp_pass; /* argument of a layer's functions: input, delta
 
 /* Types of a last layer that `detector train` accepts. */
 #define AMP_OWN_DETECTORS YOLO: case GAUSSIAN_YOLO: case REGION
-#define AMP_OWN_JOINERS SHORTCUT: case SCALE_CHANNELS: case SAM /* with far inputs and an activation */
+/* Types with several inputs and an activation. */
+#define AMP_OWN_JOINERS SHORTCUT: case SCALE_CHANNELS: case SAM
 
-#define AMP_OWN_SAVES_BATCHNORM_BIASES 1 /* whether a .weights file has the biases of a [batchnorm] layer */
+#define AMP_OWN_SAVES_BATCHNORM_BIASES 1 /* 1: a .weights file has the biases of a [batchnorm] layer */
 
-/* The smallest width of a box as a fraction of the image's width, and the same for heights; smaller boxes are
- * ignored. pixels: the network's width or height. */
+/* The smallest width (height) of a box as a fraction of the image's; smaller boxes are ignored. pixels: the
+ * network's width (height). */
 #define AMP_OWN_LEAST_BOX(pixels) (1.f / (float)(pixels))
 
 /* Rows of amp_fork_options: the options that both forks know. */

@@ -30,8 +30,8 @@ static const amp_fork_option *option_of(const char *word)
     return NULL;
 }
 
-/* Returns the word's position, from 0, in `detector train DATA CFG WEIGHTS`; 5: none. The word has no
- * dash. */
+/* Returns the word's position, from 0, in `detector train DATA CFG WEIGHTS`; 5: it has no position there. The
+ * word must have no dash. */
 static int place_of(const char *word)
 {
     static const char *const functions[] = { "train", "test", "valid", "map", "recall", "calcanchors" };
@@ -44,9 +44,10 @@ static int place_of(const char *word)
     return 5;
 }
 
-/* Darknet takes a file *.weights for the weights, ignores other words and missing files, and then trains from
- * random weights. Under AMP every word that is no command and no .data, .cfg or .names file is taken for the
- * weights (yolov4-tiny.conv.29), as in other forks. A second one is rejected. */
+/* Records a word as the weights file. Darknet takes a file *.weights for the weights, ignores other words and
+ * missing files, and then trains from random weights. Under AMP, every word that is no command and no .data,
+ * .cfg or .names file counts as the weights file (yolov4-tiny.conv.29), as in other forks. A second one is
+ * rejected. */
 static void note_weights(const char *word)
 {
     const char *ending = strrchr(word, '.');

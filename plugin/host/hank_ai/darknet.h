@@ -1,6 +1,6 @@
-/* Declares hank-ai's Darknet, which is C++, for C11, in place of AlexeyAB's darknet.h. structs.awk copies the
- * structs from hank-ai's headers, and layout.cpp checks them. Functions are called through shims.cpp, by
- * their names in AlexeyAB's C. */
+/* Declares hank-ai's Darknet, which is C++, for C11. This file replaces AlexeyAB's darknet.h. structs.awk
+ * copies the structs from hank-ai's headers, and layout.cpp checks them. Functions are called through
+ * shims.cpp, by their names in AlexeyAB's C. */
 #pragma once
 
 #include <pthread.h>
@@ -20,7 +20,7 @@
 
 typedef struct tree tree;
 struct network_state;
-/* Layer types and loading types that only other forks have, but tables that all forks share name. */
+/* Layer types and loading types that hank-ai's Darknet lacks, but that tables for all forks name. */
 #define AMP_OTHER_LAYERS \
     LOCAL = 32, GRU, ACTIVE, BATCHNORM, CROP, NORMALIZATION, DETECTION, DECONVOLUTIONAL, ISEG, REORG_OLD, \
     CONV_LSTM, HISTORY, IMPLICIT, LOGXENT, L2NORM,

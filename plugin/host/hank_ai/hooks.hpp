@@ -87,7 +87,7 @@ inline std::filesystem::path amp_canonical(const std::filesystem::path & file)
 #define DARKNET_OPEN_CFG(file) amp_open_cfg(file)
 
 /* A generator of random bits. With -seed it is the plugin's generator, and each part of a loading job has its
- * own (../program/random.h). Otherwise it is std::mt19937, as in stock. */
+ * own (../program/random.h). Without -seed it is std::mt19937, as in stock. */
 class amp_engine
 {
 public:

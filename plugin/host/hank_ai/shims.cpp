@@ -1,5 +1,5 @@
 /* Makes hank-ai's C++ functions callable from C: shims.h lists them. No exception may pass through C code, so
- * one ends the program with a line that says why. */
+ * an exception ends the program with a line that says why. */
 #include "darknet_internal.hpp"
 
 #include <pthread.h>

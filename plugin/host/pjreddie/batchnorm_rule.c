@@ -5,7 +5,7 @@
  * weights that the other trained.
  *
  * On the CPU this is the rule of batchnorm_layer.c and blas.c, where backward adds a different epsilon than
- * forward, and in a different place. On a GPU this is cuDNN's rule, since a build with AMP=1 has CUDNN=1:
+ * forward, and in a different place. On a GPU this is cuDNN's rule, because a build with AMP=1 has CUDNN=1:
  * training divides by the root of Σ(x-mean)²/N + 1e-5, and moves the rolling variance towards
  * Σ(x-mean)²/(N-1). In inference normalize_kernel (blas_kernels.cu) also adds 1e-5 inside the root. */
 amp_batchnorm_rule amp_own_batchnorm_rule(const layer *l, int on_gpu)

@@ -1,6 +1,6 @@
 /* gaps.h lists what is wrong in stock Darknet's CPU layers. A layer runs with stock's function (l.forward,
- * l.backward), perhaps after getting buffers that it lacks, or with a function of our own, from this file or,
- * if recurrent, from gaps_recurrent.c. */
+ * l.backward), if necessary after it has got the buffers that it lacks, or with a function of our own: from
+ * this file or, for recurrent layers, from gaps_recurrent.c. */
 #include "gaps.h"
 
 #include "../darknet/own.h"
@@ -66,7 +66,7 @@ static void forward_region(layer l, network net)
     free(input);
 }
 
-/* Multiplies the deltas of `entries` entries from `index` on by the logistic function's slope. */
+/* Multiplies the deltas of `entries` entries, starting at `index`, by the slope of the logistic function. */
 static void through_logistic(const layer *l, size_t index, int entries)
 {
     gradient_array(l->output + index, entries*l->w*l->h, LOGISTIC, l->delta + index);
@@ -222,8 +222,8 @@ static void forward_xnor(layer l, network net)
     free(l.binary_input);
 }
 
-/* Runs a backward that would overwrite net.delta, and adds its result to net.delta, which may be NULL: other
- * consumers may have added to it already. */
+/* Runs a backward that would overwrite net.delta, and adds its result to net.delta instead, because other
+ * consumers may have added to it already. net.delta may be NULL. */
 static void adding(layer l, network net)
 {
     float *sum = net.delta;

@@ -13,7 +13,7 @@
 #ifdef CUDNN
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Sets the cuDNN descriptors of a crnn's convolution to `batch` images, which it runs on. Darknet sets them
+/* Sets the cuDNN descriptors of a crnn's convolution to `batch` images, on which it runs. Darknet sets them
  * to batch * steps images, the size of its buffers. cuDNN then chooses its algorithms again. */
 static void describe_one_step(layer *conv)
 {
@@ -54,7 +54,7 @@ size_t amp_gap_workspace_gpu(const layer *l)
 
 /* ---- losses -------------------------------------------------------------------------------------------- */
 
-/* Runs the CPU code of a loss (gaps.c): copies its input from the GPU, and its results to it. */
+/* Runs the CPU code of a loss (gaps.c): copies its input from the GPU, and its results to the GPU. */
 static void forward_on_cpu(layer l, network net)
 {
     const size_t n = (size_t)l.batch*l.inputs;
@@ -71,8 +71,8 @@ int amp_gap_is_on_cpu(const layer *l)
 
 /* ---- any layer ----------------------------------------------------------------------------------------- */
 
-/* Runs a backward that would overwrite net.delta_gpu, and adds its result instead: other consumers may have
- * added to it already. */
+/* Runs a backward that would overwrite net.delta_gpu, and adds its result to net.delta_gpu instead, because
+ * other consumers may have added to it already. */
 static void adding(layer l, network net)
 {
     float *sum = net.delta_gpu;

@@ -77,14 +77,14 @@ void amp_gap_backward_rnn(layer l, network net)
         layer output = amp_gap_at_step(l.output_layer, t);
         float *earlier_delta = (t > 0) ? self.delta - n : NULL;
 
-        /* self.delta must become the delta of the state after step t. It holds the part from step t + 1; the
-         * output layer's backward adds the other part. */
+        /* self.delta must become the delta of the state after step t. So far it holds the part from step
+         * t + 1; the output layer's backward adds the other part. */
         s.input = states + (size_t)(t + 1) * n;
         s.delta = self.delta;
         backward_connected_layer(output, s);
 
-        /* The state after step t is a sum, and each of its terms gets the state's delta. The input layer's
-         * copy is made now, because the self layer's backward changes self.delta in place. */
+        /* The state after step t is a sum, and each of its terms gets the state's delta. It is copied to the
+         * input layer now, because the self layer's backward changes self.delta in place. */
         copy_cpu(n, self.delta, 1, input.delta, 1);
         if (earlier_delta && l.shortcut) add(n, self.delta, earlier_delta);
 

@@ -29,8 +29,8 @@ const amp_activation amp_own_activations[] = {
 };
 const size_t amp_own_activation_count = ROWS(amp_own_activations);
 
-/* The options in struct layer. The test e2e_source_tree lists its other fields: the type, shapes, and what a
- * layer's functions allocate and fill. */
+/* The options in struct layer. The test e2e_source_tree lists the struct's other fields: the type, shapes,
+ * and what a layer's functions allocate and fill. */
 const amp_own_option amp_own_options[] = {
     OPTIONS_OF_BOTH_FORKS
     OPTION(activation, ACTIVATED), OPTION(batch_normalize, NORMALIZED), OPTION(groups, BIT(CONVOLUTIONAL)),

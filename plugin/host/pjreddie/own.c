@@ -31,9 +31,9 @@ void amp_own_largest_size(const network *net, int *w, int *h)
     *w = *h = net->layers[net->n - 1].random ? 608 : 448;
 }
 
-/* Without memory for an array that grows with the batch, darknet_amp_calloc returns NULL and does not end the
- * program, because most of these arrays are freed as soon as their layer is made. This checks the others: the
- * outputs of Darknet's own layers, the images and the labels. */
+/* If there is no memory for an array that grows with the batch, darknet_amp_calloc returns NULL and does not
+ * end the program, because most of these arrays are freed as soon as their layer is made. This function
+ * checks the others: the outputs of Darknet's own layers, the images and the labels. */
 amp_status amp_own_check(const network *net, amp_error *error)
 {
     if (darknet_amp_draws_nothing) return AMP_OK; /* made only for inspection */

@@ -49,14 +49,14 @@ int amp_own_lends_products(const layer *l, int on_gpu)
 }
 
 #ifdef GPU
-/* Layers whose loss Darknet computes on the CPU. */
+/* Whether Darknet computes this layer's loss on the CPU. */
 static int reads_labels_on_host(const layer *l)
 {
     return l->type == YOLO || l->type == REGION || l->type == DETECTION || l->type == ISEG
         || amp_gap_is_on_cpu(l);
 }
 
-/* A layer with truth=1 provides the labels of later losses. */
+/* Makes the output of `truth`, a layer with truth=1, the labels. pulled: 1 to copy it to CPU memory too. */
 static void view_truth_gpu(network *net, const layer *truth, int pulled)
 {
     net->truth = truth->output;
@@ -92,7 +92,7 @@ static void view(network *net, int index, float *input, float *input_delta)
     if (truth >= 0) net->truth = net->layers[truth].output;
 }
 
-/* The network as Darknet's layer functions see it: a copy, with this layer's input, delta and truth. */
+/* Returns a copy of the network, with this layer's input, delta and truth, for Darknet's layer functions. */
 amp_pass amp_own_pass(const network *of, int index, float *input, float *input_delta, float *workspace,
                       int training)
 {
