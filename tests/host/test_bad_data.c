@@ -641,11 +641,11 @@ TEST(what_a_training_does_not_survive_is_an_error)
         { "my.data", "\xef\xbb\xbf" "classes=2\ntrain=train.txt\nbackup=.\n", 0, 0,
           "my.data:1: the file begins with a byte order mark; allowed: UTF-8 without one" },
         { "train.txt", "1.webp\n", 0, 0,
-          "1.webp: this is not a label file, but Darknet would read it as one; Darknet replaces only "
-          "these image endings by .txt: .jpg, .png, .JPG, .JPEG; rename the image" },
+          "1.webp: Darknet would read this image as its own label file, because it replaces only these image "
+          "endings by .txt: .jpg, .png, .JPG, .JPEG; rename the image" },
         { "train.txt", "images/5.away.jpg\nimages/6.empty.jpg\n", 0, 0,
           "train.txt: none of the 2 images has a label that overlaps it: there is nothing to learn; the last "
-          "labels are labels/6.empty.txt" },
+          "label file read was labels/6.empty.txt" },
         { "train.txt", "images/7.round.square.jpg\n", 0, 0,
           "labels/7.round.square.txt: cannot read this label file: No such file" },
         { "labels/2.square.txt", "0 .5 .5 .2 .2\n2 .5 .5 .2 .2\n", 0, 1,

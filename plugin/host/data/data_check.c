@@ -287,7 +287,8 @@ amp_status amp_check_boxes(const amp_training_data *t, amp_error *error)
     }
     if (first.status == AMP_OK && !t->classifier)
         return amp_fail(error, AMP_BAD_CONFIG, "%.300s: none of the %zu images has a label that overlaps it: "
-                                               "there is nothing to learn; the last labels are %.300s",
+                                               "there is nothing to learn; the last label file read was "
+                                               "%.300s",
                         t->file, t->list.count, labels);
     *error = first;
     return error->status;

@@ -94,9 +94,9 @@ static amp_status refuse(const char *file, unsigned long line, const char *text,
         [AMP_LABEL_NO_LABEL] = "is not `class x y width height`" };
     char shown[64], what[160];
     if (kind == AMP_LABEL_NO_LABEL && !is_text(file)) /* for example the image itself */
-        return amp_fail(error, AMP_BAD_CONFIG, "%.700s: this is not a label file, but Darknet would read it "
-                        "as one; Darknet replaces only these image endings by .txt: %s; "
-                        "rename the image", file, amp_fork_label_images);
+        return amp_fail(error, AMP_BAD_CONFIG, "%.700s: Darknet would read this image as its own label file, "
+                        "because it replaces only these image endings by .txt: %s; rename the image", file,
+                        amp_fork_label_images);
     int odd = show(shown, sizeof shown, text, length);
     if (kind == AMP_LABEL_NO_LABEL && odd)
         snprintf(what, sizeof what, "%s, with bytes that are not plain text", wrong[kind]);

@@ -30,7 +30,7 @@ void amp_own_print_yolo(network *net, int index, const amp_yolo_result *r)
         *l->cost = (float)(r->labels > 0 ? l->iou_normalizer * unlike + l->obj_normalizer * others
                                          : l->obj_normalizer * others);
     if (AMP_OWN_TELLS_OF_YOLO)
-        fprintf(stderr, "layer %d [yolo]: loss %f, of boxes %f; IoU %f of %d boxes\n", index,
+        fprintf(stderr, "layer %d [yolo]: loss %f (boxes: %f), mean IoU %f of %d boxes\n", index,
                 r->cost / l->batch, r->box_cost / l->batch, r->iou / count, (int)r->labels);
 }
 
