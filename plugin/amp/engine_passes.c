@@ -68,6 +68,8 @@ static void begin_pass(amp_engine *engine, const amp_plan *plan, int training)
         engine->watched_step = engine->settings.debug || amp_scaler_would_diverge(&engine->scaler);
     }
     engine->watching = of_step && engine->watched_step;
+    if (engine->watching && engine->parallel.comm)
+        engine->parallel.comm->settled = 0; /* because anomaly detection allocates memory */
     if (engine->watching && engine->rejected.found) amp_engine_note_first(engine, &engine->rejected);
 }
 

@@ -29,31 +29,30 @@ static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index
     p->gradients[index].count = layer->param_count;
 }
 
-/* Layers that share an array of rolling statistics each update it once per pass. Returns the single factor
- * with the same effect, and sets it in the array's earlier entries in p->statistics. */
-static float join_factors(amp_parameters *p, const amp_statistics_desc *d)
+/* Layers that share an array of rolling statistics each update it once per pass. It has one entry, with the
+ * single factor that has the same effect. */
+static int join_statistics(amp_parameters *p, const amp_statistics_desc *d)
 {
-    float factor = d->rolling_factor;
     for (int i = 0; i < p->statistics_count; i++) {
         amp_statistics *s = &p->statistics[i];
         if (s->array != d->array) continue;
-        factor = 1 - (1 - s->rolling_factor) * (1 - d->rolling_factor);
-        s->rolling_factor = factor;
+        s->rolling_factor = 1 - (1 - s->rolling_factor) * (1 - d->rolling_factor);
+        return 1;
     }
-    return factor;
+    return 0;
 }
 
 static void add_statistics(amp_parameters *p, const amp_layer_desc *layer, int index)
 {
     for (int k = 0; k < layer->statistics_count; k++) {
         const amp_statistics_desc *d = &layer->statistics[k];
-        float factor = join_factors(p, d);
+        if (join_statistics(p, d)) continue;
         p->committed_count += d->count;
         p->statistics = amp_grow(p->statistics, (size_t)p->statistics_count, &p->statistics_room,
                                  sizeof *p->statistics);
         p->statistics[p->statistics_count++] = (amp_statistics){ .array = d->array, .count = d->count,
                                                                  .layer = index,
-                                                                 .rolling_factor = factor,
+                                                                 .rolling_factor = d->rolling_factor,
                                                                  .by_host = !layer->kind->normalizes,
                                                                  .unsaved = d->unsaved };
     }

@@ -52,6 +52,13 @@ trained 0 one detector tiny.data tiny.cfg
 trained 0,0 two detector tiny.data tiny.cfg
 cmp <(sed -n 's/.*\(; loss scale .*\)/\1/p' err) <(sed -n 's/.*\(; loss scale .*\)/\1/p' one/err) &&
     grep -q 'loss scale 65536 -> 32768' err || fail "two GPUs skip other steps: $(grep -a skipped err)"
+# So is one of layers that share weights and rolling statistics, which are restored once.
+trained 0,0 shared detector tiny.data shared.cfg
+holds err 'skipped the step .*; loss scale 65536 -> 32768'
+# Anomaly detection allocates memory in each pass, between the sums of the other GPU.
+sed 's/^sync_batchnorm=1/&\ndebug=1/' synced.cfg > watched.cfg
+grep -q '^debug=1' watched.cfg
+trained 0,0 watched detector tiny.data watched.cfg
 dtype=fp32
 
 # ---- going on ----
