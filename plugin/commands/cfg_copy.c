@@ -17,7 +17,7 @@ static int is_changed(const char *key, const amp_cfg_change *changes, int count)
     return 0;
 }
 
-/* What a copy changes. kept: a flag for each layer; the sections of flagged layers get amp=0. */
+/* What a copy changes. kept: a flag for each layer; amp=0 is set in the sections of the flagged layers. */
 typedef struct edits { const amp_cfg_change *changes; int count; const char *kept; int layers; } edits;
 
 /* Writes the value without an exponent, because some Darknets cannot read one. */
@@ -30,7 +30,7 @@ static void write_value(FILE *out, const amp_cfg_change *change)
     else fprintf(out, "%s=%s\n", change->key, value);
 }
 
-/* Copies a line unchanged, even a malformed one: the copy's reader rejects it. Adds a missing line end. */
+/* Copies a line unchanged. A malformed line is rejected when the copy is read. Adds a missing line end. */
 static void copy_line(const cfg_item *line, FILE *out)
 {
     fwrite(line->raw, 1, line->raw_size, out);

@@ -28,9 +28,9 @@ amp_status amp_cfg_copy(const char *from, const char *to, const amp_cfg_change *
 enum { AMP_MEMORY_FILE = 64 };
 FILE *amp_memory_file(char name[AMP_MEMORY_FILE]);
 /* Like amp_cfg_copy, but copies into a file in memory and checks the copy. AMP_BAD_CONFIG: the changes caused
- * a mistake; the message names `from` and the options, such as "-batch and -size". */
+ * a mistake. The message then names `from` and the text `options`, such as "this -batch and -size". */
 amp_status amp_cfg_copy_in_memory(const char *from, const amp_cfg_change *changes, int count,
                                   const char *options, char name[AMP_MEMORY_FILE], amp_error *);
-/* Makes a copy in memory with amp=0 in the section of each layer i with kept[i] set. */
+/* Makes a copy in memory, with amp=0 in the section of each layer i for which kept[i] is set. */
 amp_status amp_cfg_keep_in_memory(const char *from, const char *kept, int layers, char name[AMP_MEMORY_FILE],
                                   amp_error *);

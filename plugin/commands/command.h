@@ -10,7 +10,8 @@ typedef amp_status amp_verb(int argc, char **argv, amp_error *);
 amp_verb amp_command_plan, amp_command_check, amp_command_clean, amp_command_bench, amp_command_compare,
     amp_command_probe, amp_command_log, amp_command_valid, amp_command_selftest, amp_command_version;
 /* Exit statuses of `amp selftest CFG`. WRONG: a result of AMP's fp32 is not finite, or off by more than 1 %.
- * OFF: a result's error is larger than rounding explains. 0: all are right. 1: no pass could be made. */
+ * OFF: a result's error is larger than rounding explains. 0: all results are right. 1: no pass could be
+ * made. */
 enum { AMP_SELFTEST_WRONG = 3, AMP_SELFTEST_OFF = 4 };
 /* Called before the first step of a training, except with several ranks. Runs `amp selftest CFG` on a GPU
  * that has not been tested yet (first_check.c), and ends the program if the result is AMP_SELFTEST_WRONG. */

@@ -56,7 +56,8 @@ static void start_again(char **argv)
 
 static void take_seed(int *argc, char **argv)
 {
-    /* The -seed of stock's `rnn generate` and others is a text to continue. `amp compare` rejects -seed. */
+    /* In stock's `rnn generate` and other commands, -seed is a text to continue. `amp compare` rejects
+     * -seed. */
     int own_seed = *argc > 2 && argv[1] && argv[2] && (!strcmp(argv[1], "rnn") ? strcmp(argv[2], "train") != 0
                    : !strcmp(argv[1], "amp") && !strcmp(argv[2], "compare"));
     const char *seed = own_seed ? NULL : amp_host_take_argument(argc, argv, "-seed", "0 to 4294967295");

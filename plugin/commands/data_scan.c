@@ -108,7 +108,7 @@ static amp_status scan_images(scan *s)
 
 /* ---- a classifier's labels ---- */
 
-/* The largest number of comparisons of paths with labels; this many take a second or two. */
+/* The maximum number of path-label comparisons for one list. This many take a second or two. */
 static const double COMPARISONS_MOST = 2e7;
 
 static void scan_paths(scan *s)

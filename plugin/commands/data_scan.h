@@ -31,7 +31,8 @@ typedef struct amp_data_scan {
         boxes,       /* detector: how many boxes per image a step uses at most */
         measures;    /* 1: the .data file must have a `valid` list */
     /* Receives the first 20 mistakes: at most one for each label file, and one for all missing label files.
-     * The error of amp_scan_data then tells the number of mistakes. NULL: it tells the first mistake. */
+     * The error of amp_scan_data then tells the number of mistakes. If `listener` is NULL, that error tells
+     * the first mistake. */
     const cfg_listener *listener;
     /* ---- set by amp_scan_data ---- */
     amp_scanned_list train, valid;

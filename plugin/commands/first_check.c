@@ -1,10 +1,10 @@
 /* Before the first training on a new GPU, runs `amp selftest CFG` for at most ten seconds. It runs in a child
  * process, because Darknet's code ends its process when it fails, and the end of a process frees its memory.
  *
- * The child's output goes to a file in the user's cache folder, called the report. When the child has ended,
- * the report is renamed to the note. The note's name contains a checksum of GPU, driver, libraries and
- * plugin; if the note exists, this combination has been tested. After AMP_SELFTEST_WRONG the report is not
- * renamed, so the next training tests again. */
+ * The child writes its output to a file in the user's cache folder, called the report. When the child has
+ * ended, the report is renamed, and is called the note from then on. The note's name contains a checksum of
+ * GPU, driver, libraries and plugin; if the note exists, this combination has been tested. After
+ * AMP_SELFTEST_WRONG the report keeps its name, so the next training tests again. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>

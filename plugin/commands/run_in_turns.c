@@ -125,9 +125,9 @@ static void reply(schedule *s, int i, char byte)
     (void)!write(c->socket, &byte, 1); /* if the child has ended, read_from notices it */
 }
 
-/* Starts a step of the child whose turn it is, unless it is still making one. Once its slice is over, the
- * next waiting child gets the turn. No child begins before all have made their networks, because making a
- * network slows other children's steps. */
+/* Starts a step of the child whose turn it is, unless this child is still making a step. When its slice is
+ * over, the next waiting child gets the turn. No child gets a turn before all have made their networks,
+ * because making a network slows other children's steps. */
 static void give_turn(schedule *s)
 {
     const child *current = s->turn == NO_CHILD ? NULL : &s->children[s->turn];
@@ -197,8 +197,8 @@ static amp_status read_from(schedule *s, int i, amp_error *error)
     return s->watcher->ended ? s->watcher->ended(s->watcher->context, i, end, error) : AMP_OK;
 }
 
-/* Returns when all children have ended. A signal interrupts poll; one that arrives just before poll is
- * noticed a tenth of a second later at most. */
+/* Returns when all children have ended. A signal interrupts poll; a signal that arrives just before poll is
+ * noticed at most a tenth of a second later. */
 static amp_status run_until_all_end(schedule *s, amp_error *error)
 {
     struct pollfd watched[s->count];
@@ -284,7 +284,7 @@ static int is_usual_output(const char *line)
     return 0;
 }
 
-/* Returns the rest of a line that begins with `start`; NULL if it does not. */
+/* Returns what follows `start` in a line that begins with `start`; NULL if the line begins otherwise. */
 static const char *behind(const char *line, const char *start)
 {
     size_t length = strlen(start);

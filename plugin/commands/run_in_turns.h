@@ -6,9 +6,9 @@
 #include "../tensor/status.h"
 
 typedef struct amp_turns_end {
-    int exited, status;       /* exited 1: it returned the exit status `status`; 0: signal `status` killed
-                                 it */
-    int stopped;              /* 1: the caller asked it to stop */
+    int exited, status;       /* exited 1: the program ended with exit status `status`; 0: the signal
+                                 `status` killed it */
+    int stopped;              /* 1: the caller had asked the program to stop */
 } amp_turns_end;
 
 enum { AMP_TURNS_WORDS = 24 };
@@ -28,7 +28,7 @@ typedef struct amp_turns_program {
 
 /* Adds arguments, up to a NULL. They must stay valid until amp_turns_run has returned. */
 __attribute__((sentinel)) void amp_turns_add(amp_turns_program *, ...);
-/* Adds -amp ("off" for stock), -seed, and -i with the device of this program (-1: the CPU). */
+/* Adds -amp ("off" for stock), -seed, and -i with the device of the calling program (-1: the CPU). */
 void amp_turns_add_usual(amp_turns_program *, const char *dtype, unsigned seed);
 
 typedef struct amp_turns_watcher {
@@ -54,7 +54,7 @@ amp_status amp_turns_run(amp_turns_program *programs, int count, double slice, i
 void amp_turns_watch_signals(void);
 int amp_turns_interrupted(void);
 
-/* Copies a line of a program's log to `words`; "" if there is none. sender NULL: the last line that may say
- * why the program ended, without a leading "amp: " or "amp bench: ". sender not NULL: what follows `sender`
- * in the last line that begins with it. */
+/* Copies a line of a program's log to `words`; "" if no line fits. sender NULL: copies the last line that may
+ * say why the program ended, without a leading "amp: " or "amp bench: ". sender not NULL: copies what follows
+ * `sender` in the last line that begins with `sender`. */
 void amp_turns_last_message(const char *log, const char *sender, char *words, size_t size);

@@ -109,7 +109,8 @@ static void make_cell(const amp_field *f, const void *record, const void *contex
     if (!text[0] && f->none) snprintf(text, AMP_CELL_TEXT, "%s", f->none);
 }
 
-/* Prints a cell. The last one of a line ends it without padding, and is wrapped if it is left-aligned. */
+/* Prints a cell. The last cell of a line is followed by a line end instead of padding; if it is left-aligned,
+ * it is wrapped. */
 static void print_cell(FILE *stream, int at, const amp_field *f, int width, int last, const char *text)
 {
     int padding = width - width_of(text);

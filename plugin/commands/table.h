@@ -24,7 +24,7 @@ typedef enum amp_field_kind {
     AMP_RECORD    /* a record with `fields`, written as an object */
 } amp_field_kind;
 
-/* The input for a cell's text. context: the argument of amp_table_print. */
+/* What the text of a cell is made from. context: the argument of amp_table_print. */
 typedef struct amp_cell {
     const void *value, *record, *context;
     const struct amp_field *field;
@@ -32,8 +32,9 @@ typedef struct amp_cell {
 enum { AMP_CELL_TEXT = 1000 };
 typedef void amp_cell_text(const amp_cell *, char text[AMP_CELL_TEXT]);
 
-/* Which numbers of a field count as known: all, those above 0, or those from 0 on. inf and NaN are always
- * unknown. Unknown numbers are written as null. */
+/* Which numbers of a field count as known: all, those above 0, or those from 0 on. inf and NaN are unknown;
+ * only a table shows them, in a field with AMP_ANY. An unknown number is null in JSON, and empty in CSV and
+ * tables. */
 typedef enum amp_known { AMP_ANY, AMP_ABOVE_0, AMP_FROM_0 } amp_known;
 
 typedef struct amp_field {
@@ -45,10 +46,11 @@ typedef struct amp_field {
     amp_known known;                /* which of the field's numbers count as known */
     const char *title;              /* the title of its column */
     int left;                       /* 1: its column is left-aligned */
-    amp_cell_text *cell;            /* makes the text of a known number. NULL: amp_plain_cell */
+    amp_cell_text *cell;            /* makes the cell's text; not called for an unknown number. NULL:
+                                       amp_plain_cell */
     const char *none;               /* text that is shown instead of an empty cell */
     const char *format;             /* printf's format for the number, as a double; NULL: %.10g */
-    double unit;                    /* divisor of the number that the cell shows; 0 means 1 */
+    double unit;                    /* the cell shows the number divided by `unit`; 0 means 1 */
 } amp_field;
 
 #define AMP_KIND_OF(record, member) _Generic(&((record *)0)->member, \
@@ -56,20 +58,22 @@ typedef struct amp_field {
     unsigned long long *: AMP_COUNT, float *: AMP_FLOAT, \
     double *: AMP_DOUBLE, char **: AMP_TEXT, const char **: AMP_TEXT, default: AMP_CHARS)
 
-/* AMP_FIELD_AS: the key is `name`. AMP_FIELD: it is the member's name. Further arguments set more members. */
+/* AMP_FIELD_AS: the key is `name`. AMP_FIELD: the key is the member's name. Further arguments set other
+ * members of amp_field. */
 #define AMP_FIELD_AS(name, record, member, ...) \
     { .key = name, .at = offsetof(record, member), .kind = AMP_KIND_OF(record, member), __VA_ARGS__ }
 #define AMP_FIELD(record, member, ...) AMP_FIELD_AS(#member, record, member, __VA_ARGS__)
 #define AMP_FLAG_AS(name, record, member) { .key = name, .at = offsetof(record, member), .kind = AMP_FLAG }
 #define AMP_NAME_AS(name, record, member, of, ...) \
     { .key = name, .at = offsetof(record, member), .kind = AMP_NAME, .names = of, __VA_ARGS__ }
-/* AMP_RECORD_AS: a member that is a record. AMP_GROUP_AS: an object that groups fields of this record. */
+/* AMP_RECORD_AS: a member that is a record. AMP_GROUP_AS: an object that groups fields of the same record. */
 #define AMP_RECORD_AS(name, record, member, of, ...) \
     { .key = name, .at = offsetof(record, member), .kind = AMP_RECORD, .fields = of, __VA_ARGS__ }
 #define AMP_GROUP_AS(name, of) { .key = name, .kind = AMP_RECORD, .fields = of }
 
-/* Write, in this order: a record's fields into the open object; a record as an object; `count` records of
- * `size` bytes each as an array; lines as an array of texts. */
+/* amp_json_fields writes a record's fields into the open object, and amp_json_record writes a record as an
+ * object. amp_json_records writes an array of `count` records of `size` bytes each. amp_json_lines writes
+ * lines as an array of texts. */
 void amp_json_fields(amp_json *, const void *record, const amp_field *fields);
 void amp_json_record(amp_json *, const char *key, const void *record, const amp_field *fields);
 void amp_json_records(amp_json *, const char *key, const void *records, size_t size, int count,
@@ -80,7 +84,7 @@ void amp_json_lines(amp_json *, const char *key, const amp_lines *);
 amp_cell_text amp_plain_cell;
 
 /* Prints a line of titles and a line per record. Columns are as wide as their longest text; a column without
- * any text is left out. The text of the last column is wrapped. */
+ * any text is left out. The text of the last column is wrapped if the column is left-aligned. */
 void amp_table_print(FILE *, int indent, const amp_field *, const void *records, size_t size, int count,
                      const void *context);
 

@@ -11,7 +11,7 @@
 
 #include <unistd.h>
 
-/* Ends -map and the training. Returns 1 if the last save failed. */
+/* Ends -map and the training. Returns 1 if the final save failed. */
 static int end(struct network **nets)
 {
     amp_map_end();

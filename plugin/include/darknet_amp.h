@@ -31,8 +31,8 @@ struct darknet_amp; /* AMP's state for one network: network.amp, which is NULL i
  * they spin, and take CPU time from the threads that load images. */
 int darknet_amp_start(int argc, char **argv);
 
-/* Runs `darknet amp VERB ...` and `darknet detector map ...`; returns 0 for other commands. Call it once the
- * GPU is chosen. If it returns 1, end the program with *status. */
+/* Runs `darknet amp VERB ...` and `darknet detector map ...`; returns 0 for other commands. Call it after the
+ * GPU has been chosen. If it returns 1, end the program with *status. */
 int darknet_amp_command(int argc, char **argv, int *status);
 
 /* Prints one line, formatted as by printf, and ends the program with status 1. Any thread may call it. */
@@ -50,9 +50,10 @@ FILE *darknet_amp_open_cfg(const char *file);
  * `made` NULL; at the end of parsing, that call also sets net->amp (NULL if AMP is off). */
 void darknet_amp_made(struct network *net, struct layer *made);
 
-/* Called by resize_network. Resizes the layer to an input of w x h and returns 1 in two cases: if Darknet has
- * a resize function for this layer but resize_network does not call it, or if AMP computes the layer and its
- * output has the shape of its input. If the result is 0, Darknet resizes the layer, or refuses to. */
+/* Called by resize_network. Resizes the layer to an input of w x h and returns 1 in two cases: Darknet has a
+ * resize function for this layer that resize_network does not call; or AMP computes the layer, and the
+ * layer's output has the same shape as its input. In other cases returns 0, and Darknet resizes the layer or
+ * refuses to. */
 int darknet_amp_resize_layer(struct layer *l, int w, int h);
 
 /* Call it before resize_network resizes layer l: darknet_amp_gpu_array must know whether AMP computes l. */
@@ -70,11 +71,11 @@ void darknet_amp_free(struct network *net);
  * host/family/own.c ---- */
 
 /* Whether Darknet's GPU code must run on CUDA's default stream instead of its own: true once a network with
- * AMP is requested, because AMP's stream is only ordered with the default stream. */
+ * AMP is requested, because AMP's stream is ordered only with respect to the default stream. */
 int darknet_amp_default_stream(void);
 
 /* Called after AlexeyAB's set_batch_network has chosen other algorithms for Darknet's own convolutions.
- * Reallocates the workspace at the size that they need. */
+ * Reallocates the workspace at the size that these algorithms need. */
 void darknet_amp_workspace(struct network *net);
 
 /* Returns 1 and prints a line if a Darknet built with OpenCV has no display for its windows. */
@@ -86,14 +87,14 @@ int darknet_amp_no_display(void);
 void darknet_amp_forward(struct network *net);
 void darknet_amp_backward(struct network *net);
 void darknet_amp_update(struct network *net);
-/* Whether the last darknet_amp_update skipped the step and left the weights unchanged. */
+/* Whether the latest call of darknet_amp_update skipped the step and left the weights unchanged. */
 int darknet_amp_skipped(const struct network *net);
 
 /* ---- outside a step: host/network/state.c, host/network/products.c, host/darknet/predicted.c ---- */
 
 /* Called after Darknet has written to a network's weights, so that AMP makes new 16-bit copies. A program
- * that changes weights in memory must call it too. Without this call, a prediction on a CPU notices only if
- * all weights of a layer have changed, as after rgbgr_weights. */
+ * that changes weights in memory must call it too. Without this call, a prediction on a CPU notices a change
+ * only if all weights of a layer differ, as after rgbgr_weights. */
 void darknet_amp_weights_changed(struct network *net);
 
 /* Called by Darknet's gemm (gemm_cpu, gemm_gpu) before it computes, with gemm's arguments. Returns 1 if AMP
@@ -108,18 +109,18 @@ void darknet_amp_predicted(struct network *net, const float *output);
 /* ---- the loop of `detector train` and `classifier train`, with and without AMP: commands/training_hooks.c,
  * commands/map/map_training.c, host/network/resume.c, host/training/loop.c ---- */
 
-/* Called once the networks are made and the random number generator is seeded. Reads the sidecar of the
- * loaded weights, and restores momentum, loss scale and counters. Ends the program if weights or rolling
- * statistics are inf, NaN or beyond 1e19. In a command that does not call it, the first step does the same.
- * From here on, several networks (-gpus) are ranks: each trains on a part of a step's images in its own
- * thread. The array `nets` must remain valid. */
+/* Called after the networks have been made and the random number generator has been seeded. Reads the sidecar
+ * of the loaded weights, and restores momentum, loss scale and counters. Ends the program if weights or
+ * rolling statistics are inf, NaN or beyond 1e19. If a command does not call this function, its first step
+ * does this work. From here on, several networks (-gpus) are ranks: each trains on a part of a step's images
+ * in its own thread. The array `nets` must remain valid. */
 void darknet_amp_resume(struct network **nets, int count);
 
 /* Called before each step. Returns 1 if the loop must continue. The first call also starts -log and -map.
  *
  * If the training must stop early, this function does not return. It saves BACKUP_FOLDER/BASE.backup (unless
- * no step was made yet) and ends the program, with status 128 + N after signal N, else 0. A training stops
- * early after a signal, after -patience, or when the program that lets trainings run in turns
+ * no step was made yet) and ends the program, with status 128 + N after signal N, else with status 0. A
+ * training stops early after a signal, after -patience, or when the program that lets trainings run in turns
  * (host/program/turns.h) tells it to stop.
  *
  * average_loss, loop_count: variables that the loop carries from step to step; they must remain valid until
@@ -129,8 +130,8 @@ int darknet_amp_next_step(struct network **nets, int count, float *average_loss,
                           const char *base);
 /* Called by get_next_batch to copy `count` rows, each with an image of `floats` floats, into a network's
  * input. Returns 1 if it has copied the rows, which happens only with AMP in the loops of this section. It
- * may then also have freed the rows and set them to NULL. The time for which a step waits for images ends at
- * the step's first call of this function. */
+ * may then also have freed the rows and set them to NULL. A step's wait for images is measured until the
+ * step's first call of this function. */
 int darknet_amp_fill(float *input, float **rows, int count, int floats);
 
 /* Called when the loop takes the loaded batch. With AMP, if a loader thread has met a fatal error, saves
@@ -145,20 +146,20 @@ void darknet_amp_mean_loss(float *loss, float *average_loss);
  * before the step's files are saved. */
 __attribute__((format(printf, 3, 4)))
 void darknet_amp_step(float loss, float average_loss, const char *format, ...);
-/* Returns a text about the last step, for example ", scale 65536, 1 skipped". The chart appends this text to
- * Darknet's own line for the step. It is empty without AMP, valid until the next step, and shorter than 128
- * bytes. */
+/* Returns a text about the latest step, for example ", scale 65536, 1 skipped". The chart appends this text
+ * to Darknet's own line for the step. It is empty without AMP, valid until the next step, and shorter than
+ * 128 bytes. */
 const char *darknet_amp_chart_ending(void);
 
-/* Returns the iteration of the best mAP so far, or 0 if the last step measured no mAP. Sets *map to the last
- * step's mAP and *best to the best so far, both from 0 to 1. */
+/* Returns the iteration of the best mAP so far. Sets *map to the mAP that the latest step measured, and *best
+ * to the best so far, both from 0 to 1. If the latest step measured no mAP, returns 0 and sets neither. */
 int darknet_amp_measured(float *map, float *best);
 /* Returns the next iteration at which -map measures, which may be the current one; 0: none. */
 long darknet_amp_next_map(void);
 /* Whether this program draws the chart. Only rank 0 does. A program that `amp compare` starts never does,
  * because the chart's file would appear in the user's folder. */
 int darknet_amp_draws_chart(void);
-/* Called after the last save: ends the program with status 1 if that save failed. */
+/* Called after the loop's final save: ends the program with status 1 if that save failed. */
 void darknet_amp_loop_ended(struct network **nets);
 
 /* ---- files of weights, with AMP: host/network/weights_file.c ---- */
@@ -166,9 +167,9 @@ void darknet_amp_loop_ended(struct network **nets);
 /* Called instead of fopen for a file with the weights of layers `first` to `layers` - 1. Only a file of all
  * layers gets a sidecar. For a file of averaged weights, which must not get one, the caller passes first = 1.
  *
- * Mode "wb": returns NULL if this program need not write the file, because the loop saves a step that it has
- * saved before, or because another rank writes the file. If the save fails (its folder is missing or full,
- * for example), prints a line and returns NULL, and training continues.
+ * Mode "wb": returns NULL if the loop has already saved this step, or if another rank writes the file. If the
+ * save fails (its folder is missing or full, for example), prints a line and returns NULL, and training
+ * continues.
  * Mode "rb": if FILE does not exist, first completes a save of FILE that was killed. Ends the program if FILE
  * is still missing, or belongs to another network. */
 FILE *darknet_amp_open_weights(struct network *net, const char *file, const char *mode, int first,
@@ -201,9 +202,10 @@ enum darknet_amp_job_event {
     AMP_PART_ENDS    /* in the same thread, when the part's rows of args->d are made */
 };
 void darknet_amp_job(struct load_args *args, enum darknet_amp_job_event event);
-/* Starts a loader thread, like pthread_create without attributes. If the program has a network under AMP, a
- * failure ends it: after a training's first batch, this function returns 0, and darknet_amp_takes_batch saves
- * and ends the program; at any other time, this function ends it. */
+/* Starts a loader thread, like pthread_create without attributes. If this fails in a program with a network
+ * under AMP, the program ends: after a training's first batch, this function returns 0, and
+ * darknet_amp_takes_batch later saves the training and ends the program; at any other time, this function
+ * ends it. */
 int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job);
 
 /* Called after a loader thread has chosen `count` images of a batch. Keeps their names for debug=1. */
@@ -238,9 +240,10 @@ int darknet_amp_sprintf(char *text, size_t room, const char *format, ...);
 
 /* ---- an image: host/data/image_file.c, host/darknet/decode.c, host/data/image_cache.c ---- */
 
-/* Whether the plugin, and not Darknet, reads images. It does in a program with a network under AMP, and in
- * threads that load images to measure a network's accuracy. So training, measuring and predicting read images
- * in the same way. If the result is 0, Darknet does not use the other functions of this section. */
+/* Whether the plugin reads images instead of Darknet. The plugin does so in a program with a network under
+ * AMP, and in threads that load images to measure a network's accuracy. So training, measuring and predicting
+ * read images in the same way. If the result is 0, Darknet does not use the other functions of this
+ * section. */
 int darknet_amp_reads(void);
 /* Decodes a file with libjpeg-turbo or stb_image, to `channels` channels (0: as many as the file has).
  * Returns 1 if the plugin reads images. *data is then an array of (c,h,w) floats as Darknet would make them,
@@ -261,8 +264,8 @@ unsigned char *darknet_amp_kept_bytes(const char *file, int how, int *w, int *h,
  * Without a cache, returns `pixels` itself. */
 unsigned char *darknet_amp_keep_bytes(const char *file, int how, unsigned char *pixels, int *w, int *h,
                                       int c);
-/* Returns the reduction factor of the last image that the calling thread has read. If it is above 1, sets *w
- * and *h to the size of the original photo. */
+/* Returns the reduction factor of the image that the calling thread read last. If it is above 1, sets *w and
+ * *h to the size of the original photo. */
 int darknet_amp_photo(int *w, int *h);
 
 /* The next four functions convert a detector's image from bytes to the network's input in one pass. After
@@ -281,8 +284,8 @@ int darknet_amp_distort_image(float *planes, int count, int channels, float hue,
 /* ---- memory of loaders: host/data/loader_memory.c ---- */
 
 /* Replaces calloc in Darknet's C files. text: the argument `count` as it is written in the source. If there
- * is no memory, ends a program that has a network under AMP; but while this network is made, returns NULL for
- * an array whose size grows with the batch. */
+ * is no memory, ends a program that has a network under AMP. But while this network is being made, returns
+ * NULL for an array whose size grows with the batch. */
 void *darknet_amp_calloc(size_t count, size_t size, const char *text);
 /* Called when there is no memory for `bytes` bytes. Ends a program that has a network under AMP. */
 void darknet_amp_no_memory(size_t bytes);

@@ -46,11 +46,11 @@ static inline int darknet_amp_crop(const cv::Mat &photo, const cv::Rect &crop, c
 /* Reads an image. flag: as for cv::imread. Returns 0 if the caller must read the image, as in stock Darknet.
  * Returns 1 if mat has the image, rotated according to its EXIF data. Its channels are RGB (or RGBA) if
  * is_rgb is set, else in OpenCV's order. Also returns 1 with an empty mat, after darknet_amp_bad_image has
- * reported the file. With a cache, the image may be reduced (darknet_amp_photo). Its pixels then belong to
- * the cache, are valid until the thread reads another image, and must not be written to. */
+ * reported the file. With a cache, the image may be reduced (see darknet_amp_photo), and its pixels belong to
+ * the cache: they are valid until the thread reads another image, and must not be written to. */
 static inline int darknet_amp_imread(const char *file, int flag, int is_rgb, cv::Mat &mat)
 {
-    const int how = 2 * flag + is_rgb; /* the part of the cache's key for flag and is_rgb */
+    const int how = 2 * flag + is_rgb; /* stands for flag and is_rgb in the cache's key */
     int w, h, c;
     mat.release();
     if (!darknet_amp_reads()) return 0;
@@ -80,8 +80,8 @@ static inline int darknet_amp_imread(const char *file, int flag, int is_rgb, cv:
     return 1;
 }
 
-/* Crops an image that the cache has reduced, and resizes the crop to w x h. img: the last image that this
- * thread has read. crop: in pixels of the original photo. Returns 0 if img is not reduced. */
+/* Crops an image that the cache has reduced, and resizes the crop to w x h. img: the image that this
+ * thread read last. crop: in pixels of the original photo. Returns 0 if img is not reduced. */
 static inline int darknet_amp_crop_reduced(const cv::Mat &img, const cv::Rect &crop, int w, int h,
                                            cv::Mat &sized)
 {

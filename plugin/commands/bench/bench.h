@@ -17,7 +17,7 @@ enum {
 #define AMP_BENCH_ALL_SKIPPED \
     "%d steps had inf or NaN; train with debug=1 to see where they come from"
 
-/* The options, from the user or from the parent program. 0 stands for the .cfg's value or the default. */
+/* The options, from the user or from the parent program. 0: the .cfg's value, or the default. */
 typedef struct amp_bench_request {
     const char *data;         /* NULL: no images are loaded */
     const char *cfg, *dtypes, *json;
@@ -44,7 +44,8 @@ typedef struct amp_bench_spread {
 typedef struct amp_bench_ratio { double ratio, least, most; int rounds; } amp_bench_ratio;
 
 /* One layer in one dtype. Its times include the casts of its inputs. They are medians over passes that the
- * timing slowed down, so amp_bench_summarize scales them: layers and update add up to the typical step. */
+ * timing slowed down, so amp_bench_summarize scales them: afterwards layers and update add up to the typical
+ * step. */
 typedef struct amp_bench_layer {
     int index;
     char type[24];
@@ -57,7 +58,8 @@ typedef struct amp_bench_layer {
         bytes;                 /* size of a forward's input, weights and output in fp32; 0: unknown */
 } amp_bench_layer;
 
-/* An operation of the backend, for one pass and one update; for the members see amp_operation_time. */
+/* An operation of the backend: its totals for one pass and one update. amp_operation_time explains the
+ * members. */
 typedef struct amp_bench_operation {
     char layer[32], name[32];
     double calls, ms, bytes, products;

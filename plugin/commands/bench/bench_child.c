@@ -46,7 +46,7 @@ typedef struct child {
 /* ---- memory ---- */
 
 /* Free memory of the GPU in bytes. The benchmark's other programs pause during this program's turn, so memory
- * taken meanwhile is this program's. */
+ * that is taken during the turn is this program's. */
 static double gpu_bytes_free(void)
 {
     return amp_fork_device() >= 0 ? (double)amp_host_available_memory().bytes : 0;
@@ -222,9 +222,9 @@ static void add(clocks *c, int layer)
  *
  * So the time until a gradient is shown is that of the layer's backward. The time until a delta is shown is
  * charged to
- *  - the layer shown before, if it has no gradients (`open`): its backward is part of this time, and summing
- *    takes little;
- *  - the delta's layer, in all other cases: this time is only that of summing the delta. */
+ *  - the layer whose delta was shown before, if it has no gradients (`open`): this time is that of its
+ *    backward and of summing, which takes little;
+ *  - the delta's own layer, in all other cases: this time is only that of summing the delta. */
 static amp_status see(void *context, amp_backend *backend, const amp_seen *seen, amp_error *error)
 {
     clocks *c = context;

@@ -198,7 +198,7 @@ amp_status amp_command_bench(int argc, char **argv, amp_error *error)
     amp_bench_request request = { 0 };
     amp_bench b[MOST_PARTS] = { 0 };
     amp_lines dtypes = { 0 };
-    /* From here on, a rank that ends does not abort the others: an error occurs on all ranks alike. */
+    /* From here on, a rank that ends does not abort the others, because all ranks meet the same errors. */
     amp_program_to_set()->ranks.over = 1;
     AMP_TRY(read_request(argc, argv, &request, error));
     if (amp_ranks()) {

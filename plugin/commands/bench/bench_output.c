@@ -174,7 +174,8 @@ static void print_layers(const amp_bench *b, FILE *out)
     if (any_half) fprintf(out, "* in half precision\n");
 }
 
-/* Prints the time of a GPU's operations by kind of layer, except those below 1/200 of the total. */
+/* Prints the time of a GPU's operations by kind of layer. Leaves out operations that take less than 1/200 of
+ * the total time. */
 static void print_operations(const amp_bench *b, FILE *out)
 {
     for (const amp_bench_side *s = b->sides; s < b->sides + b->count; s++) {

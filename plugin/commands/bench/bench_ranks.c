@@ -1,6 +1,6 @@
-/* `mpirun -np N darknet amp bench CFG`: how training steps scale. A row of the table is for 1, 2, 4, ... or N
- * ranks, which train together as in `detector train` (comm/comm.h), with the .cfg's batch of synthetic
- * images, while the other ranks sleep. One rank uses no MPI.
+/* `mpirun -np N darknet amp bench CFG`: how training steps scale. The table has a row for 1, 2, 4, ... and N
+ * ranks. The ranks of a row train together as in `detector train` (comm/comm.h), with the .cfg's batch of
+ * synthetic images, while the other ranks sleep. One rank uses no MPI.
  *
  * Rows are measured one after the other. So other work on the machine may slow only one of them. */
 #include "bench.h"

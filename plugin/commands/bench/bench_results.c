@@ -142,10 +142,11 @@ double amp_bench_layers_ms(const amp_bench_side *s)
 typedef struct rounds {
     int count;
     double *logs[AMP_BENCH_SIDES]; /* for each round: the logarithm of the median time of the side's steps */
-    double *scratch;             /* buffer; has room for the steps of each side */
+    double *scratch;             /* buffer; has room for the steps of any one side */
 } rounds;
 
-/* The median step of a side in one round; 0 if it made none. Call it before the times are sorted. */
+/* The median time of a side's steps in one round; 0 if the side made no step. Call it before the times are
+ * sorted. */
 static double turn_median(const amp_bench_side *s, int turn, double *scratch)
 {
     int count = 0;

@@ -6,9 +6,9 @@ const char *const amp_bench_reason_names[AMP_BENCH_REASONS] = {
 
 static const double worth_from = 1.1;                     /* smallest speed-up over fp32 that is worth it */
 static const double memory_below = .95, memory_mb = 8;    /* a smaller saving may be chance */
-static const double short_call_us = 50;                   /* in shorter calls fixed costs dominate */
-static const double most_of = .5;                         /* smallest share of the time that is a reason */
-/* Changes of turns and cold caches dominate shorter steps. */
+static const double short_call_us = 50;                   /* shorter calls consist mostly of fixed costs */
+static const double most_of = .5;                         /* a smaller share of the time is no reason */
+/* The time of shorter steps is mostly due to changes of turns and cold caches. */
 static const double short_step_ms = 1;
 enum { FEWEST_STEPS = 5 };
 

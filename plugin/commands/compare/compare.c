@@ -15,8 +15,8 @@ enum { INTERRUPTED = 130, USUAL_SEEDS = 3, FIRST_LOOK = 3, USUAL_MOST_SEEDS = 24
 
 /* ---- the command line ---- */
 
-/* -until looks at the scores after 3, 6, 12, ... and `most` seeds. Returns the next such number after
- * `seeds`. */
+/* -until looks at the scores after 3, 6, 12, ... and `most` seeds. Returns the first of these numbers that is
+ * above `seeds`. */
 static int next_look(int seeds, int most)
 {
     int next = seeds ? 2 * seeds : FIRST_LOOK;

@@ -76,7 +76,8 @@ static amp_status list_settings(const amp_comparison *c, const amp_data_file *da
     return AMP_OK;
 }
 
-/* Compares the file's settings with `now`, this call's. AMP_BAD_CONFIG: the file lacks a line of `now`. */
+/* Compares the settings in the file with `now`, the settings of this call. AMP_BAD_CONFIG: the file lacks a
+ * line of `now`. */
 static amp_status compare_settings(const char *file, const amp_lines *now, const amp_compare *compare,
                                    amp_error *error)
 {
@@ -316,8 +317,8 @@ static amp_status copy_data(const char *from, const amp_run_files *files, amp_er
     return status;
 }
 
-/* With cache=disk all trainings of the comparison share one cache of images: the cache's name in a run's
- * backup folder is a link to LIST.images in runs/, which the first training creates. */
+/* With cache=disk all trainings of the comparison share one cache of images, the file LIST.images in runs/.
+ * The first training creates this file. In each run's backup folder, the cache's name is a link to it. */
 static void link_cache(const amp_compare *compare, const amp_run_files *files)
 {
     char target[sizeof compare->list + 16], name[AMP_COMPARE_PATH + sizeof compare->list + 16];
@@ -327,7 +328,8 @@ static void link_cache(const amp_compare *compare, const amp_run_files *files)
                                           its own cache */
 }
 
-/* Whether a run can resume exactly. Stock's cannot: Darknet saves neither momentum nor the images' order. */
+/* Whether a run can resume exactly. A run of stock cannot: Darknet saves neither momentum nor the images'
+ * order. */
 static int can_resume(const amp_run *run, const amp_run_files *files)
 {
     char sidecar[AMP_COMPARE_PATH + 8];

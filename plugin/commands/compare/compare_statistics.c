@@ -1,7 +1,7 @@
 /* Computes a comparison's numbers: medians within a run, means and differences over the seeds
  * (docs/commands.md). Speed is measured only on steps that were made while all dtypes of the seed trained in
- * turns: once a dtype is done, the others have more of the machine. The first tenth of a run never counts:
- * caches are cold, and fp16 searches for its loss scale. A failed run is left out. */
+ * turns, because once a dtype is done, the others have more of the machine. The first tenth of a run is never
+ * counted, because caches are cold, and fp16 searches for its loss scale. A failed run is left out. */
 #include "comparison.h"
 
 #include <math.h>
@@ -13,8 +13,8 @@ static int counts(const amp_run *run) { return run->state != AMP_RUN_FAILED && r
 
 typedef struct window { double begin, end; } window; /* seconds since 1970 */
 
-/* The time during which all runs of seed s that count were training: from the latest begin to the earliest
- * end. If there is no common time, begin >= end. */
+/* The time during which all counted runs of seed s were training: from the latest begin to the earliest end.
+ * If there is no common time, begin >= end. */
 static window window_of(const amp_comparison *c, int s)
 {
     window common = { -INFINITY, INFINITY };

@@ -148,8 +148,9 @@ static void explain(amp_run *run, const char *what, const amp_turns_end *end, co
         snprintf(words, sizeof run->failure, "%s ended with status %d; see %.400s", what, end->status, log);
 }
 
-/* Sets the state of a run whose program has ended. A failure before any program of this call has made a step
- * ends the comparison: the input is bad. A later failure, or that of a resumed run, ends only this run. */
+/* Sets the state of a run whose program has ended. If a run fails before any program of this call has made a
+ * step, the comparison ends, because the input is bad. A later failure, or the failure of a resumed run, ends
+ * only this run. */
 static amp_status take_end(void *context, int k, const amp_turns_end *end, amp_error *error)
 {
     program *p = (program *)context + k;

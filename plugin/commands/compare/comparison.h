@@ -75,8 +75,9 @@ typedef enum amp_speed {
     AMP_SPEED_UNKNOWN, AMP_SPEED_UNDECIDED, AMP_SPEED_FASTER, AMP_SPEED_NOT_WORTH_IT, AMP_SPEED_SLOWER
 } amp_speed;
 
-/* The results of a dtype over its seeds. Means of speeds and memory, which are compared as quotients, are
- * geometric: their quotient is the mean of the seeds' quotients. All other means are arithmetic. */
+/* The results of a dtype over its seeds. Means of speeds and of memory are geometric, because they are
+ * compared as quotients: the quotient of two geometric means is the geometric mean of the seeds' quotients.
+ * All other means are arithmetic. */
 typedef struct amp_dtype_summary {
     const char *dtype;
     amp_mean score[2], images_per_second, compute_images_per_second, peak_memory_mb, loss, skipped;
@@ -86,7 +87,7 @@ typedef struct amp_dtype_summary {
     amp_accuracy accuracy[2];    /* the verdict on each score */
     amp_accuracy both;           /* AS_GOOD if both accuracies are AS_GOOD, WORSE if one is WORSE */
     amp_speed speed;             /* set by amp_compare_verdict */
-    int more_seeds;              /* estimated number of further seeds to settle the accuracy; 0: unknown */
+    int more_seeds;              /* estimate: how many more seeds would settle the accuracy; 0: unknown */
     int failed;
 } amp_dtype_summary;
 
@@ -165,8 +166,8 @@ typedef struct amp_run_files {
 
 /* ---- compare_files.c: the report's folder and the files of each training ---- */
 
-/* Makes and locks the report's folder, or opens an earlier call's. AMP_BAD_CONFIG: that call had other
- * settings. AMP_IO_FAILED: the folder cannot be written, or another comparison is using it. */
+/* Makes and locks the report's folder, or opens the folder of an earlier call. AMP_BAD_CONFIG: the earlier
+ * call had other settings. AMP_IO_FAILED: the folder cannot be written, or another comparison is using it. */
 amp_status amp_compare_open(amp_compare *, amp_error *);
 /* Removes the folders that amp_compare_open has made. Call this only if nothing was trained. */
 void amp_compare_undo(amp_compare *);
@@ -206,7 +207,7 @@ void amp_compare_summarize(amp_comparison *c);
 /* Defaults of points_allowed, in points of mAP or of accuracy. */
 #define AMP_DETECTOR_POINTS 1.0
 #define AMP_CLASSIFIER_POINTS 0.5
-/* The significance level, which -until divides by the number of its looks. */
+/* The significance level. -until divides it by the number of times that it looks at the scores. */
 #define AMP_COMPARE_ALPHA .05
 /* The smallest speed-up that is worth it. */
 #define AMP_WORTHWHILE_SPEEDUP 1.1

@@ -1,4 +1,5 @@
-/* `darknet amp log` summarizes a training from its -log. While it runs, an incomplete last row is ignored. */
+/* `darknet amp log` summarizes a running or finished training from its -log. An incomplete last row is
+ * ignored. */
 #include "log.h"
 
 #include "../../files/safe_file.h"

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 /* Spikes are steps that the training itself marked (amp_log_row.spike). If the training did not check a step,
- * the summary checks it by the same rule (../../amp/spikes.h) with this factor. */
+ * the summary checks it by the same rule (../../amp/spikes.h) with the factor AMP_LOG_SPIKE_FACTOR. */
 #define AMP_LOG_SPIKE_FACTOR 20.0
 enum { AMP_SPIKES_KEPT = 10 };
 
@@ -19,7 +19,8 @@ enum { AMP_ZERO_NORMS = 10 };
 
 typedef struct amp_log_spike {
     long iteration;
-    int by_loss, dropped;   /* 1: the loss, not the norm, was too large; 1: the update was dropped */
+    int by_loss, dropped;   /* by_loss 1: the loss, not the norm, was too large. dropped 1: the update
+                               was dropped */
     double value, median;
 } amp_log_spike;
 

@@ -57,9 +57,9 @@ static void keep_spike(amp_log_summary *s, amp_log_spike spike)
     s->spike[kept] = spike;
 }
 
-/* Describes a spike that the training marked. `rule` tells whether the norm or the loss was too large; if it
- * finds neither, because the training used another factor, the one that is larger relative to its median
- * counts. */
+/* Describes a spike that the training marked. `rule` tells whether the norm or the loss was too large. If the
+ * training used another factor, `rule` may find neither too large; then the spike is put down to the one that
+ * is larger relative to its median. */
 static amp_spike told_spike(const amp_spikes *rule, const amp_log_row *row, double norm, double loss)
 {
     amp_spike spike = amp_spikes_judge(rule, norm, loss);

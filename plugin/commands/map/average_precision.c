@@ -97,8 +97,9 @@ static int is_better(const amp_truth *truth, double iou, const amp_truth *best, 
 }
 
 /* Matches a detection with a ground truth of its image and class, separately at each threshold. Call it in
- * order of descending score. COCO considers truths that are not yet taken; VOC only the truth with the
- * highest overlap, of equal ones the first. taken[i]: bit t: truth i is taken at threshold t. */
+ * order of descending score. COCO considers the truths that are not yet taken. VOC considers only the truth
+ * with the highest overlap; if several have the same overlap, the first. taken[i]: bit t: truth i is taken at
+ * threshold t. */
 static void match(ranked *detection, const amp_truth *const *truths, size_t truth_count, amp_ap_points points,
                   const double *thresholds, uint16_t *taken)
 {

@@ -1,5 +1,5 @@
 /* Average precision of detections against ground truth, as in pycocotools or PASCAL VOC; AlexeyAB's option
- * -points chooses. The code uses nothing from Darknet, so every case can be checked by hand.
+ * -points says which. The code uses nothing from Darknet, so every case can be checked by hand.
  *
  * The detections of a class are sorted by descending score, then by image, then by position in the array. In
  * this order each may take one ground truth of its image. A detection that takes a truth is a true positive,
@@ -14,8 +14,8 @@
  *
  * A detection that takes a difficult object is neither a true nor a false positive; a difficult object that
  * is not found is no false negative. An IoU equal to the threshold reaches it. The number of detections is
- * not limited; pycocotools considers 100 per image and class by default, and computes the same numbers as
- * this code with a higher maxDets.
+ * not limited. By default pycocotools considers at most 100 per image and class; with a higher maxDets it
+ * computes the same numbers as this code.
  *
  * AlexeyAB's `detector map` always uses VOC's matching, with three differences: an IoU must exceed the
  * threshold; a difficult object is considered only if no other object overlaps enough; and a class without
@@ -53,7 +53,7 @@ typedef struct amp_class_score {
     int detections;
     double ap[AMP_AP_THRESHOLDS]; /* average precision, 0..1; ap[0] is at IoU .5 */
     double ap_at_iou;             /* average precision at the request's IoU */
-    int true_positives;           /* number at the request's IoU, of detections with a score above
+    int true_positives;           /* at the request's IoU, among the detections with a score above
                                      `confidence` */
     int false_positives;
     double iou_sum;               /* sum of the true positives' IoUs */

@@ -15,7 +15,8 @@ static const float THINNEST = .001f;
 /* ---- the .data file ---- */
 
 /* Reads the list `difficult`, which has one path per image of `valid`, in the same order. amp_label_path
- * turns it, like an image's path, into the name of the label file with the image's difficult objects. */
+ * turns each path, like an image's path, into the name of the label file with the image's difficult
+ * objects. */
 static amp_status read_difficult(const char *file, amp_detection_data *data, amp_error *error)
 {
     AMP_TRY(amp_lines_read(file, "the list of difficult objects (`difficult` in the .data file)",
@@ -53,7 +54,7 @@ typedef struct measuring {
     const amp_detection_data *data;
     amp_map_result *result;
     int first; /* index of the first image that this rank measures */
-    /* index of the current image; 1: its difficult objects are being read */
+    /* image: the index of the current image. is_difficult 1: its difficult objects are being read */
     int image, is_difficult;
     amp_detected *found;
     size_t found_count, found_room;

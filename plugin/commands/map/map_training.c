@@ -25,10 +25,11 @@ static struct {
     struct network *net; /* NULL: -map was not given */
     amp_detection_data data;
     char header[64];    /* the header of NAME_map.csv, such as iteration,map50,map50_95 */
-    long every, last;   /* iterations between measurements; the last one that amp_map_step saw */
+    long every, last;   /* every: iterations from one measurement to the next; last: the latest
+                           iteration that amp_map_step saw */
     measured best;      /* the best measurement; iteration 0: none yet */
     long age;           /* number of measurements since the best one */
-    measured now;       /* the last step's measurement; iteration 0: that step measured nothing */
+    measured now;       /* the latest step's measurement; iteration 0: that step measured nothing */
     amp_log_file file;
     char best_file[NAME_BYTES];
 } map = { .file = { .descriptor = -1 } };

@@ -50,7 +50,7 @@ typedef struct accuracy {
     /* labels: the class labels, in order; there may be more than `classes` */
     amp_lines images, labels;
     int k, classes;            /* from the .data file, or Darknet's default 2 */
-    double top1, topk;         /* the fraction of images that are right; while measuring, their number */
+    double top1, topk;         /* correctly classified images: first their number, at the end their share */
     /* the k most probable classes of one image (all classes if k is larger), most probable first */
     int *best;
     size_t unlabelled;         /* images without a label in their path */

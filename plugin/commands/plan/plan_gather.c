@@ -76,7 +76,8 @@ static void ask_backend(amp_plan_row *row, const amp_node *node, const amp_backe
     if (row->winograd[0]) amp_append(row->why, sizeof row->why, "; winograd: %s", row->winograd);
 }
 
-/* If the backend computes the matrix products of a layer of Darknet's code, records their dtype. */
+/* For a layer that runs in Darknet's code, but whose matrix products the backend computes: records the dtype
+ * of these products. */
 static void ask_about_products(amp_plan_row *row, const amp_node *node, const amp_backend *backend)
 {
     row->products = node->products;

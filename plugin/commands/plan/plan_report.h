@@ -18,7 +18,7 @@ typedef struct amp_plan_row {
     amp_autocast autocast;
     /* the dtype of the layer's tensors; fp32 for a loss, even if it reads half precision */
     amp_dtype dtype;
-    /* products: the dtype of the factors of its matrix products. computes: the dtype of its arithmetic */
+    /* products: the dtype of the factors in its matrix products. computes: the dtype of its arithmetic */
     amp_dtype products, computes;
     int keep_fp32, is_convolution;
     char why[96];
@@ -68,8 +68,9 @@ typedef struct amp_plan_ranks {
     int ranks, passes, images;
     /* MB that each rank sends per step; it receives as much. Below 0: the batch cannot be shared */
     double megabytes;
-    double wire_seconds;           /* seconds needed to send them over the link */
-    /* Efficiency in %, with the all-reduce after backward, or during it. Below 0: unknown. */
+    double wire_seconds;           /* seconds needed to send these MB over the link */
+    /* Efficiency in %. blocking: if the all-reduce runs after backward; overlapped: if it runs during
+     * backward. Below 0: unknown. */
     double blocking, overlapped;
 } amp_plan_ranks;
 
@@ -144,7 +145,7 @@ void amp_plan_write_ranks(const amp_plan_report *report, amp_json *json);
 void amp_plan_print_machine(const amp_machine *machine, FILE *stream);
 amp_output_writer amp_plan_write_json;
 
-/* Bytes of RAM for loaded images, of the current batch and the prefetched one. 0 on a GPU. */
+/* Bytes of RAM for the loaded images of two batches: the current and the prefetched one. 0 on a GPU. */
 size_t amp_plan_loaded_bytes(const amp_plan_report *report, int images);
 
 /* The form's name in tables: "bf16", "fp32" or "fp32 nchw". */

@@ -1,5 +1,5 @@
 /* Runs the passes of `darknet amp probe`. Stock's tensors are kept until AMP's fp32 has been compared with
- * them, and fp32's until bf16 and fp16 have been compared with those. */
+ * them. The tensors of AMP's fp32 are kept until bf16 and fp16 have been compared with them. */
 #define _DEFAULT_SOURCE /* for setenv */
 #include "probe_comparison.h"
 
@@ -252,8 +252,8 @@ static amp_status run_whole(amp_probe_run *run, amp_trace_flags *excused, amp_su
     return amp_subject_time(s, &run->seconds, error);
 }
 
-/* Runs fp32's passes, with at most three traces at a time: stock's, fp32's, and the results of a pass. stock
- * is NULL if Darknet's own code cannot run the network. */
+/* Runs fp32's passes. At most three traces exist at a time: stock's, fp32's, and the results of the running
+ * pass. stock is NULL if Darknet's own code cannot run the network. */
 static amp_status run_fp32(amp_probe_comparison *c, amp_subject *s, const amp_trace *stock, amp_trace *record,
                            amp_error *error)
 {

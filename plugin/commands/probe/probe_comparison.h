@@ -22,7 +22,7 @@ typedef struct amp_keep_trial {
 
 enum { AMP_KEEP_TRIALS = 4 }; /* with 1, 2, 4 and 8 layers in fp32 */
 
-/* A tensor whose error is larger than limit, the largest error that rounding explains. */
+/* A tensor whose error is above `limit`, the largest error that rounding explains. */
 typedef struct amp_probe_fault { int layer; amp_trace_kind kind; double error, limit; } amp_probe_fault;
 
 typedef double amp_conditions[AMP_TRACE_KINDS];
@@ -30,10 +30,10 @@ typedef double amp_conditions[AMP_TRACE_KINDS];
 /* A dtype's passes. fp32 is compared with stock; bf16 and fp16 are compared with fp32. */
 typedef struct amp_probe_run {
     int ran;                 /* 0: it did not run; amp_machine.note says why */
-    float scale, fed_scale;  /* loss scales, of the passes of `whole` and `added` */
+    float scale, fed_scale;  /* loss scales: of the pass for `whole`; of the pass for `added` */
     double loss;
-    amp_differences *whole;  /* differences in the pass of the whole network */
-    amp_differences *added;  /* differences that each layer adds itself, given the reference's numbers */
+    amp_differences *whole;  /* differences in a pass of the whole network */
+    amp_differences *added;  /* what each layer adds itself, starting from the reference's numbers */
     double cosine, error;    /* cosine and relative error of all gradients, against the reference's */
     double seconds;          /* duration of a pass */
     /* layers whose matrix products run in half precision, sorted by added error, largest first */
@@ -65,9 +65,10 @@ typedef struct amp_probe_comparison {
     amp_trace_flags *beyond;    /* in AMP's fp32, the layer reads or writes numbers that fp16 cannot hold */
     int first_beyond;           /* the first layer with numbers that fp16 cannot hold; -1: none */
     amp_lines stock_faults;  /* a sentence for each fault of Darknet's own code (amp_fork_stock_fault) */
-    int stock_runs;          /* 0: Darknet's own code cannot run the network: no fp32 comparison */
-    /* The relative change of each layer's result per relative change of its input (L2 norms). conditions, for
-     * fp32: with the numbers of Darknet's own pass. conditions_of_half: with those of AMP's fp32 pass. */
+    int stock_runs;          /* 0: Darknet's own code cannot run the network, so AMP's fp32 is not compared */
+    /* Each layer's condition: the relative change of its result, divided by the relative change of its input
+     * (L2 norms). `conditions` is for fp32, measured with the numbers of Darknet's own pass;
+     * `conditions_of_half` is for half precision, measured with the numbers of AMP's fp32 pass. */
     amp_conditions *conditions, *conditions_of_half;
     amp_probe_run runs[AMP_PROBE_DTYPES];
     amp_lines advice;        /* what the user should do */
@@ -86,17 +87,18 @@ void amp_probe_comparison_free(amp_probe_comparison *);
 
 /* ---- probe_conditions.c: how ill-conditioned each layer is ---- */
 
-/* Measures the condition of each layer with the numbers of `reference`. own: the results of layers that start
- * from these numbers, without a nudge. The caller frees *out. */
+/* Measures the condition of each layer with the numbers of `reference`. own: the record of a pass in which
+ * each layer started from these numbers, without a nudge. The caller frees *out. */
 amp_status amp_probe_find_conditions(amp_subject *, const amp_trace *reference, const amp_trace *own,
                                      amp_conditions **out, amp_error *);
-/* Raises the conditions of weights' gradients to cover errors in the means of batch norm's backward. */
+/* Raises the conditions of the weights' gradients: they must also cover errors in the means that batch norm's
+ * backward subtracts. */
 amp_status amp_probe_add_mean_conditions(const amp_subject *, const amp_trace *reference,
                                          const amp_trace *own, amp_conditions *, amp_error *);
 
 /* ---- probe_keep.c: layers in fp32 ---- */
 
-/* Adds up the differences of all gradients, except the flagged ones. excused may be NULL. */
+/* Adds up the differences of all gradients, except those that are flagged in `excused` (may be NULL). */
 amp_difference amp_probe_gradient(amp_differences *, int layers, amp_trace_flags *excused);
 /* Fills order, trials and best of a dtype's run, whose differences must be known. fp32: the reference. */
 amp_status amp_probe_try_keeping(amp_probe_comparison *, amp_dtype, const amp_trace *fp32, amp_error *);
@@ -122,12 +124,14 @@ amp_probe_word amp_probe_word_of(const amp_probe_comparison *, amp_dtype);
 void amp_probe_advise(amp_probe_comparison *);
 /* Names for messages: "output", "delta", "weights' gradient", ... */
 extern const char *const amp_trace_names[AMP_TRACE_KINDS];
-/* Estimates the largest error of a gradient or a delta if rounding moves outputs across the kink of an
- * activation: 4 times amp_difference.flipped. 0 for other tensors. added: what each layer adds itself. */
+/* Estimates how large the error of a gradient or a delta becomes if rounding moves outputs across the kink of
+ * an activation: 4 times amp_difference.flipped. Returns 0 for other tensors. added: the differences that
+ * each layer adds itself. */
 double amp_probe_kinked(const amp_network_desc *, const amp_differences *added, int layer, amp_trace_kind);
 /* Whether a layer that copies selected elements (amp_layer_ops.chooses, a max pool) reads this output. */
 int amp_probe_is_chosen_of(const amp_network_desc *, int value);
-/* The largest error of a tensor that rounding explains, if the layer starts from the reference's numbers. */
+/* The largest error that rounding explains in this tensor, if the layer starts from the reference's
+ * numbers. */
 double amp_probe_limit(const amp_probe_comparison *, amp_dtype, int layer, amp_trace_kind);
 
 /* Prints the verdict as a table, with the faults of Darknet's own code and the advice. */

@@ -1,14 +1,15 @@
 /* Measures each layer's condition: the factor by which the layer amplifies a relative change of its input. A
  * nudge multiplies each number of the input by 1 + AMP_NUDGE or 1 - AMP_NUDGE, at random, and the results are
- * compared with those without it. This covers independent rounding errors.
+ * compared with the results without the nudge. This covers independent rounding errors.
  *
  * An error that all n terms of a sum share moves the sum n times as far as an error in one term; random
  * nudges move it only sqrt(n) times as far. Two kinds of shared errors are covered separately:
  *  - Darknet's CPU code adds up a gradient image by image. An image's sum has a rounding error, which
  *    remains if the sums of two images cancel. So another nudge multiplies all pixels of an image's channel
  *    by one factor.
- *  - Batch norm's backward subtracts the mean of a channel's deltas from each of them. An error in this mean
- *    moves them all equally, which nudged deltas cannot show; mean_condition computes its effect. */
+ *  - Batch norm's backward subtracts the mean of a channel's deltas from each of them. An error in this
+ *    mean moves all these deltas equally, which nudged deltas cannot show; mean_condition computes its
+ *    effect. */
 #include "probe_comparison.h"
 
 #include <math.h>

@@ -4,8 +4,8 @@
  *  - A layer without long sums differed by up to 40 u in measurements (docs/results); the limit is 256 u.
  *  - A sum of k products in fp32 is off by at most 8 sqrt(k) u times the sum of their absolute values, except
  *    with a probability below 1e-13 k (Higham and Mary, "A new approach to probabilistic rounding error
- *    analysis", 2019, theorem 2.4 with lambda = 8). For an output, k is the number of its inputs; for a
- *    delta, the number of outputs that its element contributes to.
+ *    analysis", 2019, theorem 2.4 with lambda = 8). For an output, k is the number of its inputs; for an
+ *    element of a delta, k is the number of outputs to which it contributes.
  *  - For gradients and batch norm's statistics, Darknet's CPU code adds all n numbers of a channel one
  *    after the other. The rounding errors add up rather than cancel, and those of the statistics affect all
  *    results of the layer. Errors of up to n/8 u were measured, and of up to n u in gradients; the limits are
@@ -19,8 +19,9 @@
  *    (amp_probe_kinked). Darknet computes the slopes of logistic, tanh and similar activations from their
  *    outputs y, and AMP computes them from the inputs. Near an asymptote of the activation, Darknet's slopes
  *    are off by the rounding of 1 - y. The limits of deltas and gradients allow for both.
- *  - Some of Darknet's code computes tanh, loggy, elu and selu in fp32. If the output is near 0, it subtracts
- *    1 from a number near 1. The limits of outputs allow for the rounding of these numbers (cancelled).
+ *  - Some of Darknet's code computes tanh, loggy, elu and selu in fp32. If the output is near 0, this code
+ *    subtracts 1 from a number near 1. The limits of outputs allow for the rounding of these numbers
+ *    (cancelled).
  *
  * In half precision, the limits are multiples of the rounding of one number (2^-9 in bf16, 2^-12 in fp16),
  * and of the layer's condition:
@@ -30,7 +31,7 @@
  *    that were built for the CPU and store deltas in 16 bits. In fp16 the limit also allows for underflow.
  *  - An inf is not a fault if the numbers are too large for fp16, or if a lower loss scale removes it.
  *  - Deltas that a max pool passes on are not judged: rounding may make neighbouring inputs equal, so that
- *    the pool chooses another input, which then gets the delta. */
+ *    the pool chooses another input, and the delta goes to that input. */
 #include "probe_comparison.h"
 
 #include <math.h>
@@ -97,8 +98,8 @@ static double to_delta(const amp_probe_comparison *c, int layer)
 
 /* ---- limits ---- */
 
-/* The relative error of a layer's delta if each element has the rounding error of fp16's smallest numbers:
- * half of their distance. After unscaling, this distance is 2^-24 / loss scale. */
+/* The relative error of a layer's delta if each element is off by half the distance between fp16's smallest
+ * numbers. After unscaling, this distance is 2^-24 / loss scale. */
 static double underflow(const amp_probe_comparison *c, int layer)
 {
     const amp_probe_run *r = &c->runs[AMP_FP16];
@@ -108,7 +109,7 @@ static double underflow(const amp_probe_comparison *c, int layer)
 }
 
 /* Returns the relative error of a layer's output if each element has the rounding error of a few numbers near
- * 1. AMP's activations do not lose these digits (activate.h). */
+ * 1. AMP's own activations do not have this error (activate.h). */
 static double cancelled(const amp_probe_comparison *c, int layer)
 {
     const amp_layer_desc *d = &c->network.layers[layer];

@@ -18,9 +18,9 @@
 #define LEAST_SCALE 0x1p-64f
 enum { LEAST_PASSES = 3, MOST_PASSES = 20 };
 #define SECONDS_OF_PASSES .2
-/* Multiplies the images of an extra pass, which runs before each pass with amp_subject_pass.feeds and leaves
- * other numbers in memory, so that a layer that reads a tensor too early gives wrong results. Batch norm
- * would cancel a positive factor. */
+/* Before each pass with amp_subject_pass.feeds, an extra pass runs on the images multiplied by this factor,
+ * and leaves other numbers in memory. So a layer that reads a tensor too early gives wrong results. The
+ * factor is negative because batch norm would cancel a positive one. */
 #define OTHER_IMAGES -1.f
 
 /* The state of a running pass. */
@@ -35,7 +35,8 @@ typedef struct looker {
     float *numbers;          /* one tensor's numbers, in NCHW */
     unsigned char *bytes;    /* the same tensor in the backend's layout */
     size_t room;             /* allocated length of both, in floats */
-    int overflowed;          /* a gradient or a delta is inf or NaN (dropout may hide the latter) */
+    int overflowed;          /* a gradient or a delta is inf or NaN; both are checked, because dropout may
+                                hide a delta's inf from the gradients */
     int hopeless;            /* an output is inf or NaN, so another loss scale would not help */
     amp_status status;       /* the status of `watch`, which cannot return it */
     amp_error error;

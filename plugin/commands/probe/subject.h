@@ -9,10 +9,11 @@
 typedef struct amp_subject_source {
     const char *weights;         /* NULL: random weights with this seed */
     unsigned seed;
-    /* 1: draws biases (-.2 to .2) and scales (.5 to 1.5): a new network's 0 and 1 would hide errors */
+    /* 1: draws biases (-.2 to .2) and scales (.5 to 1.5), because a new network's biases (0) and scales (1)
+     * would hide errors */
     int stirs,
-    /* 1: makes a training step before the passes: a pass, then an update by momentum alone, which moves all
-     * parameters by the same amounts in all subjects. The later passes show errors of the update, and stale
+    /* 1: makes a training step before the passes: a pass, then an update by momentum alone, which moves each
+     * parameter by the same amount in all subjects. The later passes show errors of the update, and stale
      * copies of weights. The learning rate must not be 0 */
         steps;
     float *images, *labels;      /* input of one pass; NULL until it is loaded */
@@ -50,8 +51,8 @@ typedef struct amp_subject_pass {
     int feeds;                   /* AMP only. 1: each output and delta is compared, then replaced by the
                                     reference's, so that `found` has the error that each layer adds itself */
     amp_subject_nudge nudge;     /* the nudge of the reference's numbers; used only with feeds */
-    const amp_trace *not_nudged; /* a record of the same pass without a nudge; to measure conditions, the pass
-                                    is compared with it instead of with the reference */
+    const amp_trace *not_nudged; /* to measure conditions: a record of the same pass without a nudge. If not
+                                    NULL, the pass is compared with it instead of the reference */
     amp_trace *record;           /* out: a copy of all tensors */
     const amp_trace *corrects;   /* stock only: its outputs replace those that are flagged in `wrong` */
     const amp_trace_flags *wrong;
@@ -69,6 +70,7 @@ void amp_subject_close(amp_subject *);
  * negated images runs first, so that a layer that reads a tensor too early finds other numbers. */
 amp_status amp_subject_run(amp_subject *, const amp_subject_pass *, amp_error *);
 
-/* Measures an AMP network's pass without recording, in seconds of processor time of all threads, or on a GPU
- * of wall time: the median of the 3 to 20 passes that fit into a fifth of a second. */
+/* Measures a pass of an AMP network, without recording it. The time is processor time, summed over all
+ * threads; on a GPU it is wall time. *seconds is the median of as many passes as fit into a fifth of a
+ * second, but of at least 3 and at most 20. */
 amp_status amp_subject_time(amp_subject *, double *seconds, amp_error *);

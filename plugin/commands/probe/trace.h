@@ -28,7 +28,8 @@ typedef struct amp_difference {
     double flipped;        /* for an output only: the relative error that the layer's deltas get because the
                               activation's slopes at x and y differ */
     double largest;        /* the largest |y|, times `scale` of amp_trace_compare */
-    double flushed;        /* the share of y's nonzero numbers that, times `scale`, fp16 rounds to 0 */
+    double flushed;        /* the share of y's nonzero numbers that fp16 rounds to 0 after they were
+                              multiplied by `scale` */
 } amp_difference;
 
 /* One layer's differences and flags, indexed by amp_trace_kind. */
@@ -44,10 +45,10 @@ void amp_trace_append(amp_trace *, int layer, amp_trace_kind, const float *numbe
 
 double amp_trace_mean_square(const amp_trace_tensor *); /* 0 if there are no numbers */
 
-/* Compares a tensor with its reference. Tensors whose exact value may be 0, so that they have only rounding
- * errors, get a floor from other tensors of `reference`: gradients of biases (as before batch norm) and of
- * scales get the size of the weights' gradient; means get the square root of their variances. scale: the
- * pass's loss scale for deltas, else 1. */
+/* Compares a tensor with its reference. Some tensors would be 0 in exact arithmetic (for example, a bias's
+ * gradient before batch norm), and hold only rounding errors. So some kinds get a floor from other tensors of
+ * `reference`: gradients of biases and scales get the size of the weights' gradient; means get the square
+ * root of their variances. scale: the pass's loss scale for deltas, else 1. */
 void amp_trace_compare(const amp_trace *reference, int layer, amp_trace_kind, const float *numbers,
                        size_t count, double scale, amp_difference *out);
 
@@ -57,7 +58,7 @@ void amp_trace_compare(const amp_trace *reference, int layer, amp_trace_kind, co
 double amp_difference_error(const amp_difference *);
 double amp_difference_cosine(const amp_difference *);
 
-/* Copies numbers, multiplied by `factor`, between a backend's tensor (any dtype and layout; memory: its
- * bytes, in host memory) and an fp32 array in NCHW: from `from` to the tensor, or if `from` is NULL, from the
- * tensor to `to`. */
+/* Copies numbers, multiplied by `factor`, between a tensor of any dtype and layout and an fp32 array in NCHW.
+ * memory: the tensor's bytes, in host memory. If `from` is not NULL, it is copied to the tensor; otherwise
+ * the tensor is copied to `to`. */
 void amp_trace_convert(const amp_tensor *, void *memory, float factor, const float *from, float *to);

@@ -168,8 +168,8 @@ static size_t per_part(const amp_comparison *c, size_t parts)
     return steps ? (steps + parts - 1) / parts : 1;
 }
 
-/* Writes the median of the finite losses of each group of `each` steps, or null. room: scratch memory for
- * `each` numbers. */
+/* Writes the median of the finite losses in each group of `each` steps; null if a group has none. room:
+ * scratch memory for `each` numbers. */
 static void write_losses(amp_json *json, const amp_run *run, size_t steps, size_t each, double *room)
 {
     amp_json_array(json, "loss");

@@ -122,7 +122,8 @@ static int take_findings(const amp_probe_comparison *c, findings *found)
 
 static amp_status test(const char *name, const char *cfg, long images, findings *found, amp_error *error)
 {
-    /* A user's .cfg (images above 0) is compared without a training step: Darknet cannot clip gradients. */
+    /* A user's .cfg (images above 0) is compared without a training step, because the .cfg may set clip_norm,
+     * and Darknet cannot clip gradients. */
     amp_probe_comparison c = { .cfg = cfg, .images = images, .tries_nothing = 1,
                                .source = { .seed = SEED, .stirs = 1, .steps = !images } };
     amp_status status = amp_probe_compare(&c, error);
@@ -148,7 +149,7 @@ static amp_status test_all(findings *found, amp_error *error)
     return AMP_OK;
 }
 
-/* Tests all GPUs, or only the one that -i names. The description of the first has been printed already. */
+/* Tests all GPUs, or only the one that -i names. The first GPU's description has been printed already. */
 static amp_status test_all_gpus(findings *found, amp_error *error)
 {
     int first = amp_fork_device() == 0;
