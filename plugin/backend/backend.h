@@ -55,7 +55,7 @@ typedef struct amp_conv_desc {
     int k, size_h, size_w, stride, pad, groups;
     amp_dtype dtype;      /* dtype of x, y, dx and dy */
     int training;         /* 1: conv_backward_weights will be called */
-    int wants_dx;         /* 1, with training: the operation that computes dx will be called too */
+    int wants_dx;         /* 1 (only counts with training): dx will be computed too */
     int transposed;       /* 1: part of a deconvolution; see amp_conv_wants_forward */
     int stride_x;         /* horizontal stride; 0: same as stride */
     int dilation;         /* 0 means 1 */
@@ -388,9 +388,10 @@ struct amp_backend {
      *             variance is 0, also in the formula for the rolling variance.
      *   backward: with d = dy·act'(y) and g = scale·d: dbias += Σd; dscale += Σ d·xhat;
      *             dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may be dy (in place).
-     * backward's y must be forward's result (a backend may recompute it from x). If amp_gradient_wants_input,
-     * act' is computed at scale·xhat + bias, and y.data is not read. With `ranks`, N and the sums of
-     * forward_train and of dx include the images of all ranks; dbias and dscale include only this rank's. */
+     * In backward, y must be the result of forward (a backend may recompute it from x). If
+     * amp_gradient_wants_input, act' is computed at scale·xhat + bias, and y.data is not read. With `ranks`,
+     * N and the sums of forward_train and of dx include the images of all ranks; dbias and dscale include
+     * only this rank's. */
     amp_status (*batchnorm_forward_train)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
         const amp_batchnorm *, amp_error *);
     amp_status (*batchnorm_forward_infer)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
