@@ -1,5 +1,5 @@
-/* Cuts an NHWC tensor into blocks, which are divided among threads, and each block into periods for the loops
- * of rows.h. rows.h defines a period and its lanes.
+/* Cuts an NHWC tensor into blocks, which are divided among threads. Each block is cut into periods for the
+ * loops of rows.h, which defines a period and its lanes.
  *
  * Periods and blocks depend only on the shape, and sums are added in block order, so that the result does not
  * depend on the machine or the number of threads. */
