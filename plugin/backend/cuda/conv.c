@@ -42,8 +42,8 @@ struct amp_conv {
  * µs). WARM: cycles to spin once, to raise the clocks from idle (50 to 100 ms). */
 enum { RUNS = 5, SPIN = 100000, WARM = 100000000 };
 
-/* Every byte of the memory on which engines are timed: a small number in every dtype. On zeros, engines would
- * need less power and run faster. */
+/* The value of every byte of the memory on which engines are timed. In every dtype, these bytes are a small
+ * number. On zeros, engines would need less power and run faster. */
 enum { FILL = 0x2b };
 
 typedef struct trial {
