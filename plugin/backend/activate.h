@@ -1,14 +1,14 @@
 /* Darknet's activations of one float, and their gradients. A gradient is computed from the output y, or from
- * the input x if amp_gradient_wants_input.
+ * the input x if amp_gradient_wants_input returns 1.
  *
  * The formulas are those of Darknet's activations.h; relu6, mish, swish and hard_mish are AlexeyAB's. Mish is
- * x·tanh(log(1 + exp(x))), which AlexeyAB's CPU and GPU code write differently. Swish is x·logistic(x).
- * Darknet computes some formulas in double, and some of its formulas overflow (tanh of 355 is inf/inf, elu of
- * 710 is 0·inf). The functions here compute in fp32 and stay finite. Wherever Darknet's result is finite,
- * they agree with it within a few fp32 ulp. An exception: near 0 they are more exact than Darknet's GPU code
- * and AlexeyAB's CPU code, which compute tanh, loggy, elu and selu in fp32 as a number near 1, minus 1.
- * Every activation of NaN is NaN. All backends share these functions. For the activations of hot layers, the
- * CPU has vector forms instead (cpu/rows_impl.h). */
+ * x·tanh(log(1 + exp(x))); AlexeyAB's CPU and GPU code have other forms of this formula. Swish is
+ * x·logistic(x). Darknet computes some formulas in double, and some of its formulas overflow (tanh of 355 is
+ * inf/inf, elu of 710 is 0·inf). The functions here compute in fp32 and stay finite. Wherever Darknet's
+ * result is finite, they agree with it within a few fp32 ulp, with one exception: tanh, loggy, elu and selu
+ * near 0. For these, Darknet's GPU code and AlexeyAB's CPU code subtract 1 from a number near 1 in fp32; the
+ * functions here are more exact. Every activation of NaN is NaN. All backends share these functions. For the
+ * activations of hot layers, the CPU has vector forms instead (cpu/rows_impl.h). */
 #pragma once
 
 #include <math.h>
@@ -19,8 +19,9 @@
 #define AMP_SELU_ALPHA (1.0507f * 1.6732f) /* scale·alpha */
 
 /* Whether the gradient must be computed from the input x. Mish, swish and hard_mish fall before they rise, so
- * two x can have the same y. The others approach a limit: in 16 bits, y is rounded to it, and a gradient
- * computed from y would be 0 (for the logistic in bf16, if x is above 6.3). */
+ * two x can have the same y. The other activations listed here approach a limit. In 16 bits, a y near the
+ * limit is rounded to the limit, and a gradient computed from y would be 0 (for the logistic in bf16, if x is
+ * above 6.3). */
 AMP_ANYWHERE int amp_gradient_wants_input(amp_activation a)
 {
     return a == AMP_MISH || a == AMP_SWISH || a == AMP_HARD_MISH || a == AMP_LOGISTIC || a == AMP_LOGGY

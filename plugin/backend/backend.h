@@ -55,14 +55,15 @@ typedef struct amp_conv_desc {
     int k, size_h, size_w, stride, pad, groups;
     amp_dtype dtype;      /* dtype of x, y, dx and dy */
     int training;         /* 1: conv_backward_weights will be called */
-    int wants_dx;         /* 1, with training: the operation that computes dx will be called too */
+    int wants_dx;         /* 1 (only counts with training): dx will be computed too */
     int transposed;       /* 1: part of a deconvolution; see amp_conv_wants_forward */
     int stride_x;         /* horizontal stride; 0: same as stride */
     int dilation;         /* 0 means 1 */
     int leaky;            /* 1: forward applies AMP_LEAKY; always 0 with training or transposed */
     int direct;           /* 1: do not use Winograd's minimal filtering */
-    int masters_stay;     /* 1: the backend may read the masters in place. They keep their address until
-                             conv_destroy. After they change, the next pass follows conv_load_weights */
+    int masters_stay;     /* 1: the backend may read the masters in place. The caller does not move them
+                             before conv_destroy, and when it has changed them, it calls
+                             conv_load_weights before the next pass */
 } amp_conv_desc;
 
 static inline int amp_conv_stride_x(const amp_conv_desc *d) { return d->stride_x ? d->stride_x : d->stride; }
@@ -187,8 +188,8 @@ typedef struct amp_param {
     float *momentum;   /* SGD: Darknet's weight_updates, already multiplied by the momentum */
     float *m, *v;      /* Adam moments, NULL under SGD */
     size_t count;
-    float decay;       /* weight decay: the network's value for weights and, with Adam (not AdamW), for all
-                          other arrays; 0 in other cases and while the layer is held (see rate_scale) */
+    float decay;       /* weight decay: the network's value for weights; with Adam (not AdamW), for all
+                          arrays. 0 for other arrays, and while the layer is held (see rate_scale) */
     float layer_rate;  /* the layer's learning_rate multiplier */
     float rate_scale;  /* layer_rate, or 0 while the layer is held (its updates are off) */
     float clip;        /* weights are clamped to ±clip after each update (Darknet's clip=); 0 is off */
@@ -199,7 +200,7 @@ typedef struct amp_param {
 } amp_param;
 
 /* Statistics that the forward pass updates: rolling statistics, or a recurrent layer's state. committed: a
- * copy of their values after the last step that was not skipped. */
+ * copy of their values after the most recent step that was not skipped. */
 typedef struct amp_statistics {
     float *array, *committed;
     size_t count;
@@ -272,7 +273,7 @@ typedef struct amp_yolo_desc {
      * AMP_YOLO_AS_PJREDDIE. */
     amp_yolo_rules rules;
     amp_yolo_kind loss, thresh_kind;         /* iou_loss, iou_thresh_kind */
-    float iou_thresh, max_delta;             /* iou_thresh = 1, max_delta = FLT_MAX: turned off */
+    float iou_thresh, max_delta;             /* iou_thresh is off at 1, and max_delta at FLT_MAX */
     float scale_x_y, label_smooth_eps;
     float iou_normalizer, obj_normalizer, delta_normalizer;
     float cls_normalizer;                    /* the .cfg's value with counters_per_class; otherwise 1 */
@@ -356,7 +357,7 @@ struct amp_backend {
     amp_status (*zero)(amp_backend *, void *memory, size_t bytes, amp_error *);
     amp_status (*scale)(amp_backend *, float *array, size_t count, float factor, amp_error *);
 
-    /* dst (+)= src. The two may differ in dtype and layout, but their logical shapes are equal. */
+    /* dst (+)= src. src and dst may differ in dtype and layout, but have the same logical shape. */
     amp_status (*cast)(amp_backend *, const amp_tensor *src, const amp_tensor *dst, int accumulate,
                        amp_error *);
 
@@ -383,13 +384,14 @@ struct amp_backend {
 
     /* Batch norm with a fused activation. N = n·h·w; the rule (amp_batchnorm_rule) defines variance, xhat and
      * inv.
-     *   forward:  mean = Σx/N; y = act(scale·xhat + bias). If N = 1, the variance and
-     *             what is added to the rolling variance are 0.
+     *   forward:  mean = Σx/N; y = act(scale·xhat + bias). If N = 1, the batch's
+     *             variance is 0, also in the formula for the rolling variance.
      *   backward: with d = dy·act'(y) and g = scale·d: dbias += Σd; dscale += Σ d·xhat;
      *             dx = inv·(g - Σg/N - (x-mean)·inv²·Σ g(x-mean)/N). dx may be dy (in place).
-     * backward's y must be forward's result (a backend may recompute it from x). If amp_gradient_wants_input,
-     * act' is computed at scale·xhat + bias, and y.data is not read. With `ranks`, N and the sums of
-     * forward_train and of dx include the images of all ranks; dbias and dscale include only this rank's. */
+     * In backward, y must be the result of forward (a backend may recompute it from x). If
+     * amp_gradient_wants_input, act' is computed at scale·xhat + bias, and y.data is not read. With `ranks`,
+     * N and the sums of forward_train and of dx include the images of all ranks; dbias and dscale include
+     * only this rank's. */
     amp_status (*batchnorm_forward_train)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
         const amp_batchnorm *, amp_error *);
     amp_status (*batchnorm_forward_infer)(amp_backend *, const amp_tensor *x, const amp_tensor *y,
@@ -437,15 +439,15 @@ struct amp_backend {
                                     int accumulate, amp_error *);
 
     /* multiply: y (+)= x·s, where s has x's shape, or one number per channel of an image (h = w = 1), or one
-     * per pixel (c = 1). multiply_sums: each number of s (+)= the sum of a·b over the elements that this
-     * number multiplies in `multiply`. */
+     * per pixel (c = 1). multiply_sums computes a sum for each number of s: Σ a·b over the elements that this
+     * number multiplies in `multiply`. It stores these sums in s, or adds them to s. */
     amp_status (*multiply)(amp_backend *, const amp_tensor *x, const amp_tensor *s, const amp_tensor *y,
                            int accumulate, amp_error *);
     amp_status (*multiply_sums)(amp_backend *, const amp_tensor *a, const amp_tensor *b, const amp_tensor *s,
                                 int accumulate, amp_error *);
 
-    /* A fixed rearrangement of each image (reorg): y_image[i] (+)= x_image[map[i]], where i and map[i] are
-     * indices in the NHWC order of y's and of x's image; map[i] = -1 gives 0. */
+    /* A fixed rearrangement of each image (reorg): y_image[i] (+)= x_image[map[i]], where i is an
+     * index into an image of y, and map[i] into an image of x, both in NHWC order; map[i] = -1 gives 0. */
     amp_status (*gather)(amp_backend *, const amp_tensor *x, const amp_tensor *y, const int32_t *map,
                          int accumulate, amp_error *);
 
@@ -483,9 +485,9 @@ struct amp_backend {
      * each parameter is updated and each statistic committed; otherwise nothing changes, not even the
      * gradients. A device makes this decision itself: when the call returns, the update may still be queued.
      * If an operation earlier in the queue failed, the update does not run. Gradients are multiplied by
-     * unscale = inverse_scale, or by inverse_scale·(clip_norm/gradient_norm) if clip_norm is not 0 and the
-     * norm is larger (unscale.h). The update sets grad to 0. SGD, as in Darknet, with rate =
-     * learning_rate·rate_scale:
+     * unscale = inverse_scale, or by inverse_scale·(clip_norm/gradient_norm) if clip_norm is not 0 and
+     * gradient_norm is larger than clip_norm (unscale.h). The update sets grad to 0. SGD, as in Darknet, with
+     * rate = learning_rate·rate_scale:
      *   momentum += grad·unscale - decay·batch·master
      *   master   += rate/batch·momentum
      *   momentum ×= args.momentum

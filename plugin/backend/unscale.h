@@ -1,5 +1,5 @@
-/* The factor by which a step's gradients are multiplied: 1/(loss scale), and also clip_norm/norm if the norm
- * of the gradient is above clip_norm. */
+/* The factor by which a step's gradients are multiplied: 1/(loss scale), times clip_norm/norm if the norm of
+ * the gradient is above clip_norm. */
 #pragma once
 
 #include <float.h>
@@ -13,7 +13,7 @@ typedef struct amp_unscale {
 } amp_unscale;
 
 /* sum_squares: Σ grad². Every operation here is correctly rounded, so all machines get the same result. A
- * program built with -Ofast flushes subnormal floats to 0, so a subnormal factor is split into two. */
+ * program built with -Ofast flushes subnormal floats to 0, so a subnormal factor becomes two factors. */
 AMP_ANYWHERE amp_unscale amp_unscale_of(double sum_squares, const amp_update_args *args)
 {
     const double small = 0x1p-100;

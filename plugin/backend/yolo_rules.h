@@ -41,9 +41,9 @@ typedef struct amp_yolo_labels {
     int count, size;
 } amp_yolo_labels;
 
-/* A box's delta while labels are applied one after the other. since: the index of the label that last set the
- * deltas of all classes; or AMP_YOLO_FROM_IOU if label `overlapping` did, because its IoU is above
- * truth_thresh; or AMP_YOLO_NO_LABEL if no label did, so that these deltas are 0. */
+/* A box's delta while labels are applied one after the other. since: the index of the label that most
+ * recently set the deltas of all classes. It is AMP_YOLO_FROM_IOU if label `overlapping` set them because its
+ * IoU is above truth_thresh, and AMP_YOLO_NO_LABEL if no label has set them; these deltas are then 0. */
 typedef struct amp_yolo_target {
     float delta[AMP_YOLO_BOX];
     float iou;   /* the box's largest IoU with a label; `overlapping` is that label's index */
@@ -303,8 +303,9 @@ AMP_ANYWHERE amp_yolo_search amp_yolo_look_at_labels(const amp_yolo_desc *d, amp
     return s;
 }
 
-/* Whether the caller must check if any squashed class number of the box is above AMP_YOLO_SURE: with
- * AlexeyAB's rules, a box with an IoU above ignore_thresh learns "no object here" only if none is. */
+/* Whether the caller must check if any squashed class number of the box is above AMP_YOLO_SURE. With
+ * AlexeyAB's rules, a box with an IoU above ignore_thresh learns "no object here" only if none of these
+ * numbers is above AMP_YOLO_SURE. */
 AMP_ANYWHERE int amp_yolo_asks_classes(const amp_yolo_desc *d, float best)
 {
     return d->rules == AMP_YOLO_ALEXEYAB && best > d->ignore_thresh;
@@ -314,8 +315,8 @@ AMP_ANYWHERE int amp_yolo_asks_classes(const amp_yolo_desc *d, float best)
 
 /* ---- the delta ---- */
 
-/* Sets a box's delta before any label is applied. best: its largest IoU, which is with label `overlapping`.
- * sure: the result of the check that amp_yolo_asks_classes requires; 1 without a check. */
+/* Sets a box's delta before any label is applied. best: the box's largest IoU with a label; overlapping: that
+ * label's index. sure: the result of the check that amp_yolo_asks_classes requires; 1 without a check. */
 AMP_ANYWHERE void amp_yolo_begin(amp_yolo_target *t, const amp_yolo_desc *d, const float *squashed,
                                  float best, int overlapping, int sure)
 {
@@ -377,7 +378,7 @@ AMP_ANYWHERE int amp_yolo_deciding_class(const amp_yolo_desc *d, const float *la
 }
 
 /* Applies one label to a box's delta, after the first l.count labels have been applied. which: the label's
- * index, or FROM_IOU for label t->overlapping. deciding: the squashed number of the deciding class. */
+ * index, or AMP_YOLO_FROM_IOU for label t->overlapping. deciding: the deciding class's squashed number. */
 AMP_ANYWHERE void amp_yolo_apply(amp_yolo_target *t, const amp_yolo_desc *d, amp_yolo_labels l,
                                  amp_yolo_place place, const float *squashed, amp_yolo_box predicted,
                                  float deciding, int which)

@@ -119,7 +119,7 @@ static void find_moments(scratch *s, const amp_tensor *x)
     }
 }
 
-/* Replaces this rank's means and sums of squares by those over the images of all ranks. */
+/* Replaces the means and sums of squares of this rank's images by those of the images of all ranks. */
 static amp_status join_moments(const scratch *s, const amp_batchnorm_ranks *ranks, amp_error *error)
 {
     size_t channels = s->plan.channels, count = AMP_MOMENTS_SHARED * (size_t)ranks->count * channels;

@@ -5,7 +5,8 @@
 
 enum {
     FULL_PERIOD = 128,  /* the fewest lanes that make a loop efficient: eight vectors of 16 */
-    LONG_PERIOD = 1024, /* maximum when a period is rounded up to whole vectors: five such arrays fit in L1 */
+    LONG_PERIOD = 1024, /* a period is rounded up to whole vectors only if it then has at most this many
+                           lanes; five arrays of this length fit in the L1 cache */
     PERIODS = 64,       /* periods in the smallest block, as many as in an fp32 chunk of rows_norm.h */
     BLOCKS = 64         /* maximum number of blocks: enough to balance threads, but quick to add up */
 };

@@ -1,5 +1,5 @@
-/* Cuts an NHWC tensor into blocks, which are divided among threads, and each block into periods for the loops
- * of rows.h. rows.h defines a period and its lanes.
+/* Cuts an NHWC tensor into blocks, which are divided among threads. Each block is cut into periods for the
+ * loops of rows.h, which defines a period and its lanes.
  *
  * Periods and blocks depend only on the shape, and sums are added in block order, so that the result does not
  * depend on the machine or the number of threads. */
@@ -9,7 +9,7 @@
 
 typedef struct amp_cpu_plan {
     size_t rows, channels;     /* n·h·w pixels of C channels */
-    size_t period;             /* lanes per period: a multiple of C and, unless too long, of 16 */
+    size_t period;             /* lanes per period: a multiple of C, and of 16 if that is not too long */
     size_t block_rows, blocks; /* pixels per block (whole periods, except for the last block); number of
                                   blocks */
 } amp_cpu_plan;
@@ -31,9 +31,9 @@ static inline size_t amp_cpu_block_count(const amp_cpu_plan *p, size_t b)
 /* per_lane[l] ← per_channel[l % channels] for all lanes of a period. */
 void amp_cpu_replicate(const amp_cpu_plan *, const float *per_channel, float *per_lane);
 
-/* amp_cpu_sums_make allocates sums [blocks][2][period], which are 0, and scratch [blocks][3][period], and
- * returns the addresses for block 0; amp_cpu_sums_of returns those for another block. amp_cpu_sums_free takes
- * the addresses for block 0 and frees all blocks. */
+/* amp_cpu_sums_make allocates zeroed sums [blocks][2][period] and scratch [blocks][3][period]. It returns the
+ * addresses for block 0; amp_cpu_sums_of returns the addresses for another block. amp_cpu_sums_free takes the
+ * addresses for block 0 and frees the memory of all blocks. */
 amp_cpu_sums amp_cpu_sums_make(const amp_cpu_plan *);
 void amp_cpu_sums_free(amp_cpu_sums *);
 amp_cpu_sums amp_cpu_sums_of(const amp_cpu_plan *, const amp_cpu_sums *, size_t block);

@@ -74,8 +74,9 @@ static void transpose_tile(const amp_cpu_rows *loops, amp_dtype from, const char
         loops->narrow(to, out + c * rows, dst + c * dst_length * to_size, rows, accumulate);
 }
 
-/* Casts between NCHW and NHWC, image by image, in tiles of at most TILE_CHANNELS channels. The rows of a full
- * tile are then whole cache lines in both tensors. With fewer channels, a tile is contiguous in NHWC. */
+/* Casts between NCHW and NHWC, image by image, in tiles of at most TILE_CHANNELS channels. In both tensors,
+ * the rows of a full tile are whole cache lines. If an image has fewer channels, a tile is contiguous in
+ * NHWC. */
 static void cast_transposed(const amp_tensor *src, const amp_tensor *dst, int accumulate)
 {
     const amp_cpu_rows *rows = amp_cpu_rows_best();

@@ -40,9 +40,9 @@ amp_status amp_cpu_channels(amp_backend *backend, const amp_tensor *src, int src
     return AMP_OK;
 }
 
-/* Maps pixels of this tensor, whose width is w, to another tensor (amp_shortcut_grid): in each image, pixel
- * (i·step, j·step) corresponds to the other's pixel (i·other_step, j·other_step), for i < common_h and j <
- * common_w. */
+/* Maps pixels of a tensor with width w to pixels of another tensor (amp_shortcut_grid): in each image, pixel
+ * (i·step, j·step) corresponds to pixel (i·other_step, j·other_step) of the other tensor, for i < common_h
+ * and j < common_w. */
 typedef struct size_map { int w, step, common_h, common_w, other_h, other_w, other_step; } size_map;
 
 /* Returns the other tensor's line that corresponds to `line`, or -1. Lines are numbered across all images. */

@@ -17,8 +17,8 @@
 AMP_BACKEND_OPERATIONS(AMP_CPU_DECLARE)
 #undef AMP_CPU_DECLARE
 
-/* cast.c: converts arrays between fp32 and the 16-bit formats, on all threads. Every result equals
- * tensor/half.h's bit for bit. */
+/* cast.c: converts arrays between fp32 and the 16-bit formats, on all threads. Every result has the same bits
+ * as with tensor/half.h. */
 
 /* dst = src, or dst += src if accumulate is set. */
 void amp_cpu_cast_flat(amp_dtype src_dtype, const void *src, amp_dtype dst_dtype, void *dst, size_t count,

@@ -83,7 +83,7 @@ AMP_INLINE amp_half_bits vnarrow_fp16(float v)
 {
     uint32_t bits = amp_float_bits(v), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
     uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - (112u << 23)) >> 13;
-    /* between 0.5 and 1, floats are 2^-24 apart, like fp16's subnormals, so this sum is rounded like one */
+    /* floats between 0.5 and 1 are 2^-24 apart, as fp16's subnormals are, so the sum is rounded like these */
     uint32_t small = amp_float_bits(amp_bits_float(magnitude) + 0.5f) - (126u << 23);
     uint32_t special = 0x7c00u | vbits(magnitude > 0x7f800000u, 0x200u | ((magnitude >> 13) & 0x3ffu), 0);
     uint32_t finite = vbits(magnitude < 113u << 23, small, normal);
@@ -172,7 +172,7 @@ AMP_INLINE void vstore(void *p, size_t i, int n, vf v, amp_dtype dtype)
 
 AMP_INLINE void vkeep(void *p, size_t i, int n, vm m, const void *q, size_t j, amp_dtype dtype)
 {
-    if (dtype == AMP_FP32 || n < VL) { /* a partial vector of halves: exact except for signalling NaN */
+    if (dtype == AMP_FP32 || n < VL) { /* partial vectors of halves too: only a signalling NaN changes */
         vstore(p, i, n, _mm256_and_ps(m, vload(q, j, n, dtype)), dtype);
         return;
     }

@@ -32,8 +32,7 @@ void amp_onednn_destroy(amp_onednn *library);
 
 /* Writes the library's version and instruction set to text, e.g. "oneDNN 2.6.3, avx512_core_bf16". */
 void amp_onednn_describe(char *text, size_t size);
-/* Whether the library can use AMX, and which vectors are the widest that it can use. DNNL_MAX_CPU_ISA limits
- * both. */
+/* Whether the library can use AMX, and the widest vectors that it can use. DNNL_MAX_CPU_ISA limits both. */
 int amp_onednn_has_amx(void);
 amp_cpu_width amp_onednn_width(void);
 

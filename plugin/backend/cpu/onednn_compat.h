@@ -81,7 +81,7 @@ static inline const char *amp_pd_name(const_dnnl_primitive_desc_t pd)
 }
 
 /* Whether p->avoid excludes this implementation. An entry "brgconv:..." (a name in 2.6) also excludes
- * "brg_conv_fwd:..." (the same in 3.7). */
+ * "brg_conv_fwd:..." (the name of the same implementation in 3.7). */
 static inline int amp_pd_is_avoided(const_dnnl_primitive_desc_t pd, const amp_problem *p)
 {
     static const char before[] = "brgconv:", now[] = "brg_conv_fwd:";
@@ -131,7 +131,7 @@ static inline dnnl_status_t amp_pd_create(dnnl_primitive_desc_t *out, const void
 }
 #endif
 
-/* Finds the best of the library's implementations of one pass that p->avoid does not exclude. Returns
+/* Finds the library's best implementation of one pass, except for those that p->avoid excludes. Returns
  * dnnl_unimplemented if there is none. forward: for a backward pass, the primitive descriptor of the forward
  * pass; else NULL. */
 static inline dnnl_status_t amp_problem_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine,

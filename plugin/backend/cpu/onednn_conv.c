@@ -1,8 +1,8 @@
 /* Convolutions and connected layers with oneDNN: forward, the data gradient (dx), the weight gradient (dw).
  *
- * Activations are NHWC: oneDNN is as fast with it as with its own blocked layouts. The library reads
- * copies of the weights (weights_layout.h). Winograd's passes (winograd.h) read the masters, or a plain copy
- * if the masters may move or change before the pass (masters_stay is 0).
+ * Activations are NHWC: oneDNN's own blocked layouts would not be faster. The library reads copies of the
+ * weights (weights_layout.h). Winograd's passes (winograd.h) read the masters, or a plain copy if the masters
+ * may move or change before the pass (masters_stay is 0).
  *
  * If a half (fp16 or bf16) is only a storage format (onednn_halves.c), one slice of the batch at a time is
  * widened into scratch, computed in fp32, and narrowed again. Slices keep the scratch small enough for the
@@ -107,7 +107,7 @@ static void *slice_at(const amp_conv *conv, const side *s, int first)
     return (char *)s->tensor + first * amp_shape_image(s->shape) * amp_dtype_size(conv->desc.dtype);
 }
 
-/* Makes the primitive read `images` images from `first` on. If there is a stand-in, widens them into it. */
+/* Makes the primitive read `images` images from `first` on. Widens them into the stand-in, if any. */
 static dnnl_status_t read_slice(const amp_conv *conv, amp_primitive *primitive, const side *s, int first,
                                 int images)
 {

@@ -49,7 +49,7 @@ static dnnl_status_t describe_pass(amp_onednn *library, const amp_conv *conv, dn
                             { d->stride, stride_x }, { apart - 1, apart - 1 }, { d->pad, d->pad },
         { right_padding(d->x.h, conv->y.h, amp_conv_span(d, d->size_h), d->stride, d->pad),
           right_padding(d->x.w, conv->y.w, amp_conv_span(d, d->size_w), stride_x, d->pad) },
-                            { NULL, NULL } }; /* no bias for weights: bias_gradient computes its gradient */
+                            { NULL, NULL } }; /* no bias in the weight pass: bias_gradient computes db */
     if (adding) problem.weights = amp_argument_md(conv->backward_data_pd, DNNL_ARG_WEIGHTS);
     amp_onednn_avoid_faults(conv, pass, &problem);
     if (status == dnnl_success)
@@ -64,8 +64,8 @@ static dnnl_status_t describe_pass(amp_onednn *library, const amp_conv *conv, dn
 
 /* ---- building ---- */
 
-/* Lets the forward kernel apply leaky, if the library's kernel stays the same. If not (with AVX), the library
- * would use a kernel that takes three times as long; applying leaky separately costs far less. */
+/* Lets the forward kernel apply leaky, unless the library would then choose another kernel. With AVX, that
+ * kernel takes three times as long; applying leaky separately costs far less. */
 static void end_with_leaky(amp_onednn *library, amp_conv *conv)
 {
     dnnl_primitive_desc_t pd = NULL;
@@ -161,7 +161,7 @@ static void destroy_primitives(amp_conv *conv)
     memset(conv->winograd, 0, sizeof conv->winograd);
 }
 
-/* Chooses which passes use Winograd. Returns 1 if every pass that desc needs uses it. */
+/* Chooses which passes use Winograd. Returns 1 if Winograd computes all passes that desc needs. */
 static int choose_winograd(amp_conv *conv)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -187,8 +187,8 @@ static int slice_of(int n, size_t image)
     return 1;
 }
 
-/* Builds the primitives of all passes in conv->compute. Sets *reference if one of them is a slow reference
- * loop. */
+/* Builds the primitives of all passes, in the dtype conv->compute. Sets *reference if one of these primitives
+ * is a slow reference loop. */
 static amp_status build(amp_onednn *library, amp_conv *conv, int *reference, amp_error *error)
 {
     const amp_conv_desc *d = &conv->desc;
@@ -247,8 +247,8 @@ amp_status amp_cpu_conv_create(amp_backend *backend, const amp_conv_desc *desc, 
     int reference = 0;
     amp_status status = build(library, conv, &reference, error);
     if (conv->compute != AMP_FP32 && (status != AMP_OK || reference)) {
-        /* The library has no good kernel for this shape in the half (odd group sizes). Casts and fp32 are
-         * far faster than its reference loops. */
+        /* For this shape, the library has no good kernel in fp16 or bf16 (an odd group size). Casting and
+         * computing in fp32 is far faster than the library's reference loops. */
         destroy_primitives(conv);
         conv->compute = AMP_FP32;
         status = build(library, conv, &reference, error);

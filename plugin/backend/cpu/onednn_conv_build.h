@@ -10,10 +10,11 @@ struct amp_conv {
     amp_shape y;
     int inner_product;
     int activates;                   /* 1: leaky runs after the forward kernel, which cannot apply it */
-    amp_dtype compute;               /* the primitives' dtype: desc.dtype, or fp32 if that is wrong or slow */
-    int slice, adding_slice;         /* images per run of a primitive (adding_slice: of
-                                        backward_data_adding); divisors of the batch size */
-    dnnl_primitive_desc_t forward_pd, backward_data_pd; /* hints for backward; also give weights' layouts */
+    amp_dtype compute;               /* the primitives' dtype: desc.dtype, or fp32 if the library is wrong or
+                                        slow in desc.dtype */
+    int slice, adding_slice;         /* images per run of a primitive (adding_slice: for
+                                        backward_data_adding); both divide the batch size */
+    dnnl_primitive_desc_t forward_pd, backward_data_pd; /* hints for backward; have the weights' layouts */
     amp_primitive forward, backward_data, backward_weights; /* empty if not needed, or if Winograd is used */
     amp_winograd winograd[AMP_WINOGRAD_PASSES];
     amp_primitive backward_data_adding; /* variant for "dx += ...": writes fp32; built at the first use */
@@ -22,8 +23,8 @@ struct amp_conv {
                                         if weights_add.c adds it */
     amp_weights_layout forward_layout, backward_layout; /* the copies' layouts, if weights_copy.c has them */
     size_t gradient_block;           /* result of amp_weights_squares for the gradient */
-    size_t forward_bytes, backward_bytes, plain_bytes, gradient_bytes; /* sizes; 0: this copy is not made */
-    void *forward_weights, *backward_weights_copy; /* NULL: not loaded; one block if both layouts are equal */
+    size_t forward_bytes, backward_bytes, plain_bytes, gradient_bytes; /* 0: there is no such array */
+    void *forward_weights, *backward_weights_copy; /* NULL: not loaded; equal if both layouts are equal */
     void *plain_copy;                /* a copy of the masters, if these may move or change */
     const float *plain;              /* the masters, or plain_copy, for winograd; NULL: not loaded */
     float *no_bias;                  /* k zeros, for calls without bias, so that one primitive is enough */

@@ -1,5 +1,5 @@
-/* Describes how a convolution runs: its kernel, dtype and bytes. Reports, and the check that a training fits
- * into memory, use this; no result depends on it. */
+/* Describes how a convolution runs: its kernel, dtype and bytes. This is used by reports and by the check
+ * that a training fits into memory; no result depends on it. */
 #include "onednn_conv_build.h"
 
 #include "kernels.h"
@@ -19,7 +19,7 @@ static size_t direct_workspace(const amp_conv *conv)
 }
 
 /* Bytes of a pass's copy of the weights if the convolution's dtype were fp32; 0 if the pass would then use
- * Winograd, as it does more often in fp32. bytes: the copy's size in its current dtype. */
+ * Winograd (in fp32, more passes do). bytes: the copy's size in its current dtype. */
 static size_t fp32_copy(const amp_conv *conv, amp_winograd_pass pass, size_t bytes)
 {
     if (amp_winograd_make(&conv->desc, pass, AMP_FP32).is_used) return 0;

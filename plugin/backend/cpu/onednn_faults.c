@@ -45,8 +45,8 @@ static void avoid_forward(const amp_conv_desc *d, amp_problem *problem)
  * register that holds the weights, and the result is wrong. The source of this variant is the same in 3.7.
  *
  * The variant for strides, new in 3.0, writes past its scratchpad if there are very many filters (seen from
- * 9248 filters on). The variant without strides uses forward's kernel, with its error for odd numbers of
- * channels (avoid_forward), which are filters here. */
+ * 9248 filters on). The variant without strides uses forward's kernel, which has the error for odd numbers of
+ * channels that avoid_forward describes; in this pass, the kernel's channels are filters. */
 static void avoid_backward_data(const amp_conv_desc *d, amp_problem *problem)
 {
     int filters = d->k / d->groups;
@@ -55,8 +55,8 @@ static void avoid_backward_data(const amp_conv_desc *d, amp_problem *problem)
     if (filters > 4096) problem->avoid[1] = "brgconv_strided";
 }
 
-/* Returns the name of the library's kernel for gradients of weights if the next implementation, a matrix
- * product of columns (im2col), is faster for this convolution; else NULL. With AVX2, the kernel reads NHWC
+/* Returns the name of the library's kernel for gradients of weights if it is slower for this convolution than
+ * the next implementation, a matrix product of columns (im2col); else NULL. With AVX2, the kernel reads NHWC
  * pixels that are far apart. The matrix product is faster with a stride above 1 and enough channels: 64 on an
  * Intel CPU, 32 on others. Measured at 208x208 with batch 4:
  *
@@ -75,11 +75,12 @@ static const char *slow_backward_weights(const amp_conv *conv)
         && d->stride == 2 && d->groups == 1 && d->x.c >= channels ? "jit:avx2" : NULL;
 }
 
-/* Before 3.6 (by oneDNN's history), AMX is wrong for 3x3 windows of stride 1 if it cuts the image into blocks
- * of one row: it mixes up the window's rows, writes before the start of the gradient, and for still wider
- * images never finishes generating its code. Blocks have one row only if three rows do not fit in 48 KiB: if
- * a row of x and a row of dy together have more than 512 columns (of 32 bytes). A row of x has (w/32 rounded
- * up + 1)·32 columns, and a row of dy has w, rounded up to even: together 480 for w = 224, 514 for w = 225.
+/* Before 3.6 (according to oneDNN's history), AMX is wrong for 3x3 windows of stride 1 if it cuts the image
+ * into blocks of one row: it mixes up the window's rows, writes before the start of the gradient, and for
+ * still wider images never finishes generating its code. Blocks have one row only if three rows of x and of
+ * dy do not fit in 48 KiB, so if a row of x and a row of dy together have more than 512 columns (of 32
+ * bytes). A row of x has (w/32 rounded up + 1)·32 columns, and a row of dy has w, rounded up to even:
+ * together 480 for w = 224, 514 for w = 225.
  *
  * With dilation, AMX's gradients are wrong for some shapes, 1x1 windows among them.
  *

@@ -1,5 +1,5 @@
-/* Matrix products with oneDNN: the library's sgemm for fp32, and its matmul for a half (fp16 or bf16) in
- * which it computes. If a half is only a storage format, factors are rounded to it and multiplied in fp32.
+/* Matrix products with oneDNN: the library's sgemm for fp32, and its matmul for fp16 and bf16. If one of
+ * these two is only a storage format, factors are rounded to it and multiplied in fp32.
  *
  * Creating a primitive takes longer than running it, so the most recently used ones are cached. The copies of
  * factors with a version are cached, too. */
@@ -131,7 +131,7 @@ static void round_to(amp_dtype dtype, amp_dtype computes, const float *src, void
     else amp_cpu_round_flat(dtype, src, dst, count);
 }
 
-/* *out ← the factor, rounded to dtype: the cached copy if it has a version, else a copy in `scratch`. */
+/* *out ← the factor, rounded to dtype: a cached copy if the factor has a version, else one in `scratch`. */
 static amp_status prepare(amp_backend *backend, amp_cpu_products *products, const amp_factor *f, size_t count,
                           amp_dtype dtype, amp_dtype computes, void *scratch, const void **out,
                           amp_error *error)

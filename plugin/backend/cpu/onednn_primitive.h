@@ -24,7 +24,7 @@ static inline int amp_onednn_only_stores(const amp_onednn *library, amp_dtype dt
 }
 
 /* A primitive (one computation of the library, for one shape) and its memory objects. An all-zero primitive
- * is empty; it may be destroyed. */
+ * is empty; destroying it does nothing. */
 typedef struct amp_primitive {
     dnnl_primitive_t handle;              /* NULL: not built */
     dnnl_exec_arg_t arguments[AMP_PRIMITIVE_ARGUMENTS + 1];

@@ -10,7 +10,7 @@
 #include <cpuid.h>
 
 /* Asks CPUID, because __builtin_cpu_supports of clang before 17 does not know F16C. The caller's check for
- * AVX2 includes that the operating system saves the registers. */
+ * AVX2 also checks that the operating system saves the registers. */
 static int has_f16c(void)
 {
     unsigned a, b, c, d;

@@ -32,7 +32,7 @@ typedef struct amp_cpu_pool {
 
 /* Whether batch norm's backward recomputes the activation's input instead of reading y: always if the
  * gradient needs this input, and in fp32 also for leaky and relu, because reading y takes longer than
- * recomputing its sign. (In 16 bits, a small y may have been rounded to 0, which has another sign.) */
+ * recomputing its sign. (Not in 16 bits: a small y may have been rounded to 0 and so have lost its sign.) */
 static inline int amp_cpu_repeats_forward(amp_activation a, amp_dtype dtype)
 {
     return amp_gradient_wants_input(a) || (dtype == AMP_FP32 && (a == AMP_LEAKY || a == AMP_RELU));
@@ -125,7 +125,7 @@ typedef struct amp_cpu_rows {
                             size_t count, const amp_cpu_norm *);
 
     /* activate: y = act(x). gradient: dx (+)= dy·act'(y); if amp_gradient_wants_input, dx (+)= dy·act'(x)
-     * with x passed as y. Both may be in place. */
+     * with x passed as y. Both functions may work in place. */
     void (*activate)(amp_dtype, amp_activation, const void *x, void *y, size_t count);
     void (*gradient)(amp_dtype, amp_activation, const void *y, const void *dy, void *dx, size_t count,
                      int accumulate);
@@ -184,8 +184,8 @@ typedef struct amp_cpu_rows {
                             size_t channels, float *to, size_t plane);
     /* winograd_products and winograd_sums work on one plane, and add to the old output if `add` is set.
      * winograd_products: m (+)= v·u for a panel of U, summed over `blocks` blocks of 16 channels.
-     * winograd_sums: out[16][width] (+)= the sum over tiles of the products of 16 channels of v and a panel
-     * of d. */
+     * winograd_sums: out[16][width] (+)= the products of 16 channels of v and a panel of d, summed over
+     * tiles. */
     void (*winograd_products)(const float *v, size_t v_line, size_t blocks, const float *u, size_t width,
                               float *m, size_t m_line, size_t tiles, int add);
     void (*winograd_sums)(const float *v, const float *d, size_t d_line, size_t tiles, size_t width,

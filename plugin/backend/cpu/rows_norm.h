@@ -7,7 +7,7 @@
 enum { CHUNK = 64 }; /* periods */
 
 /* A part of a span: `groups` groups of `lanes` elements, from element `first` on. A group is a period, or
- * what is left of one at the end of the span. lanes = 0 ends the loop. */
+ * the rest of a period at the end of the span. lanes = 0 ends the loop. */
 typedef struct chunk { size_t first, groups, lanes; } chunk;
 
 AMP_INLINE chunk chunk_at(size_t first, size_t count, size_t period)

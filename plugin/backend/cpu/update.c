@@ -2,8 +2,8 @@
  * update each make one pass over each array.
  *
  * Stretches of all parameters are divided among threads, so that one large layer keeps all threads busy.
- * Squares are summed per stretch, and these sums in stretch order, so that the total does not depend on the
- * number of threads. */
+ * Squares are summed per stretch, and these sums are added in stretch order, so that the total does not
+ * depend on the number of threads. */
 #include "kernels.h"
 #include "../unscale.h"
 #include "blocks.h"
@@ -11,8 +11,8 @@
 #include <math.h>
 #include <string.h>
 
-/* A position in the stretches of all parameters. seek moves it to the parameter that contains stretch `at`,
- * which must not decrease from call to call. */
+/* A position in the stretches of all parameters. seek moves it to the parameter that contains stretch `at`;
+ * `at` must not decrease from call to call. */
 typedef struct cursor {
     const amp_param *param;
     size_t passed; /* number of stretches in all earlier parameters */
@@ -77,7 +77,8 @@ static int any_bad(const amp_statistics *statistics, int count)
 /* ---- the update ---- */
 
 /* As in Darknet, the rate is divided by the batch for SGD, but not for Adam. SGD and Adam add the decay to
- * the gradient, which is a sum over images, so they multiply the decay by the batch. AdamW does neither. */
+ * the gradient, which is a sum over images, so the decay is multiplied by the batch. AdamW subtracts the
+ * decay from the weights, so its decay is not multiplied by the batch. */
 static amp_cpu_rule rule_of(const amp_param *p, const amp_update_args *a, const amp_unscale *unscale)
 {
     float rate = a->learning_rate * p->rate_scale;

@@ -151,7 +151,7 @@ static void write_copy(const float *turned, const shape *s, const amp_weights_ta
     else write_channel_pairs(turned, s, to, filter, channel, count);
 }
 
-/* The maximum of `least` and the padded numbers of filters (or of channels) of the copies that are made. */
+/* Returns the largest padded number of filters (or channels) among the copies to make; at least `least`. */
 static size_t largest(size_t least, const amp_weights_target *a, const amp_weights_target *b, int channels)
 {
     const amp_weights_target *both[] = { a, b };

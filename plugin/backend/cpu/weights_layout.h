@@ -36,7 +36,8 @@ typedef struct amp_weights_layout {
 amp_weights_layout amp_weights_layout_of(amp_const_md md);
 
 /* Returns n if a gradient has the layout that amp_weights_add reads: fp32, in blocks of n channels by n
- * filters, [i % n][o % n] at each place, without gaps ("ABcd16b16a" if n is 16). Returns 0 for any other. */
+ * filters, [i % n][o % n] at each place, without gaps ("ABcd16b16a" if n is 16). Returns 0 for any other
+ * layout. */
 size_t amp_weights_squares(amp_const_md md);
 
 /* ---- copies, in bf16 or fp32: weights_copy.c ----

@@ -137,8 +137,8 @@ typedef struct job {
     const float *zeros;  /* w->in + w->out zeros, for pixels outside the image and for a missing bias */
 } job;
 
-/* For the tiles [first, end), stores V in *v, and whether each tile is large in `large`. Both begin at
- * position `at`. */
+/* For the tiles [first, end), stores V in *v, and in `large` one flag per tile: 1 if the tile is large.
+ * Writes both from position `at` on. */
 static void input_tiles(const job *j, size_t first, size_t end, const matrix *v, size_t at,
                         unsigned char *large)
 {

@@ -35,16 +35,16 @@
  *
  * The products in brackets are summed over channels (for the weight gradient, over tiles) before the outer
  * matrices are applied. So each of the 36 planes is a matrix product, tiles x channels by channels x filters.
- * Lavin and Gray use a = 1 and b = 2. Here a = 5/8 and b = 3/2: the error in fp32 is half as large, and the
- * smallest among 36 pairs of small fractions. All elements of Bt and At are exact in fp32.
+ * Lavin and Gray use a = 1 and b = 2. Here a = 5/8 and b = 3/2: this halves the error in fp32, and of 36
+ * pairs of small fractions, this pair has the smallest error. All elements of Bt and At are exact in fp32.
  *
  * If a side of the image is not a multiple of 4, the last tiles are narrow: they have n = 1, 2 or 3 rows or
  * columns of output. Their products of polynomials have a lower degree, so the first n + 1 points and
  * infinity are enough, and a row has n + 2 planes instead of 6. (For an image of 13 x 13, three quarters of
  * all products remain.) Narrow tiles use the same U (the transformed filters), but their own Bt, derived for
- * their points. G divides the row of a point by the point's differences from all others. So a narrow tile's
- * Bt multiplies the row by the differences from the omitted points. Tiles are numbered so that those with a
- * given plane are consecutive:
+ * their points. G divides the row of a point by the differences between this point and all other points. A
+ * narrow tile omits some points, so its Bt multiplies the row by the differences from the omitted points.
+ * Tiles are numbered so that those with a given plane are consecutive:
  *
  *       1 1 1 2     kind 0: the bottom tiles of all images, if they are narrow; kind 1: all other tiles;
  *       1 1 1 2     kind 2: the rightmost tiles, if they are narrow; kind 3: the corners. If the bottom tiles
@@ -102,8 +102,8 @@ typedef struct amp_winograd {
     amp_cpu_tile_size last;      /* rows and columns of output in the last tile of an image */
     size_t tiles, block;         /* number of tiles, in all images and in a block */
     size_t some_in, some_out;    /* channels and filters that are transformed at a time */
-    size_t parts;                /* weight gradient: number of parts of the tiles, each with its own sum; 0:
-                                    the gradient of each block is added to dw directly */
+    size_t parts;                /* weight gradient: the tiles are divided into this many parts, each with
+                                    its own sum; 0: each block's gradient is added to dw directly */
 } amp_winograd;
 
 /* Whether the convolution needs this pass. */

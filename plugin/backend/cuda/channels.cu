@@ -110,8 +110,9 @@ __global__ void shortcut(const T *x, const T *from, size_t from_step, T *y, size
     }
 }
 
-/* How the pixels of this tensor and of another one correspond (amp_shortcut_grid): along each axis, pixel
- * i·step corresponds to the other's pixel i·other_step. Each image has common_h × common_w such pairs. */
+/* Which pixels of this tensor and of another one correspond (amp_shortcut_grid): along each axis, pixel
+ * i·step corresponds to pixel i·other_step of the other tensor. An image has common_h × common_w such pairs
+ * of pixels. */
 typedef struct size_map { unsigned h, w, step, common_h, common_w, other_h, other_w, other_step; } size_map;
 
 /* Sets *other to the other tensor's line that corresponds to `line`, and returns 1. Returns 0 if there is

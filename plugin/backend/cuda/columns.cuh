@@ -95,8 +95,8 @@ static __device__ __forceinline__ amp_column amp_column_of(const amp_columns &c,
     return at;
 }
 
-/* S sums for each thread of a block, in shared memory: with fewer registers per thread, more threads run at
- * once and have loads in flight. */
+/* S sums for each thread of a block. They are in shared memory, because with fewer registers per thread, more
+ * threads run at once and have loads in flight. */
 template <int S> struct amp_column_sums {
     double of[S][AMP_COLUMN_THREADS];
     __device__ __forceinline__ void clear()

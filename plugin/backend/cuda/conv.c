@@ -3,8 +3,8 @@
  * Both libraries read a copy of the weights, in the dtype of the data and in the order that NHWC data needs
  * (KRSC: k, rows, columns, c/groups). They write the gradient of the weights in the same order.
  *
- * cuDNN writes that gradient in the dtype of the data, in fp16 scaled down so that it does not overflow. A
- * kernel of cast.cu undoes the scaling and adds the gradient to dw, the fp32 sum over subdivisions. cuBLAS
+ * cuDNN writes the gradient in the dtype of the data. In fp16, it scales the gradient down to avoid overflow.
+ * A kernel of cast.cu undoes the scaling and adds the gradient to dw, the fp32 sum over subdivisions. cuBLAS
  * writes the gradient in fp32, or adds it to dw if KRSC and Darknet's OIHW are the same order in memory. */
 #include <limits.h>
 #include <math.h>
@@ -25,7 +25,7 @@ struct amp_conv {
     int inputs;                    /* connected layer: elements of x per image; x is then (n, inputs), w is
                                       (k, inputs), y is (n, k) */
     amp_conv_plan *plans[PASSES];  /* owned by cuda->plans; NULL for a pass that is not needed */
-    amp_cudnn_pack packs[PASSES];  /* cuDNN's descriptor of the buffers of each pass's last run */
+    amp_cudnn_pack packs[PASSES];  /* for each pass: cuDNN's descriptor of the most recent buffers */
     void *weights;                 /* the copy of the weights, KRSC; NULL: not loaded */
 };
 
@@ -42,8 +42,8 @@ struct amp_conv {
  * µs). WARM: cycles to spin once, to raise the clocks from idle (50 to 100 ms). */
 enum { RUNS = 5, SPIN = 100000, WARM = 100000000 };
 
-/* Every byte of the memory on which engines are timed: a small number in every dtype. On zeros, engines would
- * need less power and run faster. */
+/* The value of every byte of the memory on which engines are timed. In every dtype, these bytes are a small
+ * number. On zeros, engines would need less power and run faster. */
 enum { FILL = 0x2b };
 
 typedef struct trial {

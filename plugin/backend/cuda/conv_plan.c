@@ -101,7 +101,7 @@ static void release_current(amp_conv_plans *plans, amp_conv_plan *plan)
     if (plan->current.config || plan->current.plan) plans->library->release(plans->self, &plan->current);
 }
 
-/* Moves c, which has been built, with its config and plan to plan->current. */
+/* Makes c, which has been built, the plan's current candidate, and moves c's config and plan there. */
 static void set_current(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_candidate *c)
 {
     release_current(plans, plan);
@@ -137,7 +137,7 @@ static amp_status build(amp_conv_plans *plans, amp_conv_plan *plan, amp_conv_can
 }
 
 /* Sets the plan's current candidate to the best one that can be built and has not failed yet. *why, on entry
- * and on return: the last failure so far, or status AMP_OK if there was none. */
+ * and on return: the most recent failure, or status AMP_OK if there was none. */
 static amp_status choose(amp_conv_plans *plans, amp_conv_plan *plan, amp_error *why, amp_error *error)
 {
     amp_conv_candidates candidates;
@@ -220,8 +220,9 @@ amp_status amp_conv_plans_next(amp_conv_plans *plans, amp_conv_plan *plan, const
 
 /* ---- tuning ---- */
 
-/* Whether list[i] is one of the first best_of candidates in the library's order. Candidates that have failed
- * do not count, nor do those with reduced-precision reductions, unless the best one, list[0], has them. */
+/* Whether list[i] is one of the first best_of candidates in the library's order. Failed candidates are not
+ * counted. Candidates with reduced-precision reductions are counted only if list[0], the best one, has such
+ * reductions. */
 static int worth_timing(const amp_conv_plan *plan, const amp_conv_candidate *list, int i, int best_of)
 {
     unsigned unwanted = list[0].notes & AMP_CONV_REDUCED_REDUCTION ? 0 : AMP_CONV_REDUCED_REDUCTION;
@@ -232,8 +233,8 @@ static int worth_timing(const amp_conv_plan *plan, const amp_conv_candidate *lis
     return before < best_of;
 }
 
-/* Whether a timing with this status is a failure of the engine. A lack of memory is not: the workspace may
- * fit when the memory for timing has been freed. */
+/* Whether a timing with this status is a failure of the engine. A lack of memory is not the engine's fault:
+ * the workspace may fit when the memory for timing has been freed. */
 static int is_its_fault(amp_status timed) { return timed != AMP_OK && timed != AMP_NO_MEMORY; }
 
 /* Times the current candidate, which is already built. */

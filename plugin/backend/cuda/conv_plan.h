@@ -1,8 +1,8 @@
 /* Chooses which of a library's engines computes a convolution.
  *
  * For each problem (one pass of a convolution) the library lists candidate engines, those expected to be
- * fastest first. conv_plan.c filters and sorts them, and takes the first one that can be built or, if the
- * caller has a timer, the fastest. It caches the choice, because shapes occur again (random=1). A candidate
+ * fastest first. conv_plan.c filters and sorts them. It takes the first one that can be built; if the caller
+ * has a timer, it takes the fastest. It caches the choice, because shapes occur again (random=1). A candidate
  * that fails to build or to run is never tried again for that problem. cudnn_graph.c implements the library
  * (amp_conv_library); the tests have a fake one.
  *

@@ -87,7 +87,8 @@ static amp_status open_device(amp_cuda_backend *cuda, size_t *memory, amp_error 
     cuda->multiprocessors = gpu.multiProcessorCount;
     *memory = gpu.totalGlobalMem;
     describe(cuda, &gpu, runtime, driver);
-    /* Darknet's GPU layers run on the default stream; it and a blocking stream wait for each other. */
+    /* Darknet's GPU layers run on the default stream. A blocking stream, like this one, and the default
+     * stream wait for each other. */
     AMP_CUDA_TRY(cudaStreamCreate(&cuda->stream));
     AMP_CUDA_TRY(cudaEventCreateWithFlags(&cuda->uploaded, cudaEventDisableTiming));
     return AMP_OK;

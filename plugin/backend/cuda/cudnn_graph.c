@@ -27,8 +27,8 @@ struct amp_cudnn {
 
 typedef struct chain {
     cudnnStatus_t status;
-    const char *call, *subject; /* call: the function that failed; subject: its argument, an attribute or a
-                                   kind of descriptor */
+    const char *call, *subject; /* call: the function that failed; subject: its argument (an attribute or
+                                   a kind of descriptor) */
     char text[512];             /* cuDNN's own message */
 } chain;
 
@@ -421,8 +421,8 @@ static amp_status check_version(amp_error *error)
 }
 
 /* Keeps CUDA's run-time compiler (NVRTC) loaded. Otherwise cuDNN would load and unload it for each list of
- * engines, which takes most of the time for the list and leaks 70 kB. If the compiler has another name than
- * here, lists stay slow. */
+ * engines. This takes most of the time that a list needs, and leaks 70 kB. If the compiler's library has
+ * another file name than here, lists stay slow. */
 static void keep_compiler_loaded(void)
 {
     char name[32];

@@ -42,12 +42,12 @@ void amp_cudnn_describe(char *text, size_t size);
 /* cuDNN as a library for conv_plan.h. The argument `self` of its functions is an amp_cudnn. */
 extern const amp_conv_library amp_cudnn_library;
 
-/* Returns s, where cuDNN writes 2^-s times the result of this problem. s is 0 unless the problem is a filter
+/* Returns s: cuDNN writes 2^-s times the result of this problem. s is 0 unless the problem is a filter
  * gradient in fp16, which could overflow without this scaling. */
 int amp_cudnn_downscale(const amp_conv_problem *problem);
 
-/* The buffers of the last run, and cuDNN's descriptor of them, which is reused as long as the buffers are the
- * same. All members are 0 at first. */
+/* The buffers of the most recent run, and cuDNN's descriptor of them, which is reused as long as the buffers
+ * are the same. All members are 0 at first. */
 typedef struct amp_cudnn_pack { void *descriptor, *x, *w, *y, *workspace; } amp_cudnn_pack;
 void amp_cudnn_pack_free(amp_cudnn_pack *);
 

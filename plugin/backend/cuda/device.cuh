@@ -186,8 +186,9 @@ static inline amp_status amp_cuda_copy(const amp_backend *backend, const void *f
 __device__ __forceinline__ size_t amp_thread() { return (size_t)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ size_t amp_threads() { return (size_t)gridDim.x * blockDim.x; }
 
-/* How many rows of `across` blocks to launch (the grid's y): `wanted`, but at most CUDA's limit and
- * amp_cuda_most_blocks blocks in all, and at least 1. */
+/* Returns how many rows of `across` blocks to launch (the grid's y). This is `wanted`, unless that exceeds
+ * CUDA's limit or makes more than amp_cuda_most_blocks blocks in all; the result is then smaller, but at
+ * least 1. */
 static inline unsigned amp_cuda_down(const amp_backend *backend, size_t across, size_t wanted)
 {
     size_t most = amp_cuda_most_blocks(backend) / across;
@@ -225,9 +226,9 @@ static inline amp_plane amp_cuda_lines(const amp_backend *backend, const amp_ten
     return pixel;
 }
 
-/* Launch kernel<T, N>, with N = AMP_WIDE(T) if wide, else 1, over `count` numbers, rows × columns numbers, or
- * the lines of t. The kernel's arguments may use T. Like AMP_LAUNCH, they return from the calling function on
- * an error. */
+/* These macros launch kernel<T, N>, where N is AMP_WIDE(T) if wide, else 1. The launch covers `count`
+ * numbers, rows × columns numbers, or the lines of t. The kernel's arguments may use T. Like AMP_LAUNCH, the
+ * macros return from the calling function on an error. */
 #define AMP_LAUNCH_ALONG(backend, dtype, wide, count, kernel, ...) \
     AMP_CUDA_BY_DTYPE(dtype, AMP_CUDA_BY_GROUP(wide, \
         AMP_LAUNCH(backend, amp_cuda_blocks(backend, amp_divide_up(count, N)), AMP_CUDA_THREADS, \

@@ -86,7 +86,7 @@ static amp_status round_to(amp_backend *backend, const float *from, amp_dtype dt
     return amp_cuda_cast(backend, &src, &dst, 0, error);
 }
 
-/* Sets *out to the factor, rounded to the dtype: in the cache, or in `scratch` if its version is 0. */
+/* Sets *out to the factor, rounded to the dtype: a cached copy, or one in `scratch` if f->version is 0. */
 static amp_status prepare(amp_backend *backend, const amp_factor *f, size_t count, amp_dtype dtype,
                           void *scratch, const void **out, amp_error *error)
 {

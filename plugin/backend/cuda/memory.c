@@ -65,8 +65,9 @@ amp_status amp_cuda_allocate(amp_backend *backend, size_t bytes, void **out, amp
 
 struct amp_cuda_spare { struct amp_cuda_spare *next; void *memory; size_t bytes; };
 
-/* Appends the block to the list, while spare_get searches from the start: layers allocate in the order in
- * which they released, so each gets its old memory back, and the table of weights.cu stays the same. */
+/* Appends the block to the list; amp_cuda_spare_get searches from the start. Layers allocate their blocks in
+ * the order in which they released them, so each layer gets its old memory back, and the table of weights.cu
+ * stays the same. */
 void amp_cuda_spare_put(amp_backend *backend, void *memory, size_t bytes)
 {
     amp_cuda_backend *cuda = amp_cuda_of(backend);
@@ -164,8 +165,9 @@ static amp_status lies_on_device(const void *memory, int *answer, amp_error *err
     return AMP_OK;
 }
 
-/* Waits only if `from` is CPU memory: the caller may overwrite it on return, when CUDA might still be reading
- * it (if it is page-locked). Device memory is overwritten only by later work on the same stream. */
+/* Waits only if `from` is CPU memory. The caller may overwrite CPU memory after the return, and without the
+ * wait, CUDA might still be reading it (if it is page-locked). Device memory is overwritten only by later
+ * work on the same stream. */
 amp_status amp_cuda_upload(amp_backend *backend, void *memory, const void *from, size_t bytes,
                            amp_error *error)
 {

@@ -11,7 +11,7 @@
  * rows in flight (N in the kernels).
  *
  * For leaky and relu, backward needs only the sign of y. Instead of reading y, it recomputes y from x with
- * forward's arithmetic, so with the same bits: five passes over memory instead of seven. If
+ * forward's arithmetic, which gives the same bits. This saves two of seven passes over memory. If
  * amp_gradient_wants_input, it recomputes the activation's input in the same way. */
 #include "kernels.h"
 

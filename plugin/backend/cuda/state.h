@@ -44,7 +44,7 @@ typedef struct amp_cuda_backend {
     struct cublasContext *cublas; /* gemm.c's handle; NULL until the first connected layer or gemm */
     struct amp_factor_copy *factors;        /* gemm.c's cache of rounded matrix factors */
     struct amp_cudnn *cudnn;
-    struct amp_conv_plans *plans; /* conv.c's cuDNN plans of all convolutions */
+    struct amp_conv_plans *plans; /* conv.c's cache of cuDNN plans, for all convolutions */
     void *scratch;                /* scratch memory: see amp_cuda_scratch */
     size_t scratch_bytes;
     void *workspace;              /* cuDNN's workspace; scratch may hold a weight gradient at the same time */
@@ -52,16 +52,17 @@ typedef struct amp_cuda_backend {
     unsigned long moved;          /* how often the address of scratch, workspace or a table has changed */
     int recording;                /* 1: the stream captures a graph (pass.c): operations do not run */
     int timed;                    /* 1: conv.c has raised the GPU's clocks from idle */
-    cudaEvent_t uploaded;         /* event after each upload; complete when the upload's source was read */
-    int uploads_pending;          /* 1: there was an upload after the last uploads_done */
+    cudaEvent_t uploaded;         /* recorded after each upload; complete when its source has been read */
+    int uploads_pending;          /* 1: there was an upload since the previous uploads_done */
     cudaStream_t ahead;           /* the stream for upload_ahead's copies; NULL until the first such copy */
-    cudaEvent_t ahead_free, ahead_done; /* events: the next copy's memory is free; the last copy is done */
+    cudaEvent_t ahead_free, ahead_done; /* events: the next copy may start; the previous copy is done */
     struct amp_cuda_staging *staging; /* upload.c's blocks of page-locked memory */
     amp_cuda_table step, statistics, arrays; /* update.cu's tables */
     amp_cuda_table weights;       /* weights.cu's table of all convolutions' weights */
     struct amp_cuda_times *times; /* times.cu's state; NULL until the first call of operation_times */
-    struct amp_cuda_spare *spares; /* memory.c's blocks of dropped copies of weights, to be reused */
-    void *decision;               /* update.cu's last decision, in page-locked memory; or NULL */
+    struct amp_cuda_spare *spares; /* blocks that memory.c keeps for reuse; they held copies of
+                                      weights that have been dropped */
+    void *decision;               /* update.cu's most recent decision, in page-locked memory; or NULL */
     cudaEvent_t decided;          /* event recorded after the decision has been copied to the CPU */
 } amp_cuda_backend;
 

@@ -47,7 +47,8 @@ static amp_status send(cudaStream_t stream, void *to, const void *from, size_t b
     return AMP_OK;
 }
 
-/* Uploads rows and cuts, on the stream of the queued kernels that read the old ones. */
+/* Uploads rows and cuts. Kernels that read the old rows and cuts may be queued; the upload follows them on
+ * the same stream. */
 static amp_status fill(amp_backend *backend, amp_cuda_table *t, size_t row_bytes, int count, amp_error *error)
 {
     size_t cuts = 0;

@@ -27,7 +27,7 @@ struct amp_cuda_times {
     amp_operation_time *rows;
     int row_count;
     amp_cuda_call *calls;  /* `room` entries, whose events are reused; the first call_count are the calls
-                              since the last query */
+                              since the previous query */
     int call_count, room;
 };
 

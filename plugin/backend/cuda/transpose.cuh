@@ -15,8 +15,8 @@
 #define AMP_TILE 5120u    /* floats of shared memory: 20 KiB, so that eight blocks are resident */
 #define AMP_TILE_EDGE 64u /* a run of this many elements is long enough: 64 halves are 128 bytes */
 
-/* Floats per row of a tile: odd, and one float after every 8 is unused, so that the 8 elements of a group, in
- * a row or in a column, lie in different banks of shared memory. */
+/* Floats per row of a tile. This number is odd, and one float after every 8 is unused. So the 8 elements of a
+ * group lie in different banks of shared memory, both in a row and in a column. */
 static inline __host__ __device__ unsigned amp_tile_pitch(unsigned columns)
 {
     return (columns + columns / 8) | 1;
@@ -134,8 +134,8 @@ transpose(const S *src, D *dst, size_t images, amp_tiling m, float factor, int a
 
 /* ---- the CPU's part ---- */
 
-/* Returns the size, at most `most`, of the nearly equal pieces into which `all` is cut. If there are several
- * pieces, the size is a multiple of 8. */
+/* Cuts `all` into nearly equal pieces of at most `most`, and returns their size. If there are several pieces,
+ * the size is a multiple of 8. */
 static inline unsigned amp_even_piece(unsigned all, unsigned most)
 {
     if (all <= most) return all;

@@ -37,7 +37,7 @@ typedef struct finding {
 
 /* The result of the check, from the findings of all chunks. */
 typedef struct decision {
-    double sum_squares; /* the gradients' sum of squares, still multiplied by the squared loss scale */
+    double sum_squares; /* Σ grad²; the gradients are not yet divided by the loss scale */
     amp_unscale unscale;
     int found_inf, above_limit;
 } decision;
@@ -259,8 +259,8 @@ static amp_status list(amp_backend *backend, amp_cuda_table *t, const amp_param 
 
 /* ---- operations ---- */
 
-/* Queues launches 1 and 2. Sets *out to the decision in device memory. The event cuda->decided follows
- * its copy to the CPU. */
+/* Queues launches 1 and 2. Sets *out to the decision in device memory. The decision is also copied to
+ * the CPU, and the event cuda->decided is recorded after that copy. */
 static amp_status decide(amp_backend *backend, const amp_cuda_table *t, const amp_update_args *args,
                          const decision **out, amp_error *error)
 {

@@ -1,12 +1,13 @@
 /* Asynchronous copies, and staging: page-locked memory for the data to be copied.
  *
  * After each copy, the event `uploaded` is recorded on the backend's stream. uploads_done waits for the
- * event's last recording: then all copies are complete, and the blocks of staging memory are free for reuse.
+ * event's most recent recording. All copies are then complete, and the blocks of staging memory can be
+ * reused.
  *
  * upload_ahead prefetches images: it copies on a separate stream (`ahead`) while the backend's stream still
  * computes the previous pass. Three waits keep the order:
- *  - A copy waits for everything queued on the backend's stream before the previous copy. This includes the
- *    last readers of the buffer that the copy overwrites (event ahead_free).
+ *  - A copy waits for everything that was queued on the backend's stream before the previous copy. This
+ *    includes all readers of the buffer that the copy overwrites (event ahead_free).
  *  - Work that is queued on the backend's stream after a copy waits for that copy (event ahead_done).
  *  - The program waits for the copy in uploads_done, as for all other copies. */
 #include <stdlib.h>
