@@ -35,7 +35,7 @@ typedef struct amp_data_file {
 
 /* Reads a .data file. AMP_BAD_CONFIG: it cannot be read, or a line is not a valid KEY = VALUE. (A path with
  * blanks is not valid, because Darknet would drop the blanks.) The caller frees *data with
- * amp_data_file_free, even then. */
+ * amp_data_file_free, even after an error. */
 amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *error);
 void amp_data_file_free(amp_data_file *data);
 

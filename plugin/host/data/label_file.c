@@ -18,8 +18,8 @@ static const float BEYOND = 2;
 static const char *skip_blanks(const char *text) { return text + strspn(text, BLANKS); }
 
 /* Reads the number at the start of *text into *whole, or into *value if whole is NULL. Moves *text past it.
- * Returns 0 if there is no number, or if what follows it is neither a blank nor, for *value, the end of the
- * text. */
+ * Returns 0 if there is no number, or if no blank follows the number; a number read into *value may also end
+ * the text. */
 static int take_number(const char **text, float *value, long *whole)
 {
     char *end;

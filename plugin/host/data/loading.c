@@ -38,7 +38,7 @@ enum { NAMED_MOST = 100 };
 static _Thread_local struct {
     amp_loading from;
     char **place;      /* the path that is being replaced */
-    int tries, start;  /* replacements tried so far; list index of the last one drawn at random */
+    int tries, start;  /* replacements tried so far; list index of the latest random one */
 } loader;
 
 static struct {
@@ -157,7 +157,7 @@ int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job)
              "the program's memory or threads (ulimit -v, -u) is too low", strerror(status));
     /* Before the first batch there is nothing to save. */
     if (!watch.keeps_faults || watch.jobs < 2) darknet_amp_refuse("%s", error.message);
-    *thread = pthread_self(); /* the later pthread_join of the calling thread fails at once (EDEADLK) */
+    *thread = pthread_self(); /* when the caller later joins *thread, pthread_join fails at once (EDEADLK) */
     keep(error);
     return 0;
 }
