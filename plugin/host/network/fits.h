@@ -23,7 +23,7 @@ amp_status amp_host_check_fits(struct network *, int roughly, amp_error *);
 
 /* Sets the engine's recompute settings from checkpoint= and memory= of [amp]. With checkpoint=auto, backward
  * then recomputes only as much as a training needs to fit into memory= or, if that is not set, into the free
- * memory; this choice frees the engine's plans. */
+ * memory; making this choice frees the engine's plans. */
 amp_status amp_host_choose_recompute(struct network *, amp_error *);
 
 /* ---- -fit of `detector train` and `classifier train` ----

@@ -94,8 +94,8 @@ static int is_quiet(const struct darknet_amp *amp) { return amp->united && amp->
 
 #define print_note(net, ...) (is_quiet(amp_fork_state(net)) ? 0 : fprintf(stderr, __VA_ARGS__))
 
-/* Whether a loop with random=1 may have chosen this side of an input. largest: the limit of this .cfg. The
- * sidecar may also be from another .cfg, with a limit of at most LARGEST_SIZE. */
+/* Whether a loop with random=1 may have chosen this width or height of the input. largest: the limit of this
+ * .cfg. The sidecar may also be from another .cfg, with a limit of at most LARGEST_SIZE. */
 enum { LARGEST_SIZE = 4096 };
 static int is_size(int32_t side, int step, int largest)
 {

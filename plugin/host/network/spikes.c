@@ -25,7 +25,8 @@ void amp_spikes_begin_pass(struct darknet_amp *amp)
     memset(l->pass, 0, (size_t)batch * sizeof *l->pass);
 }
 
-/* Inserts an image into the sorted list; a full list drops its last one. Takes ownership of path. */
+/* Inserts an image into the sorted list; a full list drops the image with the smallest loss. Takes ownership
+ * of path. */
 static void keep_largest(amp_image_losses *l, double loss, char *path)
 {
     int at = l->count < AMP_IMAGES_NAMED ? l->count++ : AMP_IMAGES_NAMED;

@@ -35,9 +35,10 @@ amp_status amp_host_training_plan(struct network *net, const amp_plan **out, amp
 
 /* ---- forward ---- */
 
-/* If the weights have changed since the last prediction, tells the engine to copy them again: a program that
- * uses the library may change them. Compares only 16 numbers of each array, because reading all would take a
- * tenth of a prediction's time. In a network that trains, the engine knows when the weights change. */
+/* If the weights have changed since the previous prediction, tells the engine to copy them again: a program
+ * that uses the library may change weights. Compares only 16 numbers of each array, because reading all
+ * numbers would take a tenth of a prediction's time. In a network that trains, the engine knows when the
+ * weights change. */
 static void notice_weights(struct darknet_amp *amp, const amp_view *view)
 {
     enum { SAMPLES = 16 };
@@ -145,8 +146,8 @@ void darknet_amp_backward(struct network *net)
     amp->computed += amp_clock_seconds() - began;
 }
 
-/* Advances the counters after a step. A skipped step does not advance the schedule: its images are subtracted
- * from `seen`, unless `seen` is smaller, which means that the caller never counted them. */
+/* Advances the counters after a step. A skipped step does not advance the schedule: the number of its images
+ * is subtracted from `seen`. (If `seen` is smaller than this number, the caller never counted the images.) */
 static void count_step(struct network *net, int images, int skipped)
 {
     amp_counters counters = amp_fork_counters(net);

@@ -8,7 +8,7 @@
 #include "ranks_join.h"
 #include "resume.h"
 
-/* In this file, good_steps is the number of steps before this one, without skipped ones. */
+/* In this file, good_steps is the number of earlier steps that were not skipped. */
 
 /* ---- a step that went wrong ---- */
 
