@@ -99,7 +99,7 @@ static void copy_permissions(int file, const struct stat *old)
 }
 
 /* Locks a temporary file, so that two programs cannot save under one name at once. The system releases a
- * killed program's lock. Returns 0 if another program holds it; else 1, even on a file system without
+ * killed program's lock. Returns 0 if another program holds the lock; else 1, even on a file system without
  * locks. */
 static int lock(int file) { return flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 

@@ -1,5 +1,5 @@
-/* Samples images bilinearly: see sample.h. For each row of samples, it first gathers the bytes of the pixels
- * that they need, channel by channel. Then vectorised loops compute the weighted sums. */
+/* Samples images bilinearly: see sample.h. Each row of samples takes two steps. The bytes of the pixels that
+ * the row needs are gathered, channel by channel. Then vectorised loops compute the weighted sums. */
 #include "sample.h"
 
 #include <math.h>

@@ -9,7 +9,7 @@
  * waits in a sum that a blocked thread has not queued yet, there is a deadlock. So before the first sum of a
  * step, each thread finishes all calls of this kind that this sum needs, and waits for the other threads. If
  * any thread may still allocate memory in this step (comm.settled 0), the sums run one by one: all threads
- * wait for each other before each sum, and for its end after it.
+ * wait for each other before each sum, and each then waits until the sum has ended.
  *
  * If another rank is gone, NCCL's kernels never end. The CPU then hangs as soon as it downloads something
  * that was queued after the sums. The engine downloads between sum_end and the next gather or broadcast, so a
