@@ -36,7 +36,7 @@ int amp_host_cfg_uses_amp(const char *cfg, cfg_use use, cfg_summary *summary);
 FILE *amp_cfg_open(const char *file);
 /* Whether the network that this thread's parser makes will be under AMP. */
 int amp_host_parser_uses_amp(void);
-/* Returns the settings that amp_cfg_open has kept, which the caller then owns. NULL: there are none. */
+/* Returns the settings that amp_cfg_open has kept; the caller then owns them. NULL: there are none. */
 amp_config *amp_host_take_config(void);
 
 /* Ends the program with Darknet's own error message `reason`. If this thread's parser is making a network,

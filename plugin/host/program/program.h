@@ -105,7 +105,7 @@ typedef struct amp_thread_state {
     int measures;               /* 1: this thread reads images to measure accuracy; the image of an unreadable
                                    file has data = NULL */
     int only_black;             /* 1: until its job ends, this thread gets a black image for every file */
-    char unreadable[200];       /* why the last image of this thread was rejected */
+    char unreadable[200];       /* why the latest image of this thread was rejected */
 } amp_thread_state;
 
 amp_thread_state *amp_this_thread(void);

@@ -11,7 +11,7 @@
 /* Joins the other copies of this program that a launcher has started, if any. Ends the program unless all
  * copies were given the same command, and ranks can share this command (a training under AMP, or amp bench).
  * From then on all ranks except 0 print only errors. Call it while the program has only one thread. words:
- * those of the command line; gpus: the argument of -gpus, or "". */
+ * the words of the command line. gpus: the argument of -gpus, or "". */
 void amp_ranks_start(const char *const *words, int count, int under_amp, const char *gpus);
 
 /* If Darknet runs on GPUs, the n-th rank on this machine takes the machine's n-th GPU, unless -i, -gpus or
