@@ -69,7 +69,7 @@ static int is_text(const char *file)
     return length > 4 && !strcmp(file + length - 4, ".txt");
 }
 
-/* Writes text to shown, with \xNN for each byte that is not printable ASCII. Returns 1 if one of the bytes
+/* Writes text to shown, with \xNN for each byte that is not printable ASCII. Returns 1 if a byte that was
  * written as \xNN is not ASCII white space. */
 static int show(char *shown, size_t room, const char *text, size_t length)
 {

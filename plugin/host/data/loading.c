@@ -47,7 +47,7 @@ static struct {
     atomic_long replaced;
     pthread_cond_t decided;
     int wanted;                      /* the value that amp_loading_decide has set */
-    double began, ended;             /* times of amp_clock_seconds at which the last job began and ended */
+    double began, ended;             /* times of amp_clock_seconds at which the latest job began and ended */
     int keeps_faults;                /* 1: amp_loading_keep_faults was called */
     long jobs;                       /* number of batches whose loading has begun */
     int faulty_part;                 /* the part of the current job that reported `fault` */
