@@ -197,7 +197,7 @@ typedef struct amp_fitting {
 
 /* The fixed cost of a pass, in operations per weight: a pass reads each weight in forward and in backward,
  * and adds to its gradient. (Measured on a CPU: with yolov3-tiny, 416, bf16, a step of 16 images takes 5 %
- * longer in 16 passes than in one, which corresponds to 120 operations.) */
+ * longer in 16 passes than in one pass. This corresponds to 120 operations per weight.) */
 static const double pass_cost = 150;
 
 /* Returns the cost of a step in operations: forward, backward (twice as much as forward), the operations that

@@ -28,7 +28,7 @@ void amp_ranks_agree_to_train(struct network *);
  * It returns the index, from 0, of the pass among this rank's passes in the step. Call end_pass with this
  * index after the forward. Between the two calls, `seen` and the main thread's random numbers (dropout) are
  * those that a training with one rank has in this subdivision. Afterwards, `seen` counts the images of all
- * ranks and, after a step's last pass, the generators of all ranks are in the same state. */
+ * ranks and, after a step's final pass, the generators of all ranks are in the same state. */
 int amp_sharing_begin_pass(struct network *);
 void amp_sharing_end_pass(struct network *, int pass);
 

@@ -200,7 +200,7 @@ static amp_status resume_training(struct network *net, const amp_sidecar *saved,
     return AMP_OK;
 }
 
-/* Loads the weights again, because `begin` has completed a killed save, which changed the file. */
+/* Loads the weights again, because `begin` has changed their file by completing a killed save. */
 static void load_again(struct network *net, const char *weights)
 {
     /* images counted since the first load; not 0 if the training begins at its first forward */

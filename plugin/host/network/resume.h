@@ -1,6 +1,6 @@
 /* Saves and resumes a training. A .weights file is written together with its sidecar, NAME.amp; after a kill
- * or on a full disk, either the old or the new pair is complete (weights_file.c). A training that starts from
- * a pair continues where it was saved (resume.c). The hooks: darknet_amp.h; the sidecar's format:
+ * or on a full disk, either the old pair or the new pair is complete (weights_file.c). A training that starts
+ * from a pair continues where it was saved (resume.c). The hooks: darknet_amp.h; the sidecar's format:
  * ../../amp/sidecar_format.h. */
 #pragma once
 

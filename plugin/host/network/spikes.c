@@ -132,7 +132,7 @@ static void check_dropped(struct darknet_amp *amp)
     const amp_spikes *spikes = &amp->engine->spikes;
     const char *saved = amp->resume->last_file;
     if (!amp_spikes_too_many(spikes)) return;
-    if (!amp_ranks_prints_for(amp)) amp_ranks_await_end(); /* rank 0 knows the last saved file */
+    if (!amp_ranks_prints_for(amp)) amp_ranks_await_end(); /* rank 0 knows the latest saved file */
     darknet_amp_refuse("amp: spike=skip has dropped %llu of %llu steps, more than 1 %%: too many to be "
                        "outliers; last saved: %s%s; try a lower learning_rate, clip_norm, a larger "
                        "spike_factor, or spike=log", (unsigned long long)spikes->dropped,

@@ -136,7 +136,8 @@ void darknet_amp_backward(struct network *net)
     double began = amp_clock_seconds();
     struct darknet_amp *amp = enter(net);
     amp_view view = amp_fork_view(net);
-    /* `seen` already counts this pass, so after the last subdivision it is a multiple of the step's images */
+    /* `seen` already counts this pass, so after the final subdivision `seen` is a multiple of the step's
+     * images */
     if (amp_fork_counters(net).seen / (size_t)view.batch % (size_t)view.subdivisions == 0)
         amp->engine->parallel.is_last_pass = 1;
     amp_host_check(amp_engine_backward(amp->engine, amp_fork_image_delta(net), &error), &error);

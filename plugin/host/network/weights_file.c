@@ -80,8 +80,8 @@ static FILE *open_to_load(struct network *net, const char *file, int first, int 
     int whole = first == 0 && layers >= amp_fork_view(net).layers, *held = &resume->held;
     *held = 0;
     recover_missing(file);
-    amp_exchange_broadcast(held, sizeof *held, "loading weights"); /* only waits for rank 0, which may
-                                                                      complete a killed save */
+    amp_exchange_broadcast(held, sizeof *held, "loading weights"); /* only to wait for rank 0, which may be
+                                                                      completing a killed save */
     check_weights_file(amp_check_weights_size(net, file, first, layers, held, &error), &error);
     if (is_partial(net))
         fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; layers after them, up to layer %d, "

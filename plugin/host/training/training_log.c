@@ -173,7 +173,7 @@ amp_status amp_log_rows_read(const char *file, amp_log_rows *rows, amp_error *er
 typedef struct rows_so_far {
     long iteration;
     unsigned long steps, skipped;              /* taken and skipped steps that the backup counts */
-    long last;                                 /* iteration of the last row */
+    long last;                                 /* iteration of the latest row */
     unsigned long good, skips;                 /* taken and skipped steps among the rows that surely stay */
     size_t rows, kept;                         /* number of all rows; number of rows that surely stay */
     size_t uncertain;                          /* skipped steps at the backup's iteration */
