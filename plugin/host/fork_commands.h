@@ -24,8 +24,8 @@ void amp_fork_free_network(struct network *);
 
 /* ---- measuring a network on images ---- */
 
-/* The number of classes of a detector, that is a network whose last section is [yolo],
- * [Gaussian_yolo], [region] or [detection]. Negative: not a detector. */
+/* The number of classes of a detector, that is, a network whose final section is [yolo], [Gaussian_yolo],
+ * [region] or [detection]. Negative: not a detector. */
 int amp_fork_box_classes(const struct network *);
 /* The first layer that keeps a recurrent state between batches; negative: no layer does. */
 int amp_fork_recurrent_layer(const struct network *);
