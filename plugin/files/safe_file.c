@@ -43,8 +43,8 @@ static char *follow(const char *path)
     return joined(path, text[0] == '/' ? 0 : folder_length(path), text);
 }
 
-/* Follows all symbolic links of `name`, and returns the path of the file they lead to, which need not exist.
- * The caller frees the result. Returns NULL and sets errno on failure. */
+/* Follows all symbolic links of `name`, and returns the path that they lead to. There need not be a file at
+ * this path. The caller frees the result. Returns NULL and sets errno on failure. */
 static char *resolve(const char *name)
 {
     char *path = joined(name, strlen(name), "");

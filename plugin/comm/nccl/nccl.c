@@ -154,7 +154,8 @@ static int prints_error(amp_comm *comm)
     return !cpu->prints_error || cpu->prints_error(cpu);
 }
 
-/* Aborts the CPU's comm first, which ends processes, because NCCL's abort could wait for the GPU. */
+/* First aborts the CPU's comm, which ends processes. NCCL's abort comes second, because it could wait for the
+ * GPU. */
 static void end_all(amp_comm *comm, int status)
 {
     nccl_comm *nccl = (nccl_comm *)comm;
