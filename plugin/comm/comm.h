@@ -37,7 +37,7 @@ struct amp_comm {
     double waited;               /* total seconds that sum_end has waited; 0 if sums are in GPU memory,
                                     because the CPU does not wait for those */
     void (*lost)(const char *line); /* called in a separate thread if a call exceeds its time limit; prints
-                                       this line and ends the program */
+                                       `line` and ends the program */
 
     /* sum_begin starts to sum `count` floats over all ranks, in place. sum_end waits for all sums that have
      * been started; until it returns, the caller must not use their memory. wire: the type in which the
@@ -60,8 +60,8 @@ struct amp_comm {
     /* Returns 1 if this rank must print why the program ends: the first call on each machine returns 1, all
      * later ones 0. If the pointer is NULL, every rank prints. Any thread may call it. */
     int (*prints_error)(amp_comm *);
-    /* Ends the processes of all ranks with this exit status. If the ranks are threads, it makes their calls
-     * fail instead, and returns. Any thread may call it. */
+    /* Ends the processes of all ranks with this exit status. If the ranks are threads, makes the calls of all
+     * ranks fail instead, and returns. Any thread may call it. */
     void (*abort)(amp_comm *, int status);
     void (*destroy)(amp_comm *);
 };

@@ -32,8 +32,8 @@ void amp_comm_report_timeout(void *context, const char *phase);
  * that thread, when a call exceeds its limit; phase: what the call was for. */
 amp_status amp_watchdog_start(double seconds, void (*late)(void *context, const char *phase), void *context,
                               amp_watchdog **out, amp_error *);
-/* begin and end enclose a watched call, which times out after `limits` time limits. Without a watchdog (NULL)
- * they do nothing. */
+/* begin and end enclose a watched call. The call times out after `limits` time limits. Without a watchdog
+ * (NULL) they do nothing. */
 void amp_watchdog_begin(amp_watchdog *, int thread, int limits, const char *phase);
 void amp_watchdog_end(amp_watchdog *, int thread);
 void amp_watchdog_stop(amp_watchdog *);

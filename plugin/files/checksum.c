@@ -58,8 +58,8 @@ uint64_t amp_checksum_of(const void *bytes, size_t size)
     return amp_checksum_value(&c);
 }
 
-/* Returns the next state of a lane, which is different for each value of `word`. The lanes are independent,
- * so that the processor computes them in parallel. */
+/* Returns the next state of a lane. The result is different for each value of `word`. The lanes are
+ * independent, so that the processor computes them in parallel. */
 static uint64_t mix(uint64_t state, uint64_t word)
 {
     state ^= word;

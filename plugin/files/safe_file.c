@@ -43,8 +43,8 @@ static char *follow(const char *path)
     return joined(path, text[0] == '/' ? 0 : folder_length(path), text);
 }
 
-/* Follows all symbolic links of `name`, and returns the path of the file they lead to, which need not exist.
- * The caller frees the result. Returns NULL and sets errno on failure. */
+/* Follows all symbolic links of `name`, and returns the path that they lead to. There need not be a file at
+ * this path. The caller frees the result. Returns NULL and sets errno on failure. */
 static char *resolve(const char *name)
 {
     char *path = joined(name, strlen(name), "");
@@ -99,7 +99,7 @@ static void copy_permissions(int file, const struct stat *old)
 }
 
 /* Locks a temporary file, so that two programs cannot save under one name at once. The system releases a
- * killed program's lock. Returns 0 if another program holds it; else 1, even on a file system without
+ * killed program's lock. Returns 0 if another program holds the lock; else 1, even on a file system without
  * locks. */
 static int lock(int file) { return flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 

@@ -19,7 +19,7 @@ typedef struct amp_safe_file {
     char *temporary; /* where the caller writes: target.new, or target itself if direct is 1 */
     int direct;      /* 1: target is not a regular file, so nothing is flushed or renamed */
     int pending;     /* 1: the temporary file still has to be renamed or removed */
-    int locked;      /* the descriptor of the temporary file, which holds the lock; valid if pending is 1 */
+    int locked;      /* the descriptor that holds the lock on the temporary file; valid if pending is 1 */
 } amp_safe_file;
 
 /* Fills in the names, and does nothing else. AMP_IO_FAILED: `name` is a folder, or its links form a loop. */

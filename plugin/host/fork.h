@@ -31,7 +31,7 @@ typedef struct amp_view {
         subdivisions;                /* passes per step */
     int w, h, c;                     /* current size of the network's input */
     int inputs, truths;              /* floats per image, and floats of labels per image */
-    int outputs;                     /* floats that the last layer outputs per image */
+    int outputs;                     /* floats per image in the output of the final layer */
     int training;                    /* 1: the current pass is a training pass */
     int adam;
     int size_step;                   /* with random=1, input sizes are multiples of this; otherwise 0 */
@@ -137,9 +137,9 @@ int amp_fork_knows_map(void);
 /* The option that keeps Darknet's commands from opening windows. NULL: this Darknet has no option for it. */
 extern const char *const amp_fork_dont_show;
 
-/* For a network without AMP whose last forward gave inf or NaN. If a known fault in Darknet's code of a layer
- * is the cause, returns a text that names the layer and the reason; it may be stored in `text`. NULL: no
- * layer with a known fault was found. */
+/* For a network without AMP whose latest forward gave inf or NaN. If the cause is a known fault in Darknet's
+ * code for a layer, returns a text that names the layer and the reason. `text` is memory for this text. NULL:
+ * no layer with a known fault was found. */
 const char *amp_fork_fault(const struct network *, char text[256]);
 /* Whether `detector train` saves NAME.backup and then a snapshot NAME_STEP.weights at this step. A training
  * that was killed between the two and resumes from NAME.backup would never save the snapshot. */
@@ -161,7 +161,8 @@ extern const char amp_fork_log_option[];
 amp_dtype amp_fork_default_dtype(void);
 
 /* amp_fork_backend creates a backend for the device on which Darknet makes networks now (-i, -nogpu); NULL:
- * AMP cannot train there. amp_fork_device returns that GPU's number; -1: the CPU. */
+ * AMP cannot train there. amp_fork_device returns the number of the GPU on which Darknet makes networks now;
+ * -1: it makes them on the CPU. */
 amp_backend *amp_fork_backend(amp_error *);
 int amp_fork_device(void);
 
@@ -169,15 +170,16 @@ int amp_fork_device(void);
  * assertion. Returns AMP_OK in a Darknet without GPU=1. */
 amp_status amp_fork_find_gpu(int number, amp_error *);
 
-/* For ranks on GPUs. amp_fork_take_gpu makes GPU `number` the only GPU that the program can see; 0: it does
- * not exist. Call it before any CUDA function. amp_fork_sum_on_gpu replaces *comm by a communicator that sums
- * arrays in this backend's memory. Without GPU=1 both succeed and do nothing. */
+/* For ranks on GPUs. amp_fork_take_gpu makes GPU `number` the only GPU that the program can see; returns 0 if
+ * this GPU does not exist. Call it before any CUDA function. amp_fork_sum_on_gpu replaces *comm by a
+ * communicator that sums arrays in this backend's memory. Without GPU=1 both functions succeed and do
+ * nothing. */
 int amp_fork_take_gpu(int number);
 amp_status amp_fork_sum_on_gpu(amp_backend *, struct amp_comm **comm, amp_error *);
 
 /* Free bytes of the GPU on which Darknet makes networks; *all: its total bytes. 0: no GPU is used. */
 size_t amp_fork_free_gpu_memory(size_t *all);
-/* MB (2^20 bytes) that all programs use on the network's GPU; negative: it does not run on a GPU. */
+/* MB (2^20 bytes) that all programs use on the network's GPU; negative: the network does not run on a GPU. */
 double amp_fork_gpu_memory_in_use_mb(const struct network *);
 
 /* The parts of a training's memory that only the fork knows; network/needs.h adds the others. batch: images
@@ -186,8 +188,8 @@ double amp_fork_gpu_memory_in_use_mb(const struct network *);
 /* Bytes of Darknet's fp32 buffers that this layer keeps in a training with this plan: all, if Darknet's own
  * code computes the layer; otherwise only the outputs and deltas that Darknet's own layers read and write. */
 size_t amp_fork_buffer_bytes(const struct network *, int layer, int batch, const amp_plan *);
-/* Bytes of the workspace that Darknet's own layers share: the largest need of a layer. stock=1 (a training
- * without AMP): the size of the largest im2col matrix. */
+/* Bytes of the workspace that Darknet's own layers share: the most that one of these layers needs. stock=1 (a
+ * training without AMP): the size of the largest im2col matrix. */
 size_t amp_fork_workspace(const struct network *, int stock);
 
 /* The bytes of a chart's image. During a detector's training, Darknet keeps one chart of the whole training
@@ -207,7 +209,7 @@ size_t amp_fork_weights_bytes(const struct network *, int layer);
  * saved in a .weights file; -1: there is no such layer. */
 int amp_fork_one_sided_layer(const struct network *);
 /* Returns the first layer with a negative rolling variance (the weights then belong to another network), and
- * sets *value to it. -1: no layer has one, or the arrays are on a GPU. */
+ * sets *value to it. -1: no layer has a negative variance, or the arrays are on a GPU. */
 int amp_fork_negative_variance(const struct network *, float *value);
 
 /* The size in bytes of the buffer in which Darknet's commands build the path of a file that they save. */
@@ -222,8 +224,8 @@ void amp_fork_label_path(const char *image, char *path);
 /* Texts for messages about a missing label file. place: where Darknet looks for label files. images: which
  * image names Darknet can turn into the name of a label file. */
 extern const char amp_fork_label_place[], amp_fork_label_images[];
-/* Returns the smallest width of a box, as a fraction of the image's width, for an input of the network that
- * is `pixels` wide. Training ignores narrower boxes. For heights, pass the input's height. */
+/* Returns the smallest width of a box, as a fraction of the image's width, if the network's input is `pixels`
+ * wide. Training ignores narrower boxes. For heights, pass the input's height. */
 float amp_fork_least_box(int pixels);
 /* 1: a detector's image is kept as bytes, and only the pixels that are sampled become floats. 0: the whole
  * image is converted to floats. */

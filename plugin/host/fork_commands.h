@@ -11,10 +11,10 @@ int amp_fork_choose_gpu(int number);
 
 /* ---- making a network ---- */
 
-/* Makes a network. An error in the .cfg ends the program with status 1 and one line about `name`, the file's
- * name as the user knows it; Darknet's parser would end it with status 0, by an assertion or by a crash.
- * draws=0 is ten times faster, but the network can only be inspected: its weights are 0, and the GPU's
- * algorithms are not timed. Do not call it while another thread runs. */
+/* Makes a network. An error in the .cfg ends the program with status 1 and one line. (Darknet's parser alone
+ * would end the program with status 0, by an assertion or by a crash.) name: the file's name as the user
+ * knows it, for this line. draws=0 is ten times faster, but the network can only be inspected: its weights
+ * are 0, and the GPU's algorithms are not timed. Do not call it while another thread runs. */
 struct network *amp_fork_make_network(const char *cfg, const char *name, int draws);
 /* Sets the seed for networks that are made next. (srand alone is not enough: rand_normal makes two numbers at
  * a time and keeps the second for its next call.) */
@@ -24,8 +24,8 @@ void amp_fork_free_network(struct network *);
 
 /* ---- measuring a network on images ---- */
 
-/* The number of classes of a detector, that is a network whose last section is [yolo],
- * [Gaussian_yolo], [region] or [detection]. Negative: not a detector. */
+/* The number of classes of a detector, that is, a network whose final section is [yolo], [Gaussian_yolo],
+ * [region] or [detection]. Negative: not a detector. */
 int amp_fork_box_classes(const struct network *);
 /* The first layer that keeps a recurrent state between batches; negative: no layer does. */
 int amp_fork_recurrent_layer(const struct network *);
@@ -42,9 +42,9 @@ typedef enum amp_image_fit {
 amp_image_fit amp_fork_detector_fit(const struct network *);
 
 /* Reads an image file as `channels` planes of w x h floats, from 0 to 1, which the caller owns. Any thread
- * may call it. Sets size, for amp_fork_detect, to the image's own width and height. (With AMP_FIT_STRETCH it
- * may be set to w and h, because boxes then do not depend on it.) NULL: the file is not an image, or there is
- * no memory; *why gives the reason, valid until the thread reads another image. */
+ * may call it. Sets size, for amp_fork_detect, to the image's own width and height. (With AMP_FIT_STRETCH the
+ * caller may set size to w and h instead, because boxes then do not depend on size.) NULL: the file is not an
+ * image, or there is no memory; *why gives the reason, valid until the thread reads another image. */
 float *amp_fork_read_image(const char *path, int w, int h, int channels, amp_image_fit, int size[2],
                            const char **why);
 
@@ -53,7 +53,7 @@ typedef struct amp_found_box { int class_id; float score, x, y, w, h; } amp_foun
 typedef amp_status amp_box_sink(void *context, const amp_found_box *, amp_error *);
 
 /* Run a network with a batch of 1 on an image from amp_fork_read_image. path: for messages. detect finds
- * boxes as `detector test` does, with NMS at an IoU of .45, and passes each one with a score above .005 to
+ * boxes as `detector test` does, with NMS at an IoU of .45, and passes each box with a score above .005 to
  * the sink. classify returns the k best classes, in the order of top_k. AMP_DIVERGED: the outputs are not
  * finite. */
 amp_status amp_fork_detect(struct network *, float *image, const int size[2], const char *path,
@@ -81,19 +81,19 @@ void amp_batches_close(amp_batches *); /* NULL is fine */
 
 /* Fills the network's input with random images, uniform in [0,1), and its labels with valid values: 1 to 10
  * boxes per image for yolo and region, no labels for detection and iseg, one class per image for other
- * networks. The same seed gives the same batch. For each box, one anchor of each yolo layer fits best by more
- * than rounding errors; an image has fewer boxes if no such box is found. Also sets all rolling variances to
- * 1. In an untrained network they are 0, and normalizing by a variance of 0 would make the outputs grow to
- * 10^6 and then inf. */
+ * networks. The same seed gives the same batch. In each yolo layer, the anchor that fits a box best is better
+ * than the others by more than rounding errors; an image has fewer boxes if no box of this kind is found.
+ * Also sets all rolling variances to 1. In an untrained network they are 0, and normalizing by a variance of
+ * 0 would make the outputs grow to 10^6 and then inf. */
 void amp_fork_fill_random_batch(struct network *net, unsigned seed);
 
-/* The parts of a training step, on the batch in the network's input. Each waits for the network's device.
- * begin_pass adds the batch's images to `seen`. */
+/* The parts of a training step, on the batch in the network's input. Each function waits until the network's
+ * device has finished. begin_pass adds the batch's images to `seen`. */
 void amp_fork_begin_pass(struct network *);
 void amp_fork_forward(struct network *);
 void amp_fork_backward(struct network *);
 void amp_fork_update(struct network *);
-/* The loss of the last forward. */
+/* The loss of the latest forward. */
 float amp_fork_cost(const struct network *);
 /* network_predict on the batch in the network's input; waits for the device. Does not read labels. */
 void amp_fork_predict(struct network *);
@@ -101,8 +101,8 @@ void amp_fork_predict(struct network *);
 /* For a network without AMP. Calls watcher before (begins = 1) and after (begins = 0) each layer's forward
  * and backward. Before each of these calls, waits until the network's device has finished all earlier work.
  * Only one network of a program can be watched at a time. fills_gaps=1: runs AMP's replacement for a layer
- * whose own CPU code in Darknet is empty, crashes or loses deltas (gaps.h of the fork). On a GPU it only
- * keeps Darknet's code from clipping or smoothing deltas, which AMP does not do. */
+ * whose own CPU code in Darknet is empty, crashes or loses deltas (gaps.h of the fork). On a GPU,
+ * fills_gaps=1 only keeps Darknet's code from clipping or smoothing deltas, which AMP does not do. */
 typedef void amp_layer_watcher(void *context, int layer, int begins);
 void amp_fork_watch_layers(struct network *, amp_layer_watcher *watcher, void *context, int fills_gaps);
 void amp_fork_unwatch_layers(struct network *);
@@ -110,8 +110,8 @@ void amp_fork_unwatch_layers(struct network *);
  * device where the layer runs. NULL: the layer does not have this array. */
 typedef struct amp_layer_arrays { float *output, *delta; size_t count; } amp_layer_arrays;
 amp_layer_arrays amp_fork_layer_arrays(struct network *, int layer);
-/* The effects of a known fault in Darknet's own layers, as flags; on the CPU, only those that remain with
- * fills_gaps (amp_fork_watch_layers). docs/guide.md lists the faults. */
+/* The effects of a known fault in Darknet's own layers, as flags; on the CPU, only the effects that remain
+ * with fills_gaps=1 (amp_fork_watch_layers). docs/guide.md lists the faults. */
 enum {
     AMP_WRONG_OUTPUT = 1,
     AMP_WRONG_STATISTICS = 2,

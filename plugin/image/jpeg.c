@@ -1,5 +1,6 @@
 /* Decodes JPEGs: see jpeg.h. Uses libjpeg-turbo's accurate integer DCT and its default chroma upsampling. For
- * both, the SIMD code gives the same bits as the C code, so pixels do not depend on the processor. */
+ * the DCT and the upsampling, the SIMD code gives the same bits as the C code, so pixels do not depend on the
+ * processor. */
 #include "jpeg.h"
 
 #include <stddef.h>

@@ -41,8 +41,8 @@ static int average(unsigned char *pixels, int w, int h, int c, int reduction)
 {
     unsigned char *averages = pixels;
     size_t channels = (size_t)c, length = (size_t)w * channels;
-    uint16_t *sums = malloc(length * sizeof *sums); /* for each column and channel: the sum over the pixel
-                                                       rows of one row of blocks, at most 8 * 255 */
+    uint16_t *sums = malloc(length * sizeof *sums); /* for each column and channel, the sum of the pixels in
+                                                       one row of blocks; at most 8 * 255 */
     if (!sums) return 0;
     for (int top = 0; top < h; top += reduction) {
         int rows = least_of(reduction, h - top);

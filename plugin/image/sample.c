@@ -1,5 +1,5 @@
-/* Samples images bilinearly: see sample.h. For each row of samples, it first gathers the bytes of the pixels
- * that they need, channel by channel. Then vectorised loops compute the weighted sums. */
+/* Samples images bilinearly: see sample.h. Each row of samples takes two steps. The bytes of the pixels that
+ * the row needs are gathered, channel by channel. Then vectorised loops compute the weighted sums. */
 #include "sample.h"
 
 #include <math.h>
@@ -53,9 +53,9 @@ void amp_samples_crop(amp_samples *samples, int begin, int cropped, int length)
     set_sample(samples, last, (float)(cropped - 1), begin, length);
 }
 
-/* Pixel j of the reduced axis lies in the middle of a run of `reduction` pixels of the photo, which begins at
- * pixel reduction·j. The sum of a sample's two weights stays the same. (The sum is below 1 if
- * amp_samples_place set the weight of a pixel outside the axis to 0.) */
+/* Pixel j of the reduced axis lies in the middle of the photo's pixels reduction·j to reduction·(j+1) - 1.
+ * The sum of a sample's two weights stays the same. (The sum is below 1 if amp_samples_place set the weight
+ * of a pixel outside the axis to 0.) */
 void amp_samples_reduce(amp_samples *samples, int reduction, int length)
 {
     for (int i = 0; reduction > 1 && i < samples->count; i++) {

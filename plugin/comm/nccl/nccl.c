@@ -9,7 +9,7 @@
  * waits in a sum that a blocked thread has not queued yet, there is a deadlock. So before the first sum of a
  * step, each thread finishes all calls of this kind that this sum needs, and waits for the other threads. If
  * any thread may still allocate memory in this step (comm.settled 0), the sums run one by one: all threads
- * wait for each other before each sum, and for its end after it.
+ * wait for each other before each sum, and each then waits until the sum has ended.
  *
  * If another rank is gone, NCCL's kernels never end. The CPU then hangs as soon as it downloads something
  * that was queued after the sums. The engine downloads between sum_end and the next gather or broadcast, so a
@@ -154,7 +154,8 @@ static int prints_error(amp_comm *comm)
     return !cpu->prints_error || cpu->prints_error(cpu);
 }
 
-/* Aborts the CPU's comm first, which ends processes, because NCCL's abort could wait for the GPU. */
+/* First aborts the CPU's comm, which ends processes. NCCL's abort comes second, because it could wait for the
+ * GPU. */
 static void end_all(amp_comm *comm, int status)
 {
     nccl_comm *nccl = (nccl_comm *)comm;

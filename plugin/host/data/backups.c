@@ -81,7 +81,8 @@ amp_status amp_backups_take(const amp_data_file *data, const char *cfg, amp_erro
 
 /* ---- only one training at a time saves under a given name ---- */
 
-/* The number of tries to lock, and the time between two. A killed program holds its lock until it ends. */
+/* The number of tries to lock, and the time between two tries. A program that was killed may still hold its
+ * lock for a moment. */
 enum { TRIES = 20, MILLISECONDS = 100 };
 enum { HOLDER = 400 };
 
@@ -125,11 +126,11 @@ void amp_backups_let_go(void)
     if (amp_this_program()->backups.lock) unlink(amp_this_program()->backups.lock);
 }
 
-/* ---- files that killed saves have left ---- */
+/* ---- files left behind by killed saves ---- */
 
-/* A killed save leaves a file whose name is the .cfg's base name plus a suffix that matches this pattern: the
- * saved file's suffix (the first group), .amp for a sidecar, and .new. Other files are not touched, because
- * several trainings may use one folder. */
+/* A killed save leaves a file behind. Its name is the .cfg's base name plus a suffix that matches this
+ * pattern: the saved file's suffix (the first group), .amp for a sidecar, and .new. Other files are not
+ * touched, because several trainings may use one folder. */
 static const char LEFT_BEHIND[] = "^(\\.backup|(_([0-9]+|final|best|last|ema))?\\.weights)(\\.amp)?\\.new$";
 
 void amp_backups_settle(void)

@@ -14,14 +14,15 @@ amp_status amp_backups_check(const amp_data_file *data, const char *cfg, amp_err
  * amp_backups_settle. */
 amp_status amp_backups_take(const amp_data_file *data, const char *cfg, amp_error *error);
 
-/* Reserves the file names FOLDER/BASE* until amp_backups_let_go or the program's end, by locking
- * FOLDER/.BASE.lock, which names this process. Does nothing if the program already holds a lock. If the file
- * cannot be locked, only warns. AMP_IO_FAILED: another training, which the error names, holds it. */
+/* Reserves the file names FOLDER/BASE* until amp_backups_let_go or the program's end, by locking the file
+ * FOLDER/.BASE.lock. The file's text names this process. Does nothing if the program already holds a lock. If
+ * the system cannot lock the file, only warns. AMP_IO_FAILED: another training holds the lock; the error
+ * names this training. */
 amp_status amp_backups_hold(const char *folder, const char *base, amp_error *error);
 /* Removes the lock file. An error that ends the program removes it too. */
 void amp_backups_let_go(void);
 
-/* Call it when the weights to start from are loaded. Of this training's killed saves, completes those whose
- * bytes are all on the disk and removes the files of the rest; prints a line for each. Does nothing unless
+/* Call it when the weights to start from are loaded. Completes each killed save of this training if all its
+ * bytes are on the disk; if not, removes its files. Prints a line for each save. Does nothing unless
  * amp_backups_take was called. */
 void amp_backups_settle(void);

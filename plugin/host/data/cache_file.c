@@ -115,7 +115,8 @@ static void remember(amp_cache_file *f, const entry *e)
     f->bucket[at] = (uint32_t)f->count;
 }
 
-/* Reads the entries added since the last call. is_locked=0: stops at an entry that is still being written. */
+/* Reads the entries that were added since the previous call. is_locked=0: stops at an entry that is still
+ * being written. */
 static void read_entries(amp_cache_file *f, int is_locked)
 {
     entry e[64];

@@ -41,7 +41,8 @@ static int compare_pixels(const void *a, const void *b)
 }
 
 /* Returns the median pixel count of the measured images (not the mean, because a damaged image's header may
- * claim any size). use: how a cache reduces images, to count pixels after the reduction; NULL: before it. */
+ * claim any size). use: how a cache reduces images; their pixels are then counted after the reduction. NULL:
+ * the pixels of the whole images are counted. */
 static size_t typical_pixels(const amp_photo_use *use)
 {
     const struct amp_images_checked *images = &amp_this_program()->images;
@@ -55,7 +56,7 @@ static size_t typical_pixels(const amp_photo_use *use)
     return images->measured ? pixels[(images->measured - 1) / 2] : 0;
 }
 
-/* Reads the sizes of some images of the list, for most files only from their first bytes. */
+/* Reads the sizes of some images of the list. For most images, reads only the first bytes of the file. */
 static void measure_images(const amp_lines *list, double cache_scale)
 {
     struct amp_images_checked *images = &amp_program_to_set()->images;
@@ -99,8 +100,8 @@ amp_status amp_check_image_paths(const amp_lines *list, const char *file, amp_er
     return AMP_OK;
 }
 
-/* The most images of a list that two checks look at. All images could take minutes: to look for the files on
- * a slow disk, or to look for the labels of a thousand classes in the paths. */
+/* The maximum number of images whose files are looked for on the disk, or whose paths are searched for
+ * labels. For all images of a long list this could take minutes, on a slow disk or with a thousand labels. */
 enum { TRIED_MOST = 1000 };
 
 static size_t tried_of(const amp_lines *list) { return list->count < TRIED_MOST ? list->count : TRIED_MOST; }
@@ -325,10 +326,10 @@ size_t amp_checked_picture_bytes(int images, size_t inputs)
     size_t pixels = typical_pixels(NULL);
     int is_sampled = !amp_this_program()->images.of_classifier && amp_fork_samples_bytes();
     int at_once = is_sampled ? amp_loaders_processors() : amp_loaders_at_once();
-    /* The memory for one image, without its decoded bytes (3 per pixel), which the return statement adds. If
-     * is_sampled is 1, it is about 3 bytes per pixel, because decoding a progressive JPEG takes twice the
-     * memory. If it is 0: floats for the whole image, for its cropped part, and for the cropped part after it
-     * is resized. */
+    /* The memory for one image, without its decoded bytes (3 per pixel), which the return statement adds.
+     * With is_sampled=1: another 3 bytes per pixel, because decoding a progressive JPEG takes twice the
+     * memory. With is_sampled=0: floats for the whole image and for its cropped part, and floats for resizing
+     * this part to the network's input. */
     size_t bytes = is_sampled ? 3 * pixels : (6 * pixels + 2 * inputs) * sizeof(float);
     return (size_t)(images < at_once ? images : at_once) * (3 * pixels + bytes);
 }

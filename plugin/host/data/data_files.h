@@ -17,8 +17,8 @@ FILE *amp_open_to_read(const char *file, const char *what, amp_error *error);
  * EWOULDBLOCK: another program held the lock each time. */
 int amp_open_locked(const char *name, int flags, int tries, int milliseconds);
 
-/* Returns why `file`, the last image that the calling thread tried to read, cannot be read. Valid until the
- * thread reads another image. */
+/* Returns why the image `file` cannot be read. Call it in the thread that has just tried to read the image.
+ * Valid until the thread reads another image. */
 const char *amp_image_file_failure(const char *file);
 
 typedef struct amp_data_file {
@@ -35,7 +35,7 @@ typedef struct amp_data_file {
 
 /* Reads a .data file. AMP_BAD_CONFIG: it cannot be read, or a line is not a valid KEY = VALUE. (A path with
  * blanks is not valid, because Darknet would drop the blanks.) The caller frees *data with
- * amp_data_file_free, even then. */
+ * amp_data_file_free, even after an error. */
 amp_status amp_data_file_read(const char *name, amp_data_file *data, amp_error *error);
 void amp_data_file_free(amp_data_file *data);
 

@@ -18,7 +18,7 @@ typedef struct filling {
 } filling;
 
 /* Returns the number of threads: one per processor, but fewer for little data, and at most MOST_THREADS,
- * because more would only wait for the memory. */
+ * because more threads would only wait for the memory. */
 static int threads_for(size_t bytes)
 {
     size_t threads = (size_t)amp_loaders_processors();

@@ -41,7 +41,7 @@ static struct {
 /* 1: the calling thread loads for a training. */
 static _Thread_local int trains;
 
-/* The last image that the calling thread loaded. */
+/* The image that the calling thread loaded most recently. */
 static _Thread_local struct {
     /* wanted: the image stays bytes until it is sampled. has_turn: see amp_loaders_begin_turn */
     int wanted, has_turn;

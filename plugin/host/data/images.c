@@ -7,7 +7,7 @@
 
 #include "../../include/darknet_amp.h"
 
-enum { ROWS = 1 << 16, /* number of rows that are remembered; those of the last two steps suffice */
+enum { ROWS = 1 << 16, /* number of rows that are remembered; the rows of two steps suffice */
        INPUTS = 64 };  /* maximum number of networks that are trained at the same time */
 
 /* A row that a loader filled, and the path of its image. */

@@ -20,7 +20,8 @@ void amp_images_loaded(float *const *row, int rows);
 /* Records that these rows, one per image, are copied to a network's input. */
 void amp_images_filled(const float *input, float **rows, int count);
 
-/* Returns the path of image `one` (from 0) of the `images` in input; the caller frees it. NULL: unknown. */
+/* Returns the path of image number `one`, from 0, of the `images` images in `input`; the caller frees it.
+ * NULL: unknown. */
 char *amp_images_path(const float *input, int images, int one);
 
 /* ---- filling.c ----

@@ -18,8 +18,8 @@ static const float BEYOND = 2;
 static const char *skip_blanks(const char *text) { return text + strspn(text, BLANKS); }
 
 /* Reads the number at the start of *text into *whole, or into *value if whole is NULL. Moves *text past it.
- * Returns 0 if there is no number, or if what follows it is neither a blank nor, for *value, the end of the
- * text. */
+ * Returns 0 if there is no number, or if no blank follows the number; a number read into *value may also end
+ * the text. */
 static int take_number(const char **text, float *value, long *whole)
 {
     char *end;
@@ -69,7 +69,7 @@ static int is_text(const char *file)
     return length > 4 && !strcmp(file + length - 4, ".txt");
 }
 
-/* Writes text to shown, with \xNN for each byte that is not printable ASCII. Returns 1 if one of the bytes
+/* Writes text to shown, with \xNN for each byte that is not printable ASCII. Returns 1 if a byte that was
  * written as \xNN is not ASCII white space. */
 static int show(char *shown, size_t room, const char *text, size_t length)
 {

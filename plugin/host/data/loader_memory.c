@@ -1,8 +1,8 @@
 /* Keeps the memory for loading images small. If memory runs out, ends the program with one line instead of a
- * crash. Does both only in a program that has made a network under AMP.
+ * crash. This file does both only in a program that has made a network under AMP.
  *
- * Darknet starts 64 threads for each batch. Each decodes images in one of the C library's many arenas, which
- * return no memory to the system, so a small detector takes three times the memory that it needs
+ * Darknet starts 64 threads for each batch. Each thread decodes images in one of the C library's many arenas.
+ * Arenas return no memory to the system, so a small detector takes three times the memory that it needs
  * (docs/results/memory.md). So only some of the threads work at a time, and all use one arena. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "loader_memory.h"

@@ -16,9 +16,10 @@ void amp_loaders_end_part(void);
 
 /* On a CPU, loaders compete with the step for processors. So amp_loaders_adapt, called after each step,
  * limits the loader threads to the result of amp_loaders_needed. threads: the current limit; most: the
- * largest result. Times are in seconds: `step` of the whole step, `waited` of its wait for images, `load` of
- * loading these images. The images do not depend on the number of threads, because each part of a batch has
- * its own random numbers. */
+ * largest possible result. The other arguments are seconds: `step` is the time of the whole step, `waited` is
+ * the part of it in which the step waited for images, and `load` is the time that loading these images took.
+ * The images do not depend on the number of threads, because each part of a batch has its own random
+ * numbers. */
 void amp_loaders_adapt(double waited, double step, double load);
 int amp_loaders_needed(int threads, int most, double waited, double step, double load);
 

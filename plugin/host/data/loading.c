@@ -38,7 +38,7 @@ enum { NAMED_MOST = 100 };
 static _Thread_local struct {
     amp_loading from;
     char **place;      /* the path that is being replaced */
-    int tries, start;  /* replacements tried so far; list index of the last one drawn at random */
+    int tries, start;  /* replacements tried so far; list index of the latest random one */
 } loader;
 
 static struct {
@@ -47,7 +47,7 @@ static struct {
     atomic_long replaced;
     pthread_cond_t decided;
     int wanted;                      /* the value that amp_loading_decide has set */
-    double began, ended;             /* times of amp_clock_seconds at which the last job began and ended */
+    double began, ended;             /* times of amp_clock_seconds at which the latest job began and ended */
     int keeps_faults;                /* 1: amp_loading_keep_faults was called */
     long jobs;                       /* number of batches whose loading has begun */
     int faulty_part;                 /* the part of the current job that reported `fault` */
@@ -157,7 +157,7 @@ int darknet_amp_start_loader(pthread_t *thread, void *(*run)(void *), void *job)
              "the program's memory or threads (ulimit -v, -u) is too low", strerror(status));
     /* Before the first batch there is nothing to save. */
     if (!watch.keeps_faults || watch.jobs < 2) darknet_amp_refuse("%s", error.message);
-    *thread = pthread_self(); /* the later pthread_join of the calling thread fails at once (EDEADLK) */
+    *thread = pthread_self(); /* when the caller later joins *thread, pthread_join fails at once (EDEADLK) */
     keep(error);
     return 0;
 }

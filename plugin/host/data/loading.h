@@ -12,19 +12,20 @@
 /* Turns this handling on for the whole program. Call it before any loader starts. */
 void amp_loading_watch(void);
 
-/* From now on a fatal fault in a training's loader is stored until the loop, before it uses the batch, asks
- * for the fault (amp_loading_fault). Call it before any loader starts. */
+/* From now on a fatal fault in a training's loader is only stored. The loop asks for the fault with
+ * amp_loading_fault before it uses the batch. Call it before any loader starts. */
 void amp_loading_keep_faults(void);
 /* Call it when a job that loads a batch begins, after the previous job has ended. */
 void amp_loading_begin_job(void);
-/* Return the last job's fault (AMP_OK: none), and the seconds that it took. Call them when the job has
+/* Return the latest job's fault (AMP_OK: none), and the seconds that the job took. Call them when the job has
  * ended. */
 amp_status amp_loading_fault(amp_error *error);
 double amp_loading_seconds(void);
 
 /* amp_loading_decide sets whether the batch that the loop prefetches is wanted: 1, 0, or -1 (not known yet,
- * because the batch prefetched during the last step is used only if that step is skipped). A loader calls
- * amp_loading_is_wanted, which waits while the value is -1; if it returns 0, the loader loads nothing. */
+ * because the batch prefetched during the final step is used only if the final step is skipped). A loader
+ * calls amp_loading_is_wanted, which waits while the value is -1; if it returns 0, the loader loads
+ * nothing. */
 void amp_loading_decide(int wanted);
 int amp_loading_is_wanted(void);
 

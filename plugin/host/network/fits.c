@@ -70,10 +70,10 @@ static void wait_for_others(void)
     amp_exchange_outcome(AMP_OK, "asking whether the training fits into memory", &none);
 }
 
-/* Computes *needs, and sets a->there to the free memory plus what the program already holds. For RAM this is
- * its resident memory. For an address space or a GPU it is the parameters, the input of a pass and, once a
- * plan was made, needs->program. The parameters include gradients, although these are allocated only with the
- * first plan. */
+/* Computes *needs, and sets a->there to the free memory plus what the program already holds. If the limit is
+ * on RAM, the program holds its resident memory. If the limit is on an address space or a GPU, the program
+ * holds the parameters, the input of a pass and, once a plan was made, needs->program. The parameters include
+ * gradients, although gradients are allocated only with the first plan. */
 static amp_status measure(asked *a, amp_needs *needs, amp_error *error)
 {
     int *has_planned = &amp_program_to_set()->has_planned;
@@ -197,7 +197,7 @@ typedef struct amp_fitting {
 
 /* The fixed cost of a pass, in operations per weight: a pass reads each weight in forward and in backward,
  * and adds to its gradient. (Measured on a CPU: with yolov3-tiny, 416, bf16, a step of 16 images takes 5 %
- * longer in 16 passes than in one, which corresponds to 120 operations.) */
+ * longer in 16 passes than in one pass. This corresponds to 120 operations per weight.) */
 static const double pass_cost = 150;
 
 /* Returns the cost of a step in operations: forward, backward (twice as much as forward), the operations that

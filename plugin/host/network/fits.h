@@ -23,14 +23,14 @@ amp_status amp_host_check_fits(struct network *, int roughly, amp_error *);
 
 /* Sets the engine's recompute settings from checkpoint= and memory= of [amp]. With checkpoint=auto, backward
  * then recomputes only as much as a training needs to fit into memory= or, if that is not set, into the free
- * memory; this choice frees the engine's plans. */
+ * memory; making this choice frees the engine's plans. */
 amp_status amp_host_choose_recompute(struct network *, amp_error *);
 
 /* ---- -fit of `detector train` and `classifier train` ----
  *
  * Chooses subdivisions and activation checkpointing so that the training fits into memory and is fastest by
- * the planner's estimate. The results stay the same, except for batch norm's statistics, which each cover one
- * pass. */
+ * the planner's estimate. The results stay the same, except that batch norm computes its statistics over the
+ * images of one pass. */
 
 /* Call it before Darknet reads the .cfg of a training. Does nothing without -fit. Ends the program if no
  * choice fits. */

@@ -135,8 +135,9 @@ amp_status amp_host_needs(const amp_training *t, int pass, amp_needs *out, amp_e
 size_t amp_host_stock_needs(const amp_training *t, int pass)
 {
     amp_view v = amp_fork_view(t->net);
-    size_t floats = 0, each = v.adam ? 4 : 2; /* floats per weight: the weight, and its gradient, which in
-                                                 Darknet is also the momentum; with Adam also two moments */
+    size_t floats = 0, each = v.adam ? 4 : 2; /* floats per weight: the weight and its gradient (in Darknet,
+                                                 the gradient's array also keeps the momentum); with Adam, two
+                                                 moments too */
     size_t grows = amp_fork_workspace(t->net, 1) + amp_host_stock_footprint(t->net, pass * amp_time_steps(&v))
                  + amp_host_loaded_bytes(t->net, pass > t->images ? pass : t->images);
     for (int i = 0; i < t->plan->count; i++) {

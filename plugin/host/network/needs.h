@@ -9,7 +9,7 @@
 amp_status amp_host_outline(struct network *net, int batch, amp_dtype dtype, const amp_recompute_settings *,
                             amp_plan **out, amp_error *);
 
-/* Bytes that a training pass needs in addition to the weights and the arrays of their size. */
+/* Bytes that a training pass needs in addition to weights, gradients and the optimizer's arrays. */
 typedef struct amp_footprint {
     size_t arena;   /* activations and deltas; they share memory if their lifetimes do not overlap */
     size_t buffers; /* fp32 buffers of Darknet that are kept: the sum of amp_fork_buffer_bytes */
@@ -33,8 +33,8 @@ typedef struct amp_training {
     const amp_plan *plan; /* the plan of a step, in any dtype. An outline gives only an upper limit for the
                              weights' copies, and 0 for the convolutions' workspace */
     amp_dtype dtype;
-    int images;           /* images that this program loads for a step. If a pass has more images, the memory
-                             for loaded images is computed from that number */
+    int images;           /* images that this program loads for a step. If a pass has more images than this,
+                             the memory for loaded images is computed from the images of a pass */
     size_t pictures;      /* bytes of the images that are being decoded at the same time */
 } amp_training;
 
@@ -52,7 +52,7 @@ typedef struct amp_needs {
 } amp_needs;
 
 /* The needs of a training with `pass` images per pass, for the largest input (random=1), assuming that memory
- * is proportional to the pixels. amp_host_stock_needs: those in stock Darknet, without `program` and
+ * is proportional to the pixels. amp_host_stock_needs: the needs in stock Darknet, without `program` and
  * `loop`. */
 amp_status amp_host_needs(const amp_training *, int pass, amp_needs *out, amp_error *);
 size_t amp_host_stock_needs(const amp_training *, int pass);
@@ -66,5 +66,6 @@ static inline size_t amp_needs_sum(const amp_needs *n)
 /* Bytes of the copies of a layer's weights if the layer computes in dtype. In fp32 there are copies too, in
  * the library's layouts. */
 size_t amp_node_copies(const amp_node *node, const amp_backend *backend, amp_dtype dtype);
-/* Fills *facts about a layer's matrix products. Returns 0 if it has none, or if they are not built. */
+/* Fills *facts about a layer's matrix products. Returns 0 if the layer has no products, or if they are not
+ * built. */
 int amp_node_facts(const amp_node *node, const amp_backend *backend, amp_conv_facts *facts);

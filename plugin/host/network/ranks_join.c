@@ -6,8 +6,8 @@
 #include "../program/random.h"
 #include "../program/ranks.h"
 
-/* Connects a network with the other ranks. On GPUs, wraps *ours in a comm that sums on the GPUs and uses
- * *ours for everything else. */
+/* Connects a network with the other ranks. On GPUs, first replaces *ours by a comm that sums on the GPUs. For
+ * everything else, this comm calls the old *ours. */
 static amp_status join(struct darknet_amp *amp, amp_comm **ours, amp_error *error)
 {
     if (amp_fork_device() >= 0) {

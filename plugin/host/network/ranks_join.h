@@ -27,8 +27,8 @@ void amp_ranks_agree_to_train(struct network *);
 /* Call begin_pass before the forward of a training pass, after Darknet has added the pass's images to `seen`.
  * It returns the index, from 0, of the pass among this rank's passes in the step. Call end_pass with this
  * index after the forward. Between the two calls, `seen` and the main thread's random numbers (dropout) are
- * as for this subdivision in a training with one rank. Afterwards, `seen` counts the images of all ranks and,
- * after a step's last pass, the generators of all ranks are in the same state. */
+ * those that a training with one rank has in this subdivision. Afterwards, `seen` counts the images of all
+ * ranks and, after a step's final pass, the generators of all ranks are in the same state. */
 int amp_sharing_begin_pass(struct network *);
 void amp_sharing_end_pass(struct network *, int pass);
 
@@ -37,5 +37,5 @@ void amp_sharing_end_pass(struct network *, int pass);
 void amp_sharing_end_step(const struct network *);
 
 /* Call it when a training starts. Rounds `seen` down to whole steps, because ranks cannot share part of a
- * step. (Weights that were saved with another batch may end in the middle of one.) */
+ * step. (`seen` may be in the middle of a step if the weights were saved with another batch.) */
 void amp_sharing_align(struct network *);

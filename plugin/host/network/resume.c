@@ -94,8 +94,8 @@ static int is_quiet(const struct darknet_amp *amp) { return amp->united && amp->
 
 #define print_note(net, ...) (is_quiet(amp_fork_state(net)) ? 0 : fprintf(stderr, __VA_ARGS__))
 
-/* Whether a loop with random=1 may have chosen this side of an input. largest: the limit of this .cfg. The
- * sidecar may also be from another .cfg, with a limit of at most LARGEST_SIZE. */
+/* Whether a loop with random=1 may have chosen this width or height of the input. largest: the limit of this
+ * .cfg. The sidecar may also be from another .cfg, with a limit of at most LARGEST_SIZE. */
 enum { LARGEST_SIZE = 4096 };
 static int is_size(int32_t side, int step, int largest)
 {
@@ -200,7 +200,7 @@ static amp_status resume_training(struct network *net, const amp_sidecar *saved,
     return AMP_OK;
 }
 
-/* Loads the weights again, because `begin` has completed a killed save, which changed the file. */
+/* Loads the weights again, because `begin` has changed their file by completing a killed save. */
 static void load_again(struct network *net, const char *weights)
 {
     /* images counted since the first load; not 0 if the training begins at its first forward */

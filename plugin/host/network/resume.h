@@ -1,6 +1,6 @@
 /* Saves and resumes a training. A .weights file is written together with its sidecar, NAME.amp; after a kill
- * or on a full disk, either the old or the new pair is complete (weights_file.c). A training that starts from
- * a pair continues where it was saved (resume.c). The hooks: darknet_amp.h; the sidecar's format:
+ * or on a full disk, either the old pair or the new pair is complete (weights_file.c). A training that starts
+ * from a pair continues where it was saved (resume.c). The hooks: darknet_amp.h; the sidecar's format:
  * ../../amp/sidecar_format.h. */
 #pragma once
 
@@ -9,7 +9,7 @@
 
 /* The variables of a training command's loop. average_loss is NULL unless a loop is running. */
 typedef struct amp_loop {
-    float *average_loss, last_finite; /* last_finite: the last average that was neither inf nor NaN */
+    float *average_loss, last_finite; /* last_finite: the latest average that was neither inf nor NaN */
     int *count;
 } amp_loop;
 
@@ -26,17 +26,17 @@ typedef enum amp_phase {
     AMP_FRESH,    /* weights are random, or from a file from which a training cannot continue */
     AMP_LOADED,   /* weights are from last_file, and the next training continues from its sidecar */
     AMP_TRAINING, /* a training has begun; each save of all layers also writes a sidecar */
-    AMP_UNSAVED,  /* the training's last save has failed */
-    AMP_STOPPING  /* the training was asked to stop; its next save is the last */
+    AMP_UNSAVED,  /* the training's latest save has failed */
+    AMP_STOPPING  /* the training was asked to stop; its next save is its final one */
 } amp_phase;
 
 struct amp_resume {
     amp_phase phase;
-    char *last_file;       /* the last file that was saved or loaded with all layers; NULL: none */
+    char *last_file;       /* the file that was most recently saved or loaded with all layers; NULL: none */
     size_t loaded_seen;    /* `seen` when the weights were loaded */
     amp_run_state went_on; /* state in the sidecar that the training resumed from; all 0: it did not resume */
     amp_loop loop;
-    char *file;            /* the file that was last opened */
+    char *file;            /* the file that was most recently opened */
     int held;              /* number of layers, from the first, whose weights `file` has; 0 for averages of
                               weights */
     amp_sidecar_save save; /* the file that is being saved; without a sidecar, only save.weights is used */
@@ -48,11 +48,11 @@ struct amp_resume *amp_resume_create(int layers);
 void amp_resume_free(struct amp_resume *);
 
 /* Call it before each training forward. The first call resumes from the sidecar, unless darknet_amp_resume
- * has done so. Each call replaces an average loss that is inf or NaN by the last finite one. */
+ * has done so. Each call replaces an average loss that is inf or NaN by the latest finite one. */
 void amp_resume_before_forward(struct darknet_amp *, struct network *);
 
 /* Call amp_resume_loop when the loop begins. It sets the loop's variables to the saved values if the training
- * resumes. Call amp_resume_loop_ended when the loop has ended. It returns 1 if the last save failed. */
+ * resumes. Call amp_resume_loop_ended when the loop has ended. It returns 1 if the latest save failed. */
 void amp_resume_loop(struct darknet_amp *, float *average_loss, int *loop_count);
 int amp_resume_loop_ended(struct darknet_amp *);
 

@@ -25,7 +25,8 @@ void amp_spikes_begin_pass(struct darknet_amp *amp)
     memset(l->pass, 0, (size_t)batch * sizeof *l->pass);
 }
 
-/* Inserts an image into the sorted list; a full list drops its last one. Takes ownership of path. */
+/* Inserts an image into the sorted list; a full list drops the image with the smallest loss. Takes ownership
+ * of path. */
 static void keep_largest(amp_image_losses *l, double loss, char *path)
 {
     int at = l->count < AMP_IMAGES_NAMED ? l->count++ : AMP_IMAGES_NAMED;
@@ -131,7 +132,7 @@ static void check_dropped(struct darknet_amp *amp)
     const amp_spikes *spikes = &amp->engine->spikes;
     const char *saved = amp->resume->last_file;
     if (!amp_spikes_too_many(spikes)) return;
-    if (!amp_ranks_prints_for(amp)) amp_ranks_await_end(); /* rank 0 knows the last saved file */
+    if (!amp_ranks_prints_for(amp)) amp_ranks_await_end(); /* rank 0 knows the latest saved file */
     darknet_amp_refuse("amp: spike=skip has dropped %llu of %llu steps, more than 1 %%: too many to be "
                        "outliers; last saved: %s%s; try a lower learning_rate, clip_norm, a larger "
                        "spike_factor, or spike=log", (unsigned long long)spikes->dropped,

@@ -1,9 +1,9 @@
 /* Reports a spike with a line that lists the images of the step, largest loss first. Each image's loss is
  * collected from the loss layers (amp_image_losses.pass); only the largest are kept, with file names.
  *
- * An image's loss is its part of the layer's loss or, in a layer whose loss is the square of its delta, the
- * sum of its squared deltas. The printed loss is the mean over the network's loss layers, as in Darknet's
- * line. */
+ * In each of these layers, an image's loss is its part of the layer's loss. (If the layer's loss is the
+ * square of the layer's delta, this part is the sum of the image's squared deltas.) The printed loss is the
+ * mean over the network's loss layers, as in Darknet's line. */
 #pragma once
 
 #include "../../amp/engine.h"
@@ -30,6 +30,6 @@ void amp_spikes_end_step(struct darknet_amp *);
 void amp_spikes_free(struct darknet_amp *);
 
 /* If the step was a spike, prints its line on rank 0. Collective, because each rank has some of the images.
- * good_steps: the number of steps before this one, without skipped ones. Ends the program if spike=skip has
- * dropped too many steps. */
+ * good_steps: the number of earlier steps that were not skipped. Ends the program if spike=skip has dropped
+ * too many steps. */
 void amp_spikes_report(struct darknet_amp *, const amp_step_report *, size_t good_steps);

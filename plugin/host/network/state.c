@@ -34,7 +34,7 @@ static amp_status scaler_of(const amp_config *config, amp_scaler *scaler, amp_er
     return amp_scaler_init(scaler, &settings, error);
 }
 
-/* Prints a note for each layer with batch norm that runs in Darknet's own code: it is not synchronized
+/* Prints a note for each layer whose batch norm runs in Darknet's own code and is therefore not synchronized
  * between ranks. */
 static void print_unsynced(const amp_network_desc *described)
 {
@@ -119,8 +119,8 @@ struct darknet_amp *amp_host_create(struct network *net)
     amp_fork_use_device(net);
     struct darknet_amp *amp = amp_allocated(calloc(1, sizeof *amp));
     amp->config = config;
-    /* Call it before AMP allocates large blocks, but not earlier: Darknet's temporary blocks, which are freed
-     * while the network is made, would leave holes in the heap. */
+    /* amp_loading_watch must come before AMP allocates large blocks. But if it came before Darknet makes the
+     * network, the temporary blocks that Darknet then frees would leave holes in the heap. */
     if (amp_this_program()->fit != AMP_FIT_LOOKS) amp_loading_watch();
     amp_host_check(create(amp, net, &error), &error);
     return amp;

@@ -13,7 +13,8 @@ struct amp_fork_memory; /* defined by the fork; records which of Darknet's buffe
 struct darknet_amp {
     amp_config *config;
     amp_engine *engine;
-    struct network *net;           /* network of the current hook; may be a copy that is valid only then */
+    struct network *net;           /* network of the current hook; may be a copy that is valid only during
+                                      this hook */
     struct amp_fork_memory *memory;
     struct amp_resume *resume;     /* state of saving and loading files */
     int measures;                  /* 1: the command measures accuracy; batch norm is not folded, so that a
@@ -26,11 +27,11 @@ struct darknet_amp {
     /* For the summary line and the training log. Times are in seconds of CLOCK_MONOTONIC. */
     unsigned long steps, skipped;
     double started, computed, images;
-    int subdivision;               /* number, from 1, of the last training pass within its step */
+    int subdivision;               /* number, from 1, of the latest training pass within its step */
     uint64_t weights_seen;         /* a checksum: see notice_weights in step.c */
-    int step_skipped;              /* 1: the last step was skipped (overflow) or dropped (spike) */
-    amp_spike step_spike;          /* whether the last step was a spike */
-    float step_scale;              /* the loss scale of the last step */
+    int step_skipped;              /* 1: the latest step was skipped (overflow) or dropped (spike) */
+    amp_spike step_spike;          /* whether the latest step was a spike */
+    float step_scale;              /* the loss scale of the latest step */
     double step_gradient_norm;     /* L2 norm of the unscaled mean gradient of the batch, before clipping;
                                       NaN after an overflow */
     int summary_printed, recompute_printed, bad_loss_printed, softmax_printed;

@@ -35,9 +35,10 @@ amp_status amp_host_training_plan(struct network *net, const amp_plan **out, amp
 
 /* ---- forward ---- */
 
-/* If the weights have changed since the last prediction, tells the engine to copy them again: a program that
- * uses the library may change them. Compares only 16 numbers of each array, because reading all would take a
- * tenth of a prediction's time. In a network that trains, the engine knows when the weights change. */
+/* If the weights have changed since the previous prediction, tells the engine to copy them again: a program
+ * that uses the library may change weights. Compares only 16 numbers of each array, because reading all
+ * numbers would take a tenth of a prediction's time. In a network that trains, the engine knows when the
+ * weights change. */
 static void notice_weights(struct darknet_amp *amp, const amp_view *view)
 {
     enum { SAMPLES = 16 };
@@ -135,7 +136,8 @@ void darknet_amp_backward(struct network *net)
     double began = amp_clock_seconds();
     struct darknet_amp *amp = enter(net);
     amp_view view = amp_fork_view(net);
-    /* `seen` already counts this pass, so after the last subdivision it is a multiple of the step's images */
+    /* `seen` already counts this pass, so after the final subdivision `seen` is a multiple of the step's
+     * images */
     if (amp_fork_counters(net).seen / (size_t)view.batch % (size_t)view.subdivisions == 0)
         amp->engine->parallel.is_last_pass = 1;
     amp_host_check(amp_engine_backward(amp->engine, amp_fork_image_delta(net), &error), &error);
@@ -145,8 +147,8 @@ void darknet_amp_backward(struct network *net)
     amp->computed += amp_clock_seconds() - began;
 }
 
-/* Advances the counters after a step. A skipped step does not advance the schedule: its images are subtracted
- * from `seen`, unless `seen` is smaller, which means that the caller never counted them. */
+/* Advances the counters after a step. A skipped step does not advance the schedule: the number of its images
+ * is subtracted from `seen`. (If `seen` is smaller than this number, the caller never counted the images.) */
 static void count_step(struct network *net, int images, int skipped)
 {
     amp_counters counters = amp_fork_counters(net);

@@ -8,7 +8,7 @@
 #include "ranks_join.h"
 #include "resume.h"
 
-/* In this file, good_steps is the number of steps before this one, without skipped ones. */
+/* In this file, good_steps is the number of earlier steps that were not skipped. */
 
 /* ---- a step that went wrong ---- */
 
@@ -123,7 +123,7 @@ _Noreturn static void collapse(struct darknet_amp *amp, const amp_step_report *r
     const amp_scaler *scaler = &amp->engine->scaler;
     const char *saved = amp->resume->last_file;
     char place[AMP_ANOMALY_TEXT], why[96], advice[ADVICE];
-    if (!amp_ranks_prints_for(amp)) amp_ranks_await_end(); /* rank 0 knows the last saved file */
+    if (!amp_ranks_prints_for(amp)) amp_ranks_await_end(); /* rank 0 knows the latest saved file */
     if (report->bad_master) snprintf(why, sizeof why, "weights are inf, NaN or beyond 1e19");
     else
         snprintf(why, sizeof why, "gradients stay inf or NaN %s %g",

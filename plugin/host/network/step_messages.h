@@ -12,7 +12,7 @@ void amp_host_print_recording(struct darknet_amp *);
  * records the names of the images in the network's input, before the next pass replaces them. */
 void amp_host_note_images(struct darknet_amp *);
 
-/* Prints a line about a step that was skipped, was a spike or had a bad loss, and the summary after the last
- * step. diverged=1: the training has collapsed; ends the program. good_steps: the number of steps before this
- * one, without skipped ones. All ranks call it. */
+/* Prints a line about a step that was skipped, was a spike or had a bad loss, and the summary after the final
+ * step. diverged=1: the training has collapsed; ends the program. good_steps: the number of earlier steps
+ * that were not skipped. All ranks call it. */
 void amp_host_print_step(struct darknet_amp *, const amp_step_report *, int diverged, size_t good_steps);

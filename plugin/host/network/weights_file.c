@@ -53,8 +53,9 @@ static int has_sidecar(const char *file)
 }
 
 /* Whether a training can continue from the file that is being loaded. whole: the caller asks for all layers.
- * A file that ends early has the first layers of another network (darknet53.conv.74). But a file with a
- * sidecar was truncated; then the result is 1, so that the training compares the two and rejects the file. */
+ * A file that ends early has the first layers of another network (darknet53.conv.74). But if such a file has
+ * a sidecar, it was truncated; the result is then 1, so that the training compares the file with the sidecar
+ * and rejects the file. */
 static int can_continue(const struct network *net, const char *file, int whole)
 {
     return whole && amp_fork_one_sided_layer(net) < 0 && (!is_partial(net) || has_sidecar(file));
@@ -79,8 +80,8 @@ static FILE *open_to_load(struct network *net, const char *file, int first, int 
     int whole = first == 0 && layers >= amp_fork_view(net).layers, *held = &resume->held;
     *held = 0;
     recover_missing(file);
-    amp_exchange_broadcast(held, sizeof *held, "loading weights"); /* only waits for rank 0, which may
-                                                                      complete a killed save */
+    amp_exchange_broadcast(held, sizeof *held, "loading weights"); /* only to wait for rank 0, which may be
+                                                                      completing a killed save */
     check_weights_file(amp_check_weights_size(net, file, first, layers, held, &error), &error);
     if (is_partial(net))
         fprintf(stderr, "amp: %s holds the weights of layers 0 to %d; layers after them, up to layer %d, "
@@ -107,16 +108,16 @@ static void close_loaded(struct network *net, FILE *stream)
 
 /* ---- saving ---- */
 
-/* Whether the loop saves a file again only because the last step was skipped, which does not advance the
- * batch number. */
+/* Whether the loop asks for the same save again only because the latest step was skipped: a skipped step does
+ * not advance the batch number. */
 static int is_asked_again(const struct darknet_amp *amp, const struct network *net)
 {
     return amp->resume->loop.average_loss && amp->step_skipped && !amp_fork_is_over(net)
         && amp->resume->phase != AMP_STOPPING;
 }
 
-/* After a failed save, a training continues; any other command ends here. So does a training that is over,
- * unless it runs in a loop, which may save more than once at its end (see amp_resume_loop_ended). */
+/* After a failed save, a training continues, and any other command ends here. A training that is over also
+ * ends here, unless a loop runs: the loop may save more than once at its end (see amp_resume_loop_ended). */
 static void print_failed_save(struct darknet_amp *amp, const struct network *net, const amp_error *error)
 {
     struct amp_resume *resume = amp->resume;
@@ -198,7 +199,7 @@ static FILE *open_to_save(struct network *net, const char *file, int first, int 
 
 static amp_status close_stream(FILE *stream, const char *name, amp_error *error)
 {
-    /* open_to_save cleared errno, so it is the error of an fwrite */
+    /* open_to_save cleared errno, so errno is now the error of an fwrite */
     int why = ferror(stream) ? errno ? errno : EIO : 0;
     if (fflush(stream) != 0) why = errno;
     if (fclose(stream) != 0 && !why) why = errno;
@@ -206,7 +207,8 @@ static amp_status close_stream(FILE *stream, const char *name, amp_error *error)
 }
 
 /* Commits a file without a sidecar, then removes the old file's sidecar: in this order, the old file never
- * exists without its sidecar. A kill between the two leaves a pair that the next training rejects. */
+ * exists without its sidecar. A kill between the two leaves the new file with the old sidecar; the next
+ * training rejects this pair. */
 static amp_status put_alone(amp_safe_file *weights, amp_error *error)
 {
     amp_status status = AMP_OK;

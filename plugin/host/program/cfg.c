@@ -114,7 +114,7 @@ static const amp_config *read_options(const char *cfg_file)
     return reading;
 }
 
-/* Whether Darknet also reads this key of [net]: AlexeyAB's reads loss_scale. */
+/* Whether Darknet also reads this key of [net]: AlexeyAB's Darknet reads loss_scale. */
 static int is_darknets(const char *key)
 {
     const cfg_section_kind *net = &amp_cfg_fork.kinds[0];

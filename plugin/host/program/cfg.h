@@ -21,8 +21,8 @@ void amp_document_give_back(cfg_document *); /* NULL is fine */
 amp_status amp_host_read_config(const char *cfg, const char *dtype, amp_config **out, amp_error *error);
 /* Sets *on to 1 if the settings of this .cfg turn AMP on, otherwise to 0. */
 amp_status amp_host_is_on(const char *cfg, const char *dtype, int *on, amp_error *error);
-/* Checks the whole .cfg (cfg_check.h). AMP_BAD_CONFIG: *error describes its first mistake. Prints warnings
- * only for the first .cfg that has any, because later ones are copies of it. `summary` may be NULL. */
+/* Checks the whole .cfg (cfg_check.h). AMP_BAD_CONFIG: *error describes its first mistake. Once a .cfg has
+ * caused warnings, prints no more warnings: any later .cfg is a copy of it. `summary` may be NULL. */
 amp_status amp_host_check_cfg(const char *cfg, cfg_use use, cfg_summary *, amp_error *error);
 
 /* Whether a network of this .cfg would be under AMP with this command line. If so, checks the .cfg with
@@ -36,17 +36,18 @@ int amp_host_cfg_uses_amp(const char *cfg, cfg_use use, cfg_summary *summary);
 FILE *amp_cfg_open(const char *file);
 /* Whether the network that this thread's parser makes will be under AMP. */
 int amp_host_parser_uses_amp(void);
-/* Returns the settings that amp_cfg_open has kept, which the caller then owns. NULL: there are none. */
+/* Returns the settings that amp_cfg_open has kept; the caller then owns them. NULL: there are none. */
 amp_config *amp_host_take_config(void);
 
 /* Ends the program with Darknet's own error message `reason`. If this thread's parser is making a network,
- * the .cfg's name precedes it, and the first mistake that `amp check` finds in that .cfg follows it. */
+ * prints the .cfg's name before `reason`, and after `reason` the first mistake that `amp check` finds in that
+ * .cfg. */
 void amp_cfg_refuse(const char *reason);
 
 /* The kind of a .cfg's section, used while its lines are read in order. */
 typedef enum amp_cfg_part { AMP_PART_LAYER, AMP_PART_NET, AMP_PART_AMP } amp_cfg_part;
 
-/* Whether a line is only for AMP: every line of [amp], and AMP's keys in [net] and in layers. If AMP is off,
- * the keys of [net] that Darknet reads too are not. *part: the section of the previous line; is set to that
- * of this line. */
+/* Whether a line is only for AMP: every line of [amp], and AMP's keys in [net] and in layers. But if AMP is
+ * off, a key of [net] that Darknet also reads is not only for AMP. *part: on entry, the section of the
+ * previous line; on return, the section of this line. */
 int amp_cfg_line_is_ours(const cfg_item *line, amp_cfg_part *part, int enabled);

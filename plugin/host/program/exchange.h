@@ -1,4 +1,4 @@
-/* Exchanges numbers between ranks that are separate programs. Without ranks, no value changes.
+/* Exchanges numbers between ranks that are separate programs. Without ranks, they leave all values unchanged.
  *
  * All functions are collective: all ranks call them in the same order. what: the purpose of the call, printed
  * if it times out. If communication fails, the program ends. */

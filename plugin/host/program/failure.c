@@ -38,8 +38,8 @@ void darknet_amp_refuse(const char *format, ...)
     int prints = prints_error(), rank = amp_ranks() ? amp_ranks()->rank
         : amp_this_program()->ranks.awaited ? amp_comm_launched_rank() : 0;
     if (!prints) amp_ranks_await_end();
-    prints |= !amp_ranks(); /* before this rank has joined the others, it may be the only rank with this
-                               error: if no other rank ended it during the wait, it must print */
+    prints |= !amp_ranks(); /* no other rank has ended this one during the wait. If it has not joined them, it
+                               may be the only rank with this error, so it must print */
     if (prints && rank) dprintf(error_stream, "rank %d: %s\n", rank, error.message);
     else if (prints) fprintf(stderr, "%s\n", error.message);
     if (removed) unlink(removed);

@@ -33,9 +33,9 @@ static void narrow(amp_available_memory *memory, size_t limit, size_t used, cons
     if (left < memory->bytes) *memory = (amp_available_memory){ left, limit, what, resident };
 }
 
-/* The files of control groups, version 2 and 1. If there is no limit, its file has "max" in version 2, and a
- * number above any machine's memory in version 1. cache: the key of the page cache, which the kernel frees on
- * demand. */
+/* The files of control groups, first for version 2, then for version 1. If there is no limit, the file
+ * `limit` contains "max" in version 2, and a number above any machine's memory in version 1. cache: the key,
+ * in memory.stat, for page cache that the kernel frees on demand. */
 static const struct group_files { const char *mount, *limit, *used, *cache; } groups[] = {
     { "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file " },
     { "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file " } };
@@ -123,7 +123,7 @@ amp_available_memory amp_host_available_memory(void)
 double amp_host_peak_resident_mb(void)
 {
     struct rusage usage;
-    /* prefer VmHWM: ru_maxrss starts with the parent's value if that is larger */
+    /* prefer VmHWM: ru_maxrss may be the size of the parent process */
     size_t kilobytes = number_in("/proc/self/status", "VmHWM:");
     if (!kilobytes && !getrusage(RUSAGE_SELF, &usage)) kilobytes = (size_t)usage.ru_maxrss;
     return (double)kilobytes / 1024;

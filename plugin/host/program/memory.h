@@ -6,7 +6,7 @@
 typedef struct amp_available_memory {
     size_t bytes;     /* bytes that this program may still allocate; 0: unknown. For an address space limit,
                          the stacks of loader threads are already subtracted */
-    size_t all;       /* the total of RAM or GPU memory, or the limit, in bytes; 0: unknown */
+    size_t all;       /* bytes in all: of RAM, of GPU memory, or of the limit; 0: unknown */
     const char *what; /* "RAM", "GPU memory", or the name of a lower limit (control group, address space) */
     size_t resident;  /* resident bytes of the program that count against the limit; 0: unknown, because the
                          limit counts allocated memory instead (ulimit -v, a GPU) */

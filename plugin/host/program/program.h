@@ -1,9 +1,9 @@
 /* What this program was asked to do: the context of Darknet's hooks, which have no context argument.
  *
- * darknet_amp_start sets the part "the command line" before Darknet reads any argument; later only dtype may
- * change. The part "its files" is set when the files are first read, "other programs" when this program joins
- * or leaves other programs. The last part may change at any time. In a program that uses libdarknet, the
- * first three parts are empty. */
+ * darknet_amp_start sets the part "the command line" before Darknet reads any argument; after that, only
+ * dtype may change. The part "its files" is set when the files are first read, "other programs" when this
+ * program joins or leaves other programs. The last part may change at any time. In a program that uses
+ * libdarknet, the first three parts are empty. */
 #pragma once
 
 #include <stdatomic.h>
@@ -100,12 +100,12 @@ typedef struct amp_thread_state {
     const struct amp_node *layer; /* the layer of Darknet's code whose products AMP computes; NULL: none */
     struct amp_engine *engine;  /* the engine of `layer` */
     struct amp_watched *watched; /* the network whose layers a command watches; NULL: none */
-    int checks_prediction;      /* 1: network_predict does not check its result: its caller does and can
-                                   return an error, or the weights are random */
+    int checks_prediction;      /* 1: network_predict need not check its result, because its caller checks it
+                                   and can return an error, or because the weights are random */
     int measures;               /* 1: this thread reads images to measure accuracy; the image of an unreadable
                                    file has data = NULL */
     int only_black;             /* 1: until its job ends, this thread gets a black image for every file */
-    char unreadable[200];       /* why the last image of this thread was rejected */
+    char unreadable[200];       /* why the latest image of this thread was rejected */
 } amp_thread_state;
 
 amp_thread_state *amp_this_thread(void);

@@ -17,9 +17,9 @@ unsigned long amp_random_next_job(void);
 /* Starts the calling thread's random stream for part `part` of job `job`. Does nothing without -seed. */
 void amp_random_begin_job(unsigned long job, int part);
 
-/* The number of the last loading job begun; jobs are numbered from 1. */
+/* The number of the loading job that was begun most recently; jobs are numbered from 1. */
 unsigned long amp_random_jobs_begun(void);
-/* The next loading job gets this number (>= 1). */
+/* Sets the number that the next loading job gets (>= 1). */
 void amp_random_set_next_job(unsigned long job);
 
 /* Draws `count` numbers in the main thread and discards them, because they are for other ranks. */

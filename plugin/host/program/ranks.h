@@ -1,6 +1,6 @@
-/* The ranks that train one network together, each with its own copy (comm/comm.h). Either each rank is a
- * program that a launcher (mpirun) has started. Or, with -gpus, each rank is a network of this program with
- * its own thread; then each network has a communicator (network/ranks_join.h), and amp_ranks() returns NULL.
+/* The ranks that train one network together, each with its own copy (comm/comm.h). Without -gpus, each rank
+ * is a program that a launcher (mpirun) has started. With -gpus, each rank is a network of this program, with
+ * its own thread and its own communicator (network/ranks_join.h), and amp_ranks() returns NULL.
  *
  * Rank 0 prints, logs and saves. sharing.h: how ranks divide a step's images; exchange.h: how they exchange
  * numbers. */
@@ -9,9 +9,9 @@
 #include "../../comm/comm.h"
 
 /* Joins the other copies of this program that a launcher has started, if any. Ends the program unless all
- * have the same command and can share it (a training under AMP, or amp bench). From then on all ranks except
- * 0 print only errors. Call it while the program has only one thread. words: those of the command line; gpus:
- * the argument of -gpus, or "". */
+ * copies were given the same command, and ranks can share this command (a training under AMP, or amp bench).
+ * From then on all ranks except 0 print only errors. Call it while the program has only one thread. words:
+ * the words of the command line. gpus: the argument of -gpus, or "". */
 void amp_ranks_start(const char *const *words, int count, int under_amp, const char *gpus);
 
 /* If Darknet runs on GPUs, the n-th rank on this machine takes the machine's n-th GPU, unless -i, -gpus or
@@ -23,17 +23,17 @@ amp_comm *amp_ranks(void);
 int amp_ranks_count(void);
 /* Whether this program is rank 0, or alone. */
 int amp_ranks_leads(void);
-/* The number of ranks, of either kind, that share a step. */
+/* The number of ranks that share a step: programs, or networks of this program (-gpus). */
 int amp_ranks_of_step(void);
 
 /* Sets the communicator between programs (or NULL) and the number of networks of this program. */
 void amp_ranks_set(amp_comm *, int networks);
 
-/* For amp bench, which measures with 1, 2, ... ranks. amp_ranks_part returns 1 on the first `count` ranks,
- * where amp_ranks() then contains only these ranks, or is NULL if count is 1. On the other ranks it returns
- * 0, and they must next call one of two functions: amp_ranks_part, which sleeps until all ranks have called
- * it, or amp_ranks_gather, which makes amp_ranks() contain all ranks again. Free all networks before either
- * call. */
+/* For amp bench, which measures with 1, 2, ... ranks. amp_ranks_part returns 1 on the first `count` ranks;
+ * there, amp_ranks() then contains only these ranks (count=1: it is NULL). On the other ranks amp_ranks_part
+ * returns 0. These ranks must next call amp_ranks_part again, which sleeps until all ranks have called it, or
+ * amp_ranks_gather. amp_ranks_gather makes amp_ranks() contain all ranks again. Free all networks before you
+ * call one of the two functions. */
 int amp_ranks_part(int count);
 void amp_ranks_gather(void);
 
@@ -41,7 +41,8 @@ void amp_ranks_gather(void);
 __attribute__((format(printf, 1, 2))) void amp_ranks_phase(const char *format, ...);
 
 /* Checks that the ranks agree (exchange.c). note adds a line, which an error quotes after "rank 0 has";
- * note_file adds a file's checksum. agree ends the program if the lines since its last call differ. */
+ * note_file adds a file's checksum. agree ends the program if the lines that were added since its previous
+ * call differ between ranks. */
 __attribute__((format(printf, 1, 2))) void amp_ranks_note(const char *format, ...);
 void amp_ranks_note_file(const char *what, const char *name);
 void amp_ranks_agree(void);
@@ -51,5 +52,6 @@ void amp_ranks_agree(void);
 
 /* Waits until the other ranks end too, then leaves the communicator. Runs at exit(); call it before _exit. */
 void amp_ranks_leave(void);
-/* Sleeps until another rank has ended this one: at most 10 seconds, or 3 if this one has not joined. */
+/* Sleeps until another rank has ended this one: at most 10 seconds, or 3 if this rank has not joined the
+ * others. */
 void amp_ranks_await_end(void);

@@ -19,7 +19,7 @@
 /* ---- the end ---- */
 
 /* Runs at every exit(). Darknet itself may have ended the program with a message. Only rank 0's messages are
- * visible, so any other rank prints how the user can see its message. */
+ * visible, so any other rank prints how the user can see Darknet's message. */
 static void leave_or_end(void)
 {
     amp_comm *comm = amp_ranks();
@@ -48,8 +48,9 @@ static void share_seed(void)
     amp_random_set_seed(seed);
 }
 
-/* Warns if ranks have too few processors. A launcher that binds ranks to cores gives each rank one core by
- * default, which OpenMP's only thread then shares with the threads that load images and communicate. */
+/* Warns if ranks have too few processors. By default, a launcher that binds ranks to cores gives each rank
+ * one core. OpenMP then has one thread, which shares this core with the threads that load images and
+ * communicate. */
 static void check_processors(void)
 {
     amp_comm *comm = amp_ranks();
@@ -62,7 +63,8 @@ static void check_processors(void)
     for (int i = 0; i < comm->size && amp_ranks_leads(); i++) {
         const processors *p = &all[i];
         int cores = p->threads > p->fair ? p->threads : p->fair;
-        /* two processors may be a single core, which is enough only if the machine has no more per rank */
+        /* two processors may be two hardware threads of one core: enough only if the machine has no more
+         * processors per rank */
         if (p->allowed >= p->threads && (p->allowed > 2 || p->allowed >= p->fair)) continue;
         fprintf(stderr, "ranks: rank %d may use only %d processors, for %d OpenMP threads and the threads "
                         "that load images and sum gradients; if the launcher binds ranks to processors, use "
@@ -118,8 +120,9 @@ static int is_shared(const char *command)
     return !strcmp(command, "detector") || !strcmp(command, "classifier");
 }
 
-/* Whether this program must join the other copies that a launcher has started: for bench and a training under
- * AMP, and for a training without AMP, so that amp_ranks_start can reject it on all ranks. */
+/* Whether this program must join the other copies that a launcher has started: true for bench and for a
+ * training under AMP. A training without AMP also joins (in a build with MPI), only so that amp_ranks_start
+ * can reject it on all ranks. */
 static int is_one_of_several(const char *const *words, int count, int under_amp)
 {
     return amp_comm_is_launched() && count >= 2

@@ -6,11 +6,12 @@
 
 /* The index of a word in argv; 0: argv does not contain it. */
 int amp_host_find_argument(int argc, char **argv, const char *name);
-/* Removes `count` words from argv, from index `at`. Sets the entries that become free at its end to NULL. */
+/* Removes `count` words from argv, from index `at`. Sets the entries that become free at the end of argv to
+ * NULL. */
 void amp_host_remove_arguments(int *argc, char **argv, int at, int count);
 
-/* Removes the word `name` from argv. Returns its index, which the next word has now; 0: it was not given.
- * Ends the program if it is given twice. */
+/* Removes the word `name` from argv. Returns the index of the removed word, which is now the index of the
+ * next word; 0: the word was not given. Ends the program if it is given twice. */
 int amp_host_take_flag(int *argc, char **argv, const char *name);
 /* Removes the words `name value` from argv and returns the value; NULL: `name` was not given. Ends the
  * program if it is given twice or has no value. allowed: describes the valid values in the message. */
@@ -20,9 +21,10 @@ const char *amp_host_take_argument(int *argc, char **argv, const char *name, con
 extern const amp_fork_option amp_host_own_options[];
 
 /* Looks for options of `detector train` or `classifier train` that are unknown, repeated or lack their value.
- * (Darknet takes an unknown option for a file name, or ignores it after the weights.) refuses=1: a mistake
- * ends the program; refuses=0: it is only a warning. An unknown option that resembles no known one is always
- * only a warning. Numbers and names of existing files are not options. */
+ * (Darknet ignores an unknown option after the weights; elsewhere it takes the option for a file name.)
+ * refuses=1: a mistake ends the program. refuses=0: a mistake causes only a warning. An unknown option that
+ * resembles no known one never causes more than a warning. Numbers and names of existing files are not
+ * options. */
 void amp_host_check_options(int argc, char **argv, int classifier, int refuses);
 
 /* Finds the first `most` words of the command line that are neither options nor values of options, and

@@ -26,10 +26,10 @@ int amp_sharing_subdivisions(const cfg_document *cfg, int sync_batchnorm)
         darknet_amp_refuse("amp: %s: [net]: %d ranks cannot share batch=%d with subdivisions=%d evenly; the "
                            "next batch that works is %ld", cfg->file, ranks, batch, subdivisions,
                            (batch / step + 1) * step);
-    long alone = sync_batchnorm ? step / ranks : step; /* the number of subdivisions with which batch norm
-                                                          would see as many images on a single rank (but not
-                                                          the same images, with sync_batchnorm and several
-                                                          passes per rank) */
+    long alone = sync_batchnorm ? step / ranks : step; /* on a single rank with this number of subdivisions,
+                                                          batch norm would see the same number of images at a
+                                                          time (but other images, with sync_batchnorm and
+                                                          several passes per rank) */
     if (alone != subdivisions)
         fprintf(stderr, "amp: %d ranks share a step as if subdivisions were %ld, not %d: batch norm sees %ld "
                 "images at a time, not %d\n", ranks, alone, subdivisions, batch / alone, images);

@@ -27,7 +27,7 @@ int amp_sharing_subdivisions(const cfg_document *cfg, int sync_batchnorm);
 void amp_sharing_begin_job(int images, int parts);
 
 /* The part of the job that a thread must load. The last thread always has a part, because Darknet reads the
- * images' size from it. */
+ * images' size from this part. */
 typedef struct amp_shared_part {
     int number;      /* the part's number, which selects its random stream */
     int images;      /* number of images to load; 0: nothing to load */

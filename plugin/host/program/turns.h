@@ -1,6 +1,7 @@
 /* Lets several trainings or benchmarks take turns on one machine. A turn lasts 0.1 to 1 second, so that other
  * load on the machine slows all of them equally. commands/run_in_turns.h starts the programs, decides whose
- * turn it is, and passes two open file descriptors to each, whose numbers are in an environment variable.
+ * turn it is, and passes two open file descriptors to each program. An environment variable contains their
+ * numbers.
  *
  * The program writes "ready" and waits. After each step it writes a line of its own and waits again. For each
  * line it gets one byte: 'g' (go on) or 's' (stop). Measurements must subtract amp_turns_waited. */
@@ -21,7 +22,8 @@ int amp_turns_taken(void);  /* whether the environment variable was set */
 int amp_turns_ready(void);
 __attribute__((format(printf, 1, 2))) int amp_turns_yield(const char *format, ...);
 
-/* Sends a line without waiting. It begins with a blank, which tells the other side to send no answer. */
+/* Sends a line without waiting. The line begins with a blank, which tells the other side to send no
+ * answer. */
 __attribute__((format(printf, 1, 2))) void amp_turns_send(const char *format, ...);
 
 /* Seconds spent waiting so far. */

@@ -154,7 +154,8 @@ static amp_log_row row_of(const struct network *net, float loss, float average_l
         .spike = amp ? spike_of(amp) : AMP_LOG_NO_RULE };
 }
 
-/* If steps wait long for their images, AMP gains little. Prints one line that says so and what would help. */
+/* If steps wait long for their images, AMP gains little. Prints one line about this and about what would
+ * help. */
 static void tell_waiting(const amp_log_row *row, double images)
 {
     char rates[AMP_WAITS_TEXT];
@@ -190,7 +191,8 @@ static void log_step(float loss, float average_loss)
 
 const char *darknet_amp_chart_ending(void) { return training.scale; }
 
-/* Replaces the loss by its mean over the ranks, and the average loss by Darknet's formula with this mean. */
+/* Replaces the loss by its mean over the ranks, and computes the average loss again from this mean with
+ * Darknet's formula. */
 void darknet_amp_mean_loss(float *loss, float *average_loss)
 {
     if (!training.nets || !amp_fork_state(training.nets[0])) return;
@@ -253,8 +255,8 @@ static void name_snapshot(char name[PATH_BYTES])
              amp_fork_view(training.nets[0]).batch_number);
 }
 
-/* Whether this training resumed from a backup whose step must also have a snapshot, and that snapshot is
- * missing or older. */
+/* Whether this training resumed from a backup at a step for which a snapshot is also due, but the snapshot is
+ * missing or older than the backup. */
 static int lacks_snapshot(const char *backup, const char *snapshot)
 {
     const struct network *net = training.nets[0];
@@ -315,7 +317,7 @@ int amp_training_takes_batch(amp_error *error)
     amp_view view = amp_fork_view(training.nets[0]);
     long step = view.batch_number;
     if (outcome == AMP_OK) {
-        /* -1: the next batch is needed only if this last step is skipped */
+        /* -1: this is the final step, so the next batch is needed only if this step is skipped */
         if (view.max_batches > 0 && step + 1 >= view.max_batches) amp_loading_decide(-1);
         return 0;
     }

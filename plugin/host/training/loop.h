@@ -20,11 +20,11 @@ int amp_training_goes_on(struct network **nets, int enough, const char *backup_f
 int amp_training_takes_batch(amp_error *error);
 /* Called after each step, to print its line (format, args) and to log it. */
 void amp_training_step(float loss, float average_loss, const char *format, va_list args);
-/* The loop has ended. Returns 1 if the last save failed. */
+/* The loop has ended. Returns 1 if the latest save failed. */
 int amp_training_end(struct network **nets);
 
 /* The size of the network's input in its .cfg, even while random=1 has resized it. */
 void amp_training_input(int *w, int *h);
 
-/* Excludes `seconds`, which the loop has spent on something else, from the summary line's time. */
+/* Excludes `seconds` from the summary line's time, because the loop has spent them on something else. */
 void amp_training_exclude_seconds(double seconds);

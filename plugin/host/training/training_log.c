@@ -165,17 +165,17 @@ amp_status amp_log_rows_read(const char *file, amp_log_rows *rows, amp_error *er
 /* ---- resuming ---- */
 
 /* A training that is resumed from a backup keeps the log's rows up to the backup and drops later ones:
- *  - All rows of earlier iterations stay, and the row of the step that was taken at the backup's iteration.
- *  - Rows of skipped steps may follow it, with the same iteration; some may be later than the backup.
- *    If the log has all taken steps that the backup counts, the first of these rows stay, until the log has
- *    as many skipped steps as the backup counts. If not, the log was started later than the training; then
- *    all of these rows stay, or none if a row of a later iteration follows. */
+ *  - All rows of earlier iterations stay, and so does the row of the step taken at the backup's iteration.
+ *  - This row may be followed by rows of skipped steps with the same iteration; some may be later than the
+ *    backup. If the log has all taken steps that the backup counts, the first of these rows stay, until the
+ *    log has as many skipped steps as the backup counts. If the log lacks taken steps, it was started later
+ *    than the training; then all of these rows stay, or none if a row of a later iteration follows. */
 typedef struct rows_so_far {
     long iteration;
     unsigned long steps, skipped;              /* taken and skipped steps that the backup counts */
-    long last;                                 /* iteration of the last row */
+    long last;                                 /* iteration of the latest row */
     unsigned long good, skips;                 /* taken and skipped steps among the rows that surely stay */
-    size_t rows, kept;                         /* all rows; those that surely stay */
+    size_t rows, kept;                         /* number of all rows; number of rows that surely stay */
     size_t uncertain;                          /* skipped steps at the backup's iteration */
     int beyond;                                /* there are rows of later iterations */
 } rows_so_far;

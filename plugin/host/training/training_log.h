@@ -14,7 +14,7 @@ typedef enum amp_log_spike_word {
 } amp_log_spike_word;
 
 typedef struct amp_log_row {
-    long iteration;           /* Darknet's batch number; a skipped step has that of the step before */
+    long iteration;           /* Darknet's batch number; a skipped step has its predecessor's number */
     float loss, avg_loss;     /* the losses that Darknet prints */
     float learning_rate;
     float scale;              /* the loss scale of this step; 1 without AMP */
@@ -26,8 +26,8 @@ typedef struct amp_log_row {
     /* load_seconds: from the step's start until the images are loaded (includes resizing with random=1).
      * train_seconds: the rest of the step */
     double load_seconds, train_seconds;
-    double peak_memory_mb;    /* peak RAM of the process so far. On a GPU: the most memory that all programs
-                                 used at the end of a step */
+    double peak_memory_mb;    /* peak RAM of the process so far. On a GPU: the memory that all programs use,
+                                 measured at the end of each step; the maximum so far */
     double time;              /* when the step ended, in seconds since 1970 */
     int wire;                 /* the amp_dtype in which ranks send gradients; -1: one rank */
     int spike;                /* an amp_log_spike_word */
@@ -43,8 +43,9 @@ static inline int amp_log_is_skipped(const amp_log_row *row)
 enum { AMP_LOG_TEXT = 256 };
 
 /* Writes the row as CSV, without newline, and returns text. Each number has the fewest digits from which its
- * exact value can be read back, or is nan or inf. A spike is 0, 1 or skipped. Fields that may be empty: an
- * unknown grad_norm or images_per_second, the wire of one rank, the spike of an unchecked step. */
+ * exact value can be read back, or is nan or inf. A spike is 0, 1 or skipped. Four fields may be empty:
+ * grad_norm and images_per_second if they are unknown, wire if there is only one rank, and spike if the step
+ * was not checked. */
 const char *amp_log_row_text(const amp_log_row *, char text[AMP_LOG_TEXT]);
 /* Reads what amp_log_row_text writes. AMP_BAD_CONFIG: text is not a row of the log. */
 amp_status amp_log_row_read(const char *text, amp_log_row *, amp_error *);

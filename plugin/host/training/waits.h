@@ -5,8 +5,8 @@
  * divided by the time without waiting. */
 #pragma once
 
-/* Two steps are left out: the first, which makes the plan, and the second, whose batch is loaded meanwhile.
- * The counted steps end before the eleventh, where random=1 first resizes the network. */
+/* Two steps are left out: the first, which makes the plan, and the second, whose batch is loaded while the
+ * plan is made. The counted steps end before the eleventh, where random=1 first resizes the network. */
 enum { AMP_WAITS_LEFT_OUT = 2, AMP_WAITS_COUNTED = 5 };
 
 typedef struct amp_waits {
@@ -15,7 +15,7 @@ typedef struct amp_waits {
     double wait, compute;    /* seconds in the counted steps: waiting for images; everything else */
 } amp_waits;
 
-/* Adds a step. Returns 1 only at the last counted step, after which the waits can be judged. */
+/* Adds a step. Returns 1 only at the final counted step; from then on the waits can be judged. */
 int amp_waits_add(amp_waits *, double images, double wait_seconds, double compute_seconds);
 
 /* The share of the time that is spent waiting, 0 to 1; 0 if no time was measured. */
