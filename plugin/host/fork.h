@@ -170,10 +170,10 @@ int amp_fork_device(void);
  * assertion. Returns AMP_OK in a Darknet without GPU=1. */
 amp_status amp_fork_find_gpu(int number, amp_error *);
 
-/* For ranks on GPUs. amp_fork_take_gpu makes GPU `number` the only GPU that the program can see; returns 0 if
- * this GPU does not exist. Call it before any CUDA function. amp_fork_sum_on_gpu replaces *comm by a
- * communicator that sums arrays in this backend's memory. Without GPU=1 both functions succeed and do
- * nothing. */
+/* For ranks on GPUs. amp_fork_take_gpu makes GPU `number` the only GPU that the program can see. Returns 1;
+ * 0: this GPU does not exist; -1: it is too late, because CUDA has already started. amp_fork_sum_on_gpu
+ * replaces *comm by a communicator that sums arrays in this backend's memory. Without GPU=1 both functions
+ * succeed and do nothing. */
 int amp_fork_take_gpu(int number);
 amp_status amp_fork_sum_on_gpu(amp_backend *, struct amp_comm **comm, amp_error *);
 

@@ -279,6 +279,10 @@ TEST_WITH(a_rank_takes_the_gpu_of_its_number_among_those_it_may_see, begin, end)
     assert_false(amp_fork_take_gpu(9));
     cudaGetLastError();
     unsetenv(variable);
+    amp_cuda_device_count = 2; /* of a CUDA that was started before, and does not read the variable again */
+    assert_int_equal(amp_fork_take_gpu(0), -1);
+    amp_cuda_device_count = 1;
+    unsetenv(variable);
 }
 
 TEST_WITH(a_gpu_that_cuda_does_not_work_with_is_said_with_what_to_do, begin, end)

@@ -1301,10 +1301,12 @@ const char *cudaGetErrorString(cudaError_t status)
     return "unknown error";
 }
 
+int amp_cuda_device_count = 1;
+
 cudaError_t cudaGetDeviceCount(int *count)
 {
     ENTER("cudaGetDeviceCount");
-    *count = 1;
+    *count = amp_cuda_device_count;
     return cudaSuccess;
 }
 

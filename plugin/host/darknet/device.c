@@ -48,7 +48,8 @@ int amp_fork_take_gpu(int number)
     if (all) snprintf(one, sizeof one, "%.*s", (int)strcspn(all, ","), all);
     else snprintf(one, sizeof one, "%d", number);
     setenv(variable, one, 1);
-    return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+    if (cudaGetDeviceCount(&count) != cudaSuccess || count < 1) return 0;
+    return count == 1 ? 1 : -1;
 }
 
 amp_status amp_fork_sum_on_gpu(amp_backend *backend, amp_comm **comm, amp_error *error)

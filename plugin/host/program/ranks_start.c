@@ -77,7 +77,12 @@ static void check_processors(void)
 void amp_ranks_take_gpu(void)
 {
     const amp_comm *comm = amp_ranks();
-    if (!comm || amp_fork_take_gpu(comm->local_rank)) return;
+    int taken = comm ? amp_fork_take_gpu(comm->local_rank) : 1;
+    if (taken > 0) return;
+    if (taken < 0)
+        darknet_amp_refuse("ranks: rank %d cannot choose a GPU, because MPI has already started CUDA; set "
+                           "CUDA_VISIBLE_DEVICES to another GPU for each rank before the program starts, or "
+                           "choose each rank's GPU with -i", comm->rank);
     darknet_amp_refuse("ranks: rank %d is number %d on its machine (counted from 0), but the machine "
                        "has no GPU with that number; start no more ranks on a machine than it has GPUs "
                        "(mpirun --map-by ppr:GPUS:node), or choose each rank's GPU with -i", comm->rank,
