@@ -19,8 +19,9 @@ typedef enum amp_seen_kind {
                           first layer that reads it */
     AMP_SEEN_OUTPUT,   /* the layer's output, N,H,W,C, in its home form; the network's output is shown
                           again in fp32 NCHW */
-    AMP_SEEN_DELTA,    /* in backward: the output's delta, in its shape and home form, if a gradient reaches
-                          the layer; in forward: the delta that a loss has computed for its input */
+    AMP_SEEN_DELTA,    /* in backward: the output's delta, in the output's shape and home form, if a
+                          gradient reaches the layer; in forward: the delta that a loss has computed for
+                          its input */
     AMP_SEEN_GRADIENT  /* fp32, flat: (1, count, 1, 1); times the loss scale */
 } amp_seen_kind;
 

@@ -30,7 +30,8 @@ static void add_params(amp_parameters *p, const amp_layer_desc *layer, int index
 }
 
 /* Layers that share an array of rolling statistics each update it once per pass. Returns the single factor
- * with the same effect, and sets it in the array's earlier entries in p->statistics. */
+ * with the same effect, and stores it in the entries of p->statistics that were added earlier for this
+ * array. */
 static float join_factors(amp_parameters *p, const amp_statistics_desc *d)
 {
     float factor = d->rolling_factor;
