@@ -28,7 +28,7 @@ amp_recompute_cost amp_recompute_cost_of(const amp_plan *plan)
 /* ---- choices ---- */
 
 typedef struct layer_facts {
-    int last;                 /* index of the last layer that reads this layer's output; its own if none does */
+    int last;                 /* the last layer that reads this layer's output; if none does, this layer */
     int segment;
     size_t crossing;          /* bytes of the activations that would cross a cut just before this layer */
 } layer_facts;
