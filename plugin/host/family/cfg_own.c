@@ -157,8 +157,8 @@ void cfg_own_loader(cfg_walk *walk, int classifier)
 /* ---- sizes ---- */
 
 /* train_detector multiplies both sides by the same random factor, and rounds them to multiples of
- * resize_step. Lists all sizes of a square input; for other shapes, those for factors that are evenly spaced
- * on a logarithmic scale. */
+ * resize_step. For a square input, lists all sizes. For other inputs, lists the sizes that result from
+ * factors evenly spaced on a logarithmic scale. */
 size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES][2])
 {
     double most = amp_own_resized_most(random), step = floor(cfg_walk_number(walk, "resize_step"));
