@@ -36,7 +36,7 @@ struct cfg_check {
     size_t count, room;
     section amp;              /* the final [amp] section of the file, without keys: config.c reads them */
     section *at;              /* the current section */
-    cfg_shape *shapes;        /* shapes of all layers at the .cfg's size, later at another network size */
+    cfg_shape *shapes;        /* shapes of all layers, at the .cfg's size or, in cfg_walk_again, another */
     int has_failed;           /* 1: the current section's rule or traits reported a failure */
 };
 

@@ -73,7 +73,7 @@ static void choose_forms(amp_plan *plan, amp_dtype low)
 }
 
 /* A layer computes backward if it has parameters to train, or if one of its inputs wants a delta. The output
- * of a layer that computes backward wants one, and so does the image if the caller wants its delta. */
+ * of a layer that computes backward wants a delta, and so does the image if the caller asks for its delta. */
 static void choose_gradients(amp_plan *plan)
 {
     int stop = -1;

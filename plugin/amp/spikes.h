@@ -1,9 +1,9 @@
 /* Spikes: steps whose gradient or loss is far larger than in earlier steps.
  *
  * A step is a spike if the L2 norm of its gradient is more than `factor` times the median norm of the
- * previous AMP_SPIKE_WINDOW steps, or if its loss is more than `factor` times their median loss. Only steps
- * that were taken count. The first AMP_SPIKE_LEAST steps are no spikes: a median of fewer values is
- * unreliable, and a training's first gradients are its largest.
+ * previous AMP_SPIKE_WINDOW steps, or if its loss is more than `factor` times the median loss of these steps.
+ * Only steps that were taken count. The first AMP_SPIKE_LEAST steps are no spikes: a median of fewer values
+ * is unreliable, and a training's first gradients are its largest.
  *
  * The structs own no memory: copying one saves its whole state. */
 #pragma once
