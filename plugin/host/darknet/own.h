@@ -143,10 +143,10 @@ int amp_own_lends_products(const layer *l, int on_gpu);
 /* Returns the argument for the layer's forward and backward. Backward adds to input_delta (may be NULL). */
 amp_pass amp_own_pass(const network *net, int index, float *input, float *input_delta, float *workspace,
     int training);
-/* Turns off what Darknet's GPU code does to deltas in addition to computing gradients: it clips them to +-1
- * in [connected] layers, also inside recurrent ones, and with try_fix_nan=1 in more layers, and it smooths
- * them in convolutions with smooth=. This would ignore the loss scale, and hide inf and NaN. AMP's layers and
- * Darknet's CPU code do none of it. */
+/* Darknet's GPU code changes deltas: it clips them to +-1 in [connected] layers, also inside recurrent
+ * layers, and with try_fix_nan=1 in more layers, and it smooths them in convolutions with smooth=. Turns all
+ * of this off, because it would ignore the loss scale, and hide inf and NaN. AMP's layers and Darknet's CPU
+ * code do not change deltas like this. */
 void amp_own_keep_deltas(network *net);
 /* Returns a copy of layer `index`, in which each far input is replaced by the layer that really produces it
  * (amp_host_producer). The copy points to the arrays in room. */
