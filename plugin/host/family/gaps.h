@@ -25,9 +25,10 @@
  *                 | others may read                               |
  *
  * On a GPU:
- *  - Region, normalization and reorg overwrite the input's delta, and a convolution with xnor multiplies all
- *    of it by its slope. So on a GPU, too, each layer gets a delta of zeros.
- *  - Batch norm's buffers of frozen layers are allocated, and a masked cost reads a copy, as on the CPU.
+ *  - Region, normalization and reorg overwrite the input's delta. A convolution with xnor multiplies the
+ *    whole delta of its input by a slope, not only the part that it adds. So on a GPU, too, each layer gets a
+ *    delta of zeros.
+ *  - As on the CPU, frozen layers get their buffers for batch norm, and a masked cost reads a copy.
  *  - hank-ai's crnn moves the pointers in its stored inner layers from step to step, so it gets copies of
  *    these layers, as on the CPU.
  *  - A connected layer clips its deltas to +-1, and with try_fix_nan=1 other layers do too. This would hide
