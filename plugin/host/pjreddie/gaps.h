@@ -1,8 +1,8 @@
 /* Why this file exists: layers that AMP does not compute itself run Darknet's own fp32 functions. Several of
- * its CPU functions are empty, crash, or write outside their buffers, although the GPU functions work. So
- * that every layer type trains on the CPU, the functions below stand between the engine and `l.forward` /
- * `l.backward`: they call stock's function if it is right, else ours, which computes what stock's GPU
- * function does.
+ * Darknet's CPU functions are empty, crash, or write outside their buffers, although the GPU functions work.
+ * Every layer type must train on the CPU. So the functions below stand between the engine and `l.forward` /
+ * `l.backward`: they call stock's function if it is right. Otherwise they call ours, which computes what
+ * stock's GPU function does.
  *
  * Conventions, as everywhere in Darknet: Buffers are fp32 NCHW. `delta` is minus the gradient. Backward adds
  * to net.delta and to *_updates. In rnn, gru, lstm and crnn l.batch is the number of streams, and buffers
