@@ -21,7 +21,7 @@ typedef struct amp_value {
     amp_form home;
     amp_dtype low_dtype;
     int wants_delta;     /* 1: backward continues into the producer */
-    int delta_parts;     /* number of parts of the delta: one per consumer's input that is this value */
+    int delta_parts;     /* number of parts of the delta; each input of a consumer adds its own part */
     void *data[AMP_FORMS], *delta[AMP_FORMS];
     void *data_again[AMP_FORMS]; /* buffers into which backward recomputes the data (activation
                                     checkpointing); while backward uses them, they are swapped with `data` */
