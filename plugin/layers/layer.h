@@ -260,7 +260,7 @@ struct amp_node {
     int again_time;            /* the time of this recomputation, as in arena.h; -1: never */
     void *pre_activation;      /* the epilogue's sums (epilogue.h) */
     void *pre_activation_again; /* the buffer into which backward recomputes the sums; while backward
-                                    uses it, it is swapped with pre_activation */
+                                   uses it, it is swapped with pre_activation */
     float *mean, *variance;    /* batch statistics, c elements each */
     int leaves_norm;           /* 1: forward stops after the sums: the output's only reader, a shortcut, uses
                                   the sums instead. Ignored if an observer reads outputs */
