@@ -34,9 +34,9 @@ struct cfg_check {
     cfg_summary *summary;
     section *sections;        /* [net], then the layers */
     size_t count, room;
-    section amp;              /* the last [amp] section, without its keys, which config.c reads */
+    section amp;              /* the final [amp] section of the file, without keys: config.c reads them */
     section *at;              /* the current section */
-    cfg_shape *shapes;        /* shapes of all layers at the .cfg's size, later at another network size */
+    cfg_shape *shapes;        /* shapes of all layers, at the .cfg's size or, in cfg_walk_again, another */
     int has_failed;           /* 1: the current section's rule or traits reported a failure */
 };
 
@@ -217,7 +217,7 @@ static const char *parse_number(const cfg_key *key, const char *text, double *nu
     return fabs(*number) <= 3.4028234663852886e38 ? NULL : "out of fp32's range";
 }
 
-/* Removes a comment that follows a number (Darknet reads "64#images" as 64). Returns 1 if it did. */
+/* Removes a comment that follows a number (Darknet reads "64#images" as 64). Returns 1 if there was one. */
 static int cut_comment(char *text)
 {
     size_t number = strspn(text, "+-.0123456789eE");
@@ -293,7 +293,7 @@ static void check_value(struct cfg_check *check, section *s, entry *e, int index
 
 /* ---- the keys of a section ---- */
 
-/* Returns the key with index i among those that a section of this kind may have; NULL: there are fewer. */
+/* Returns key number i, from 0, of the keys that a section of this kind may have; NULL: i is too large. */
 static const cfg_key *key_at(const cfg_fork *fork, const cfg_section_kind *kind, int i)
 {
     if (i < kind->count) return &kind->keys[i];

@@ -55,8 +55,8 @@ typedef struct cfg_section_kind {
 /* A section or key that Darknet supports, but AMP cannot train with. */
 typedef struct cfg_refusal {
     const char *section; /* the name of the section's kind; NULL: any section */
-    const char *key;     /* the key that is rejected unless it has its default (a CFG_LAYER: always). NULL:
-                            the whole section is rejected */
+    const char *key;     /* this key is rejected unless it has its default; a CFG_LAYER is always rejected.
+                            NULL: the whole section is rejected */
     const char *word;    /* the only value of a CFG_WORD that is rejected; NULL for other keys */
     const char *why;
 } cfg_refusal;
@@ -101,7 +101,7 @@ typedef enum cfg_use {
     CFG_TRAINS_DETECTOR,
     CFG_TRAINS_CLASSIFIER,
     CFG_TRAINS_BOXES,          /* like CFG_TRAINS_DETECTOR if the last layer detects boxes, else like
-                                  CFG_FOR_ANYTHING, with warnings about `classifier train` */
+                                  CFG_FOR_ANYTHING, plus warnings about `classifier train` */
     CFG_TRAINS_DATA            /* CFG_TRAINS_DETECTOR if the last layer detects boxes, else
                                   CFG_TRAINS_CLASSIFIER */
 } cfg_use;
@@ -118,11 +118,12 @@ struct cfg_walk {
     double batch, time_steps;  /* batch: images per pass times time_steps. [net]'s rule sets both members */
     double resized, resized_h; /* width and height of the network during cfg_walk_again, else 0 */
     cfg_use use;
-    int only_warns;            /* 1: failures are warnings about a command that the user may not run */
+    int only_warns;            /* 1: errors are reported as warnings, as the user might not train */
     struct cfg_check *check;
 };
 
-/* Read keys of the current section: a CFG_WORD as its index in `words`, a CFG_LAYER as the layer's index. */
+/* These functions read keys of the current section. A CFG_WORD is read as its index in `words`, a CFG_LAYER
+ * as the layer's index. */
 int cfg_walk_given(const cfg_walk *, const char *key);
 /* Returns the default if the key is not given, and 0 if this fork has no key of this name. */
 double cfg_walk_number(const cfg_walk *, const char *key);
@@ -138,7 +139,7 @@ int cfg_walk_failed(const cfg_walk *); /* 1: at least one section has an error *
 void cfg_walk_again(cfg_walk *, double w, double h);
 
 typedef enum cfg_finding {
-    CFG_FAILS,   /* an error that makes the layer's shape unknown; a section's later ones are not reported */
+    CFG_FAILS,   /* an error that makes the layer's shape unknown; only a section's first one is reported */
     CFG_REFUSES, /* an error of one key; always reported */
     CFG_WARNS
 } cfg_finding;

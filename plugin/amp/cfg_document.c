@@ -52,7 +52,7 @@ static amp_status read_bytes(cfg_document *d, amp_error *error)
 
 static const char BLANKS[] = " \t\r\f";
 
-/* Marks the item as broken. If it already is, it keeps its first problem. */
+/* Marks the item as broken. If it is already broken, it keeps its first problem. */
 __attribute__((format(printf, 3, 4)))
 static void break_item(cfg_item *item, int fatal, const char *format, ...)
 {

@@ -34,7 +34,7 @@ typedef struct cfg_item {
     const char *raw;        /* the line as it is in the file, including its '\n'; not terminated */
     size_t raw_size;
     int blanks; /* 1: blanks were removed inside the value of a CFG_OPTION, not only around it */
-    int fatal;  /* 1: Darknet cannot read the file after this CFG_BROKEN line either */
+    int fatal;  /* 1: this CFG_BROKEN line is the final item, because reading has stopped here */
 } cfg_item;
 
 typedef struct cfg_document {

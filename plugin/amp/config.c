@@ -181,7 +181,7 @@ static const char *parse_value(const key_row *row, const char *value, double *nu
 
 /* ---- reading ---- */
 
-/* The setting of a key that takes effect: that of [amp] or, without one, that of [net]. */
+/* The setting that takes effect for a key: the one in [amp] or, if [amp] does not set the key, in [net]. */
 typedef struct setting {
     double number;
     char text[48];         /* the value as written, for error messages */
@@ -359,8 +359,8 @@ static amp_status refuse_setting(const parse *p, amp_key key, const char *proble
     return cfg_fail(error, place, problem, allowed);
 }
 
-/* Reports that init_scale is beyond `bound` (MIN_SCALE or MAX_SCALE), whose value is `value`: as an error of
- * init_scale if the .cfg sets it, else of bound. */
+/* Reports that init_scale is beyond `bound` (MIN_SCALE or MAX_SCALE), whose value is `value`. The message
+ * names the line of init_scale if the .cfg sets it, else the line of `bound`. */
 static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound, double value,
                                amp_error *error)
 {
@@ -372,7 +372,7 @@ static amp_status refuse_scale(const parse *p, double init_scale, amp_key bound,
     return refuse_setting(p, key, problem, rows[key].allowed, error);
 }
 
-/* AMP's keys under [net] have no effect while AMP is off. A note says so; it is no error, because another
+/* AMP's keys under [net] have no effect while AMP is off. This is a note and not an error, because another
  * Darknet may have a key of the same name (loss_scale). */
 static void note_idle_key(const parse *p, amp_config *config)
 {

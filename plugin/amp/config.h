@@ -1,8 +1,9 @@
 /* AMP's settings from a .cfg and the command line.
  *
- * Settings come from keys under [net], keys in the [amp] section, and -amp on the command line; the last one
- * wins. All are checked before Darknet creates a layer. A mistake is reported in one line that names file,
- * line, section, key, value and what is allowed. docs/keys.md has the table of keys. */
+ * Settings come from keys under [net], keys in the [amp] section, and -amp on the command line; in this
+ * order, a later one overrides an earlier one. All settings are checked before Darknet creates a layer. A
+ * mistake is reported in one line that names file, line, section, key, value and what is allowed.
+ * docs/keys.md has the table of keys. */
 #pragma once
 
 #include "../tensor/tensor.h"
@@ -50,7 +51,7 @@ enum { AMP_CHECKPOINT_OFF = -1, AMP_CHECKPOINT_AUTO = 0 };
  *
  * Whether AMP is on is decided by the first of these that is given: -amp (a dtype: on); the last amp= in
  * [net] or [amp]; an [amp] section (on). If none is given, AMP is off. AMP's keys are checked even then. If
- * keys under [net] have no effect because nothing mentions AMP itself, the note in *out says so.
+ * nothing mentions AMP itself, AMP's keys under [net] have no effect, and the note in *out says this.
  *
  * The caller frees *out with amp_config_free. On failure *out is NULL and the status is AMP_BAD_CONFIG. */
 amp_status amp_config_read(const cfg_document *, const char *command_line_amp, amp_dtype default_dtype,
@@ -67,7 +68,7 @@ typedef struct amp_config_row {
 /* Fills *out for key k, from 0 in the order of docs/keys.md. Returns 0 if there is no key k. */
 int amp_config_key(int k, amp_config_row *out);
 
-/* Whether a key belongs to AMP, so that it must be hidden from Darknet: amp_config_is_key for [net],
+/* Whether a key belongs to AMP; AMP's keys must be hidden from Darknet. amp_config_is_key is for [net],
  * amp_config_is_layer_key for a layer's section. */
 int amp_config_is_key(const char *key);
 int amp_config_is_layer_key(const char *key);

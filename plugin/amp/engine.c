@@ -1,7 +1,8 @@
 /* The training step. Read this file first.
  *
  * A step trains on one batch, in one or more subdivisions. For each subdivision the host calls
- * amp_engine_plan_for, amp_engine_forward and amp_engine_backward; after the last, amp_engine_update:
+ * amp_engine_plan_for, amp_engine_forward and amp_engine_backward. After the final subdivision it calls
+ * amp_engine_update.
  *
  * amp_engine_plan_for returns the plan for this shape (plan.c), and builds it on first use.
  *
@@ -20,11 +21,11 @@
  * amp_engine_update (engine_update.c) calls the backend's finish_step for all parameters at once
  * (parameters.c). If every gradient and rolling statistic is finite, gradients are unscaled and clipped, SGD
  * or Adam updates the fp32 masters, and the scaler counts a clean step (scaler.c). Otherwise the step has
- * overflowed and is skipped: gradients are zeroed, statistics return to their values after the last step
- * taken, masters and momentum do not change, and the scale backs off. The report names a layer and a tensor
- * that is inf or NaN. AMP_DIVERGED ends the training: the scale cannot shrink any more, or the weights
- * themselves are inf or NaN. A loss that is inf or NaN does not skip the step, as in GradScaler: softmax's
- * loss is inf if a probability underflows, but its gradients are finite.
+ * overflowed and is skipped: gradients are zeroed, statistics return to the values that they had before this
+ * step, masters and momentum do not change, and the scale backs off. The report names a layer and a tensor
+ * that contains inf or NaN. AMP_DIVERGED ends the training: the scale cannot shrink any more, or the weights
+ * themselves are inf or NaN. As in GradScaler, a loss that is inf or NaN does not skip the step: if a
+ * probability underflows, softmax's loss is inf, but its gradients are finite.
  *
  * A step whose gradients are finite may be a spike (spikes.h). With spike=skip it is dropped: weights,
  * momentum and scale stay unchanged. The backend compares the norm with norm_limit, so that a device can

@@ -31,8 +31,8 @@ typedef struct amp_step_report {
     int skipped;                 /* 1: the weights were not updated: overflow or dropped spike */
     amp_spike spike;             /* the verdict on a step without overflow (spikes.h) */
     float scale_before, scale_after;
-    amp_anomaly bad;             /* a tensor with inf or NaN, if the step was skipped, but not as a spike.
-                                    bad.is_first: no earlier tensor of the step has any */
+    amp_anomaly bad;             /* a tensor with inf or NaN, if the step was skipped because of one.
+                                    bad.is_first: 1 if no earlier tensor of the step contains any */
     amp_anomaly bad_loss;        /* a loss that is inf or NaN; a bad loss alone does not skip the step */
     int bad_master;              /* 1: weights are bad (amp_parameters_bad_master); `bad` names them */
     amp_anomaly anomaly;         /* the first inf or NaN in execution order; only with debug=1, or in a step
@@ -49,7 +49,7 @@ typedef struct amp_engine {
     amp_backend *backend;
     amp_host host;
     amp_plan *plans[AMP_MAX_PLANS];
-    amp_plan *active;     /* the plan that ran last, or NULL */
+    amp_plan *active;     /* the plan that has run most recently, or NULL */
     int plan_count;
     unsigned long uses;
     void *block;          /* memory of the active plan's arena */
@@ -64,8 +64,8 @@ typedef struct amp_engine {
     int in_step;          /* 1: a training forward has run since the last update */
     int watched_step;     /* 1: anomaly detection is on for this step */
     int watching;         /* 1: anomaly detection is on for the current pass */
-    int backward_follows; /* 1: a backward followed the last training forward */
-    void *losses_due;     /* the last forward's losses (download_later); NULL: the host already has them */
+    int backward_follows; /* 1: a backward has followed the latest training forward */
+    void *losses_due;     /* the latest forward's losses (download_later); NULL: the host already has them */
     amp_anomaly anomaly;  /* the first non-finite tensor of a watched step */
     amp_anomaly rejected; /* the reason to skip this step, whatever its gradients are */
     amp_anomaly bad_loss; /* the step's first loss that is inf or NaN */
@@ -83,8 +83,8 @@ amp_engine *amp_engine_create(const amp_engine_settings *, amp_backend *backend,
                               const amp_network_desc *network);
 void amp_engine_free(amp_engine *);
 
-/* Sets *out to the plan for this key, which is built on first use; the next call may free it. The key's shape
- * must be the host's current shape. */
+/* Sets *out to the plan for this key, and builds the plan on first use. The next call may free it. The key's
+ * shape must be the host's current shape. */
 amp_status amp_engine_plan_for(amp_engine *, const amp_plan_key *, amp_plan **out, amp_error *);
 /* Makes an outline: a plan of the same network, in any dtype, that cannot run. It has no backend objects, and
  * its memory is laid out but not allocated. recompute may be NULL. The caller frees it with amp_plan_free. */
@@ -100,17 +100,17 @@ void amp_engine_weights_changed(amp_engine *);
 amp_status amp_engine_start_anew(amp_engine *, amp_error *);
 
 /* Runs a forward with the plan that amp_engine_plan_for has just returned. image: fp32 NCHW. Afterwards the
- * sources of all earlier upload_later calls may be overwritten. In a training whose previous forward was
- * followed by a backward, the host may not receive the losses before amp_engine_backward. */
+ * sources of all earlier upload_later calls may be overwritten. If a backward followed the previous training
+ * forward, the host may have to wait for this forward's losses until amp_engine_backward. */
 amp_status amp_engine_forward(amp_engine *, amp_plan *, float *image, int training, amp_error *);
 /* Runs a backward, after a forward whose plan keeps state. image_delta: where to add the image's delta
  * without the loss scale, or NULL. */
 amp_status amp_engine_backward(amp_engine *, float *image_delta, amp_error *);
 int amp_engine_ranks(const amp_engine *);
 /* Ends a step: updates all parameters, or skips the step if a gradient, a rolling statistic or a recurrent
- * state is inf or NaN, if it was rejected, or if it is a spike to be dropped. Fills in args, except t: the
- * caller sets t to 1 plus the number of earlier steps that were not skipped. AMP_DIVERGED: training cannot
- * continue; *report is valid. */
+ * state is inf or NaN, if the step was rejected, or if it is a spike to be dropped. Fills in args, except t:
+ * the caller sets t to 1 plus the number of earlier steps that were not skipped. AMP_DIVERGED: training
+ * cannot continue; *report is valid. */
 amp_status amp_engine_update(amp_engine *, amp_update_args *args, float decay, amp_step_report *report,
                              amp_error *);
 

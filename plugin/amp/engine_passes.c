@@ -32,8 +32,8 @@ static amp_status show_inputs(amp_engine *engine, amp_node *node, amp_call *call
     return AMP_OK;
 }
 
-/* Shows a layer's output, if it was written, and the delta that a loss computed by AMP has written for its
- * input. */
+/* Shows a layer's output if it was written. If the layer is a loss that AMP computes, also shows the delta
+ * that it has written for its input. */
 static amp_status show_made(amp_engine *engine, const amp_node *node, amp_error *error)
 {
     amp_form home = node->output->home;
@@ -172,7 +172,8 @@ static amp_status take_due_losses(amp_engine *engine, amp_error *error)
 
 /* Ends a forward. In training, all losses are downloaded together. Usually the CPU waits only for the
  * uploads, so that it can queue backward during this forward, and amp_engine_backward passes the losses to
- * the host. It also waits for the losses if layers are observed, or no backward followed the last forward. */
+ * the host. But if layers are observed, or no backward followed the previous forward, the CPU waits for the
+ * losses here. */
 static amp_status end_forward(amp_engine *engine, amp_plan *plan, amp_error *error)
 {
     amp_backend *b = engine->backend;
@@ -206,7 +207,8 @@ static amp_status forward_layers(amp_engine *engine, amp_plan *plan, float *imag
 
 typedef amp_status pass_layers(amp_engine *, amp_plan *, float *, amp_error *);
 
-/* Replays the recording *pass and sets *repeated to 1, or runs the pass with `layers` and records it. */
+/* If *pass is a recording, replays it and sets *repeated to 1. Else runs the pass with `layers`, and sets
+ * *pass to a recording of it. */
 static amp_status record(amp_engine *engine, amp_plan *plan, pass_layers *layers, float *image,
                          amp_recorded_pass **pass, int *repeated, amp_error *error)
 {
@@ -296,9 +298,9 @@ static amp_status backward_layer(amp_engine *engine, amp_plan *plan, int i, amp_
     return amp_parallel_layer_done(&engine->parallel, &engine->parameters, i, error);
 }
 
-/* Multiplies the host's image delta, which lacks the loss scale, by `factor`: the loss scale before backward
- * adds to it, the inverse afterwards. Does nothing in a network without losses, because its deltas come from
- * the host without a loss scale. */
+/* Multiplies the host's image delta, which has no loss scale, by `factor`. Before backward adds to the delta,
+ * `factor` is the loss scale; afterwards it is 1 / loss scale. Does nothing in a network without losses,
+ * because its deltas come from the host without a loss scale. */
 static amp_status scale_image_delta(amp_engine *engine, const amp_plan *plan, float *image_delta,
                                     float factor, amp_error *error)
 {

@@ -16,11 +16,12 @@
 typedef enum amp_seen_kind {
     AMP_SEEN_IMAGE,    /* fp32 NCHW, as the host gave it; layer is -1 */
     AMP_SEEN_INPUT,    /* another layer's output, or the image, cast to this layer's form; shown only for the
-                          first layer that reads it */
+                          first layer that reads this cast */
     AMP_SEEN_OUTPUT,   /* the layer's output, N,H,W,C, in its home form; the network's output is shown
                           again in fp32 NCHW */
-    AMP_SEEN_DELTA,    /* in backward: the output's delta, in its shape and home form, if a gradient reaches
-                          the layer; in forward: the delta that a loss has computed for its input */
+    AMP_SEEN_DELTA,    /* in backward: the output's delta, in the output's shape and home form, if a
+                          gradient reaches the layer; in forward: the delta that a loss has computed for
+                          its input */
     AMP_SEEN_GRADIENT  /* fp32, flat: (1, count, 1, 1); times the loss scale */
 } amp_seen_kind;
 

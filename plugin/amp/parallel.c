@@ -95,8 +95,9 @@ static void from_terms(const amp_parallel *p, const amp_statistics *s, const flo
  *   - the ranks' terms are uploaded to the block, summed over the ranks, and downloaded;
  *   - the results are uploaded to the block, and the backend copies them back into the arrays;
  *   - the committed copies are uploaded to the block again.
- * committed, now, terms: buffers in CPU memory, each as large as the block; terms is zero. Statistics that
- * are the same on all ranks, or belong to one rank (a recurrent layer's state), stay unchanged. */
+ * committed, now, terms: buffers in CPU memory, each as large as the block; `terms` contains zeros.
+ * Statistics that are the same on all ranks, or belong to one rank (a recurrent layer's state), stay
+ * unchanged. */
 static amp_status combine(const amp_parallel *p, const amp_parameters *params, float *committed, float *now,
                           float *terms, amp_error *error)
 {

@@ -1,7 +1,8 @@
 /* Builds a plan. amp_plan_create chooses, in this order: each layer's form (autocast); where batch norm is
  * folded into weights; which layers compute backward; which outputs and host fp32 buffers are needed; where
  * backward repeats a layer's forward (activation checkpointing); which shortcuts are added in batch norm's
- * pass; which deltas share a buffer. Last it finds each buffer's lifetime, so that buffers can share memory.
+ * pass; which deltas share a buffer. Finally it finds each buffer's lifetime, so that buffers can share
+ * memory.
  *
  * Time is counted in layers: with n layers, layer i's forward is at time i, its backward at 2n-1-i. A
  * repeated forward is at node->again_time: just before the first backward that reads its results, directly or
@@ -72,7 +73,7 @@ static void choose_forms(amp_plan *plan, amp_dtype low)
 }
 
 /* A layer computes backward if it has parameters to train, or if one of its inputs wants a delta. The output
- * of a layer that computes backward wants one, and so does the image if the caller wants its delta. */
+ * of a layer that computes backward wants a delta, and so does the image if the caller asks for its delta. */
 static void choose_gradients(amp_plan *plan)
 {
     int stop = -1;
@@ -144,15 +145,16 @@ static void choose_host_buffers(amp_plan *plan)
 
 /* Returns what the layer recomputes if `wanted` is asked for. Host layers and losses recompute nothing: host
  * buffers keep their data, and a loss is computed once per pass. Recomputing only the output needs the sums
- * before the activation; a layer without them recomputes everything. */
+ * before the activation; a layer that has not kept these sums recomputes everything. */
 static amp_recompute what_can_be_recomputed(const amp_node *node, amp_recompute wanted)
 {
     if (node->form == AMP_FORM_PLAIN || node->desc.kind->makes_loss) return AMP_RECOMPUTE_NOTHING;
     return wanted == AMP_RECOMPUTE_OUTPUT && !amp_node_keeps_sums(node) ? AMP_RECOMPUTE_ALL : wanted;
 }
 
-/* Makes the results of a layer's forward available at `time`, when backward reads them: schedules a repeat if
- * the layer discards them and no earlier repeat is scheduled, and does the same for what the repeat reads. */
+/* Makes the results of a layer's forward available at `time`, when backward reads them. If the layer discards
+ * them, and no repeat is scheduled yet, schedules one, and does the same for the outputs that the repeat
+ * reads. */
 static void repeat_forward(amp_plan *plan, int layer, int time)
 {
     amp_node *node = layer < 0 ? NULL : &plan->nodes[layer];
@@ -273,7 +275,7 @@ static void find_reads(const amp_plan *plan, const amp_value *value, life lives[
     }
 }
 
-/* Requests memory for a value's data in each form that is read. produced: the time of computation. */
+/* Requests memory for a value's data in each form that is read. produced: the time of its computation. */
 static void request_data(amp_plan *plan, amp_value *value, const life reads[AMP_FORMS], int produced,
                          void **slots)
 {
@@ -324,7 +326,7 @@ static void request_value(amp_plan *plan, amp_value *value)
 }
 
 /* A shortcut passes its delta unchanged to its first input. If nothing else reads that input, both deltas
- * share a buffer. So does the second input's delta if the first input's layer has keeps_delta. */
+ * share a buffer. If the first input's layer has keeps_delta, the second input's delta is in it too. */
 static void share_deltas(amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {

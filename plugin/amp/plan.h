@@ -56,8 +56,8 @@ typedef struct amp_plan_request {
     amp_dtype low;                   /* the dtype of layers in form HALF; fp32: no layer gets this form */
     const amp_gradients *gradients;  /* one entry per layer; must outlive the plan */
     amp_call call;
-    const amp_recompute *recompute;  /* one entry per layer (recompute.h), ignored if the layer can recompute
-                                        nothing; may be NULL */
+    const amp_recompute *recompute;  /* one entry per layer (recompute.h), ignored if that layer can recompute
+                                        nothing. May be NULL */
 } amp_plan_request;
 
 amp_status amp_plan_create(const amp_plan_request *, amp_plan **out, amp_error *);

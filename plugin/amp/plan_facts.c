@@ -31,7 +31,8 @@ static int is_read_by_host(const amp_plan *plan, const amp_value *value)
                                  || plan->nodes[value->index].desc.is_truth);
 }
 
-/* Whether input k of node i is the first to read its value in this node's form. The host reads first. */
+/* Whether input k of node i is the first to read its value in this node's form. The host reads before all
+ * nodes. */
 static int is_first_reader(const amp_plan *plan, int i, int k)
 {
     const amp_value *value = plan->nodes[i].inputs[k];

@@ -28,7 +28,7 @@ amp_recompute_cost amp_recompute_cost_of(const amp_plan *plan)
 /* ---- choices ---- */
 
 typedef struct layer_facts {
-    int last;                 /* index of the last layer that reads this layer's output; none: its own */
+    int last;                 /* the last layer that reads this layer's output; if none does, this layer */
     int segment;
     size_t crossing;          /* bytes of the activations that would cross a cut just before this layer */
 } layer_facts;
@@ -120,8 +120,8 @@ static amp_status judge(const chooser *c, const amp_recompute *chosen, size_t *b
 }
 
 /* Cuts the network into `segments`, and recomputes more and more of them until the plan fits into the budget.
- * c->best is the choice with the least memory or, once a choice fits, the fitting one that repeats the least
- * arithmetic. */
+ * As long as no choice fits, c->best is the one that needs the least memory. Then it is, of the choices that
+ * fit, the one that repeats the least arithmetic. */
 static amp_status fit(chooser *c, int segments, size_t budget, amp_error *error)
 {
     amp_status status = AMP_OK;
@@ -152,11 +152,11 @@ static amp_status choose(chooser *c, const amp_recompute_settings *settings, amp
     if (!settings->on) return AMP_OK;
     if (settings->segments > 0) {
         cut(c, settings->segments);
-        mark(c, settings->segments - 1, c->best); /* recomputing the last segment saves nothing */
+        mark(c, settings->segments - 1, c->best); /* recomputing the final segment saves nothing */
         return AMP_OK;
     }
     if (c->bytes > settings->budget) AMP_TRY(fit(c, 1, settings->budget, error));
-    /* A plan that fits without cuts needs none: they would repeat more operations. */
+    /* If the plan fits without cuts, do not cut: this would repeat more operations. */
     if (c->bytes <= settings->budget) return AMP_OK;
     for (size_t k = 0; k < sizeof tried / sizeof *tried && tried[k] <= c->whole->count / 2; k++)
         AMP_TRY(fit(c, tried[k], settings->budget, error));

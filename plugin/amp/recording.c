@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* Returns the first layer that does more than queue work on the device and so prevents recording, or NULL. */
+/* Returns the first layer that prevents recording, because it does more than queue work on the device; NULL:
+ * none. */
 static const amp_node *layer_against(const amp_plan *plan)
 {
     for (int i = 0; i < plan->count; i++) {

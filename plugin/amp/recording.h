@@ -15,7 +15,7 @@
 
 #include "plan.h"
 
-/* The recordings on one block of images, and their arguments. */
+/* The recordings of passes that read one block of images, and the arguments of these passes. */
 typedef struct amp_recorded {
     const float *image, *labels;
     float scale;
@@ -32,8 +32,9 @@ typedef struct amp_recording {
     int line_is_new;           /* 1: `line` is not printed yet; the host clears this */
 } amp_recording;
 
-/* Whether passes of this plan cannot be recorded. Writes the first reason to `line`, unless it is graphs=0 or
- * image_delta. looks: what observes each layer ("debug=1"), or NULL. ranks: whether several ranks train. */
+/* Whether passes of this plan cannot be recorded. Writes the first reason to `line`, unless the reason is
+ * graphs=0 or image_delta. looks: what observes each layer ("debug=1"), or NULL. ranks: whether several ranks
+ * train. */
 int amp_recording_is_off(amp_recording *, const amp_plan *, const amp_backend *, const char *looks,
                          int ranks);
 /* Call when a training's forward begins. Sets `current`, or clears it if this pass must not be recorded. */

@@ -22,7 +22,7 @@ extern "C" {
 #pragma GCC visibility push(default) /* libdarknet.so exports these functions */
 
 /* Training ends after this many consecutive skipped steps with a scale that cannot change (a static scale, or
- * a backoff that fp32 rounds away). It is also the upper limit of hysteresis, which delays this end. */
+ * a backoff that fp32 rounds away). This is also the upper limit of hysteresis, which delays the end. */
 #define AMP_SCALER_STUCK_LIMIT 100
 
 /* Settings and state. */
@@ -49,8 +49,8 @@ typedef struct amp_scaler {
 /* Returns torch's defaults: enabled, dynamic, scale 2^16, growth_factor 2, backoff_factor 0.5,
  * growth_interval 2000, hysteresis 1. Unlike torch, it has min_scale 2^-14 and max_scale 2^126: torch's scale
  * can reach 2^127, whose inverse is subnormal, and a host that flushes subnormals to 0, like Darknet, would
- * lose every gradient. Up to 2^126 (INFINITY: always) the scale changes exactly as in torch. Pass the result
- * to amp_scaler_init. */
+ * lose every gradient. Up to 2^126 (with max_scale INFINITY: always) the scale changes exactly as in torch.
+ * Pass the result to amp_scaler_init. */
 amp_scaler amp_scaler_defaults(void);
 
 /* Sets *scaler to these settings, before the first step. AMP_BAD_CONFIG: a setting is outside its range;
@@ -77,13 +77,14 @@ int amp_scaler_would_diverge(const amp_scaler *scaler);
 /* The factor that unscales gradients: 1/scale, divided in double and rounded once to float. */
 float amp_scaler_inverse(const amp_scaler *scaler);
 
-/* Returns NULL, or what is wrong with a state read from a file (any bits): amp_scaler_init and
- * amp_scaler_update cannot have produced it. */
+/* Checks a state read from a file, which may contain any bits. Returns NULL, or why amp_scaler_init and
+ * amp_scaler_update cannot have produced this state. */
 const char *amp_scaler_problem(const amp_scaler *scaler);
 
 /* Continues from a saved state for which amp_scaler_problem returns NULL. *scaler keeps its settings. It
- * takes over the counters and, if both are dynamic, scale and trackers, moved into the range of its
- * settings. */
+ * takes over the numbers of steps and skipped steps. If both scalers are dynamic, it also takes over scale
+ * and trackers, moved into the range that the settings allow. `stuck` is taken over only if the scale stays
+ * the same. */
 void amp_scaler_resume(amp_scaler *scaler, const amp_scaler *saved);
 
 #pragma GCC visibility pop

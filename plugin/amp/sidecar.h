@@ -32,8 +32,9 @@ typedef struct amp_run_state {
     int32_t looped;           /* 1: saved by a training command's loop: loop_count, average_loss are valid */
     int32_t loop_count;
     float average_loss;
-    /* ranks: the number of ranks that train; 0 or 1: one. With several, wire is the type in which gradients
-     * are sent (an amp_dtype), and sync_batchnorm is the .cfg's setting; -1: not saved. */
+    /* ranks: the number of ranks that train; 0 or 1: one. wire: the type in which ranks send gradients (an
+     * amp_dtype). sync_batchnorm: the .cfg's setting. In a file saved by one rank, wire and sync_batchnorm
+     * are not saved, and read as -1. */
     int32_t ranks, wire, sync_batchnorm;
     const float *states;      /* states of the recurrent layers of all ranks, in rank order
                                  (amp_sidecar_states). Owned by the caller; NULL: none */
@@ -44,8 +45,8 @@ typedef struct amp_run_state {
 typedef struct amp_sidecar amp_sidecar;
 
 /* Writes a sidecar and flushes it to disk; the caller renames it. weights_checksum: amp_file_checksum of its
- * .weights file. AMP_IO_FAILED: the file at path was removed. AMP_DIVERGED: masters or optimizer state
- * contain inf or NaN; nothing was written. */
+ * .weights file. AMP_IO_FAILED: writing failed, and the file at path was removed. AMP_DIVERGED: masters or
+ * optimizer state contain inf or NaN; nothing was written. */
 amp_status amp_sidecar_write(const char *path, amp_engine *, const amp_run_state *,
                                 uint64_t weights_checksum, amp_error *);
 
@@ -67,13 +68,14 @@ const amp_run_state *amp_sidecar_run(const amp_sidecar *);
 int amp_sidecar_adam(const amp_sidecar *);         /* 1: the saved training used Adam or AdamW; 0: SGD */
 
 /* Restores scale, trackers, counters and arrays; the engine keeps its .cfg's settings. note (may be empty):
- * what the user should know, for example that the optimizer is another. AMP_BAD_SIDECAR: the sidecar is of
+ * what the user should know, for example that the optimizer has changed. AMP_BAD_SIDECAR: the sidecar is of
  * another network; nothing was changed. Any other error: the backend's memory cannot be written; do not use
  * the engine any more. */
 amp_status amp_sidecar_apply(const amp_sidecar *, amp_engine *, char note[256], amp_error *);
 
-/* Call after amp_sidecar_apply. The engine's recurrent layers continue from what this rank saved or, if the
- * number of ranks has changed, from an empty state, and note says so. */
+/* Call after amp_sidecar_apply. The engine's recurrent layers continue from what this rank saved. If the
+ * number of ranks has changed, they start from an empty state, and a sentence about this is appended to
+ * `note`. */
 amp_status amp_sidecar_fit_rank(const amp_sidecar *, amp_engine *, int rank, int ranks, char note[256],
                                    amp_error *);
 
@@ -82,19 +84,21 @@ amp_status amp_sidecar_fit_rank(const amp_sidecar *, amp_engine *, int rank, int
 amp_status amp_sidecar_fit_averages(const amp_sidecar *, const amp_average *averages, int count,
                                        amp_error *);
 
-/* Call after amp_sidecar_apply with several ranks. If wire= or sync_batchnorm= has changed, note says so. */
+/* Call after amp_sidecar_apply with several ranks. If wire= or sync_batchnorm= has changed, appends a
+ * sentence about this to `note`. */
 void amp_sidecar_fit_ranks(const amp_sidecar *, amp_dtype wire, int sync_batchnorm, char note[256]);
 
 /* Momentum and Adam's moments refer to gradients summed over the batch, as in Darknet. If the saved batch had
  * a different number of images, rescales momentum and moments to a batch of `images` images, and appends a
- * text that says so to note. Fails only if the device fails. */
+ * sentence about this to `note`. Fails only if the device fails. */
 amp_status amp_sidecar_fit_batch(const amp_sidecar *, amp_engine *, int images, char note[256], amp_error *);
 
 /* `weights` followed by ".amp". The caller frees it. */
 char *amp_sidecar_name(const char *weights);
 
-/* Saves the pair NAME and NAME.amp. If a save is killed, the old pair remains or, after amp_sidecar_recover,
- * the new pair. If NAME is a symbolic link, both files are beside its target.
+/* Saves the pair NAME and NAME.amp. If a save is killed, either the old pair is still in place, or
+ * amp_sidecar_recover puts the new pair in place. If NAME is a symbolic link, both files are beside its
+ * target.
  *
  *     amp_sidecar_save save;
  *     AMP_TRY(amp_sidecar_begin(name, &save, error));
@@ -115,11 +119,12 @@ void amp_sidecar_cancel(amp_sidecar_save *);
  * and reads the sidecar.
  *
  * *out, owned by the caller: the sidecar of exactly this .weights file; NULL: NAME has none or does not
- * exist. If there is a sidecar, leftovers of killed saves have been removed. note (may be empty): which save
- * was completed. AMP_BAD_SIDECAR: the sidecar is not valid, or belongs to other weights.
+ * exist. If there is a sidecar, files left behind by killed saves have been removed. note (may be empty):
+ * which save was completed. AMP_BAD_SIDECAR: the sidecar is not valid, or belongs to other weights.
  *
- * Call with out = NULL for a NAME that this training saves but does not start from. Then the leftovers of a
- * killed save are removed if it cannot be completed; if there is no file NAME, note says so.
+ * Call with out = NULL for a NAME that this training saves but does not start from. If a killed save of NAME
+ * cannot be completed, the files that it left behind are removed. If there is no file NAME either, note says
+ * what was removed.
  *
  * A program that reads weights without training may call this only if NAME is missing: another program may be
  * saving an existing NAME. */

@@ -90,7 +90,7 @@ static amp_status compare_statistics(const amp_sidecar *c, const amp_parameters 
 /* ---- the scaler ---- */
 
 /* Returns a scaler with the settings of `now` (from the .cfg) and the state of `saved`. If the kind of loss
- * scaling or the scale has changed, note says so. */
+ * scaling or the scale has changed, appends a sentence about this to `note`. */
 static amp_scaler resumed_scaler(const amp_scaler *now, const amp_scaler *saved, char note[NOTE])
 {
     amp_scaler s = *now;
@@ -189,8 +189,8 @@ amp_status amp_sidecar_fit_rank(const amp_sidecar *c, amp_engine *engine, int ra
     const amp_parameters *e = &engine->parameters;
     size_t count = amp_sidecar_state_count(engine);
     int saved = c->run.ranks > 1 ? c->run.ranks : 1;
-    int own = saved == ranks && c->state_count == count; /* 1: the file has this rank's own state, to
-                                                            replace rank 0's (from amp_sidecar_apply) */
+    int own = saved == ranks && c->state_count == count; /* 1: the file has this rank's own state; it
+                                                            replaces rank 0's, set by amp_sidecar_apply */
     if (!count || (saved == ranks && rank == 0)) return AMP_OK;
     const unsigned char *from = own ? c->states + 4 * count * (size_t)(rank - 1) : NULL;
     copier copy = { e->backend, error };

@@ -19,9 +19,9 @@
  * is W', NAME.amp is A or missing, and NAME.amp.new is A', complete. Recovery does 3.
  *
  * If recovery itself is killed, the next recovery continues. Once NAME and NAME.amp are a matching pair,
- * leftovers are removed. Recovery replaces a file only by one that a valid sidecar identifies by checksum,
- * and never a NAME that is newer than NAME.new: someone has put other weights there. A new save would
- * overwrite NAME.new, so it first completes a killed save. */
+ * files left behind by killed saves are removed. Recovery replaces a file only by one that a valid sidecar
+ * identifies by checksum. It never replaces a NAME that is newer than NAME.new, because then someone has put
+ * other weights there. A new save would overwrite NAME.new, so it first completes a killed save. */
 #include "sidecar_format.h"
 
 #include <sys/stat.h>
@@ -132,8 +132,8 @@ static amp_status end_killed_save(const amp_sidecar_save *pair, amp_sidecar **ou
     return status;
 }
 
-/* Completes a killed save. Then removes leftovers if the sidecar matches the weights or `own` is 1. own: 1 if
- * this training saves NAME but does not start from it. */
+/* Completes a killed save. Then, if the sidecar matches the weights or `own` is 1, removes files left behind
+ * by killed saves. own: 1 if this training saves NAME but does not start from it. */
 static amp_status settle(const amp_sidecar_save *pair, int own, amp_sidecar **out, char note[256],
                          amp_error *error)
 {
@@ -166,8 +166,8 @@ amp_status amp_sidecar_recover(const char *name, amp_sidecar **out, char note[25
 
 /* ---- saving ---- */
 
-/* Completes a killed save of NAME, whose leftovers a new save would overwrite. While a save is still running,
- * does nothing: amp_safe_file_begin then rejects the new save. */
+/* Completes a killed save of NAME, because a new save would overwrite the files that it left behind. While a
+ * save is still running, does nothing: amp_safe_file_begin then rejects the new save. */
 static amp_status end_earlier_save(const char *name, amp_error *error)
 {
     amp_sidecar_save pair;
@@ -209,8 +209,8 @@ static amp_status write_pair(amp_sidecar_save *save, amp_engine *engine, const a
     return amp_sidecar_write(save->sidecar.temporary, engine, run, sum, error);
 }
 
-/* Renames the sidecar into place, which cannot be undone, then the weights. If the second rename fails, the
- * weights keep their temporary name, under which recovery finds them. */
+/* First renames the sidecar into place, which cannot be undone; then the weights. If the second rename fails,
+ * the weights keep their temporary name, under which recovery finds them. */
 static amp_status place_pair(amp_sidecar_save *save, amp_error *error)
 {
     amp_error why;

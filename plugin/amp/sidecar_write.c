@@ -88,7 +88,8 @@ typedef struct content {
 
 typedef struct saved_array { amp_saved_kind kind; int index; const float *values; size_t count; } saved_array;
 
-/* Lists the file's arrays; `list` has room for every kind of array of each entry. Returns their number. */
+/* Lists the file's arrays; `list` has room for every kind of array of each entry. Returns the number of
+ * arrays. */
 static uint32_t list_arrays(const content *c, saved_array *list)
 {
     const amp_parameters *e = &c->engine->parameters;
@@ -268,7 +269,7 @@ static amp_status write_file(sink *s, const char *path, const content *c, head *
     struct stat info;
     s->file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (s->file < 0) return amp_cannot_write(path, errno, error);
-    int regular = fstat(s->file, &info) == 0 && S_ISREG(info.st_mode); /* 1: no device, so it is flushed, and
+    int regular = fstat(s->file, &info) == 0 && S_ISREG(info.st_mode); /* 1: not a device: it is flushed, and
                                                                           removed after a failure */
     amp_status status = write_contents(s, path, c, h, list, regular, error);
     if (close(s->file) != 0 && status == AMP_OK) status = amp_cannot_write(path, errno, error);

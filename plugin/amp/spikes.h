@@ -1,9 +1,9 @@
 /* Spikes: steps whose gradient or loss is far larger than in earlier steps.
  *
- * A step is a spike if the L2 norm of its gradient is more than `factor` times the median norm of the last
- * AMP_SPIKE_WINDOW steps, or if its loss is more than `factor` times their median loss. Only steps that were
- * taken count. The first AMP_SPIKE_LEAST steps are no spikes: a median of fewer values is unreliable, and a
- * training's first gradients are its largest.
+ * A step is a spike if the L2 norm of its gradient is more than `factor` times the median norm of the
+ * previous AMP_SPIKE_WINDOW steps, or if its loss is more than `factor` times the median loss of these steps.
+ * Only steps that were taken count. The first AMP_SPIKE_LEAST steps are no spikes: a median of fewer values
+ * is unreliable, and a training's first gradients are its largest.
  *
  * The structs own no memory: copying one saves its whole state. */
 #pragma once
@@ -12,12 +12,13 @@
 
 enum { AMP_SPIKE_WINDOW = 128, AMP_SPIKE_LEAST = 16 };
 
-/* Too many steps were dropped if they are more than AMP_SPIKE_FREE_DROPS, and also more than the fraction
- * AMP_SPIKE_SHARE of all steps. */
+/* Too many steps were dropped if their number exceeds AMP_SPIKE_FREE_DROPS, and also exceeds AMP_SPIKE_SHARE
+ * times the number of all steps. */
 enum { AMP_SPIKE_FREE_DROPS = 8 };
 #define AMP_SPIKE_SHARE 0.01
 
-/* A ring buffer of the last of `seen` values: value n, from 0, is at index n % AMP_SPIKE_WINDOW. */
+/* A ring buffer of the latest values. seen: the number of values added so far. Value number n, from 0, is
+ * values[n % AMP_SPIKE_WINDOW]. */
 typedef struct amp_spike_window { uint64_t seen; double values[AMP_SPIKE_WINDOW]; } amp_spike_window;
 
 void amp_spike_window_add(amp_spike_window *, double value);

@@ -11,7 +11,7 @@ double amp_quantile(const double *sorted, size_t count, double q);
 double amp_median(double *values, size_t count);
 
 /* The mean of `count` independent measurements, its standard error, and its confidence interval from `least`
- * to `most` at the level 1 - alpha. NaN: the mean if count is 0, the others if it is below 2. */
+ * to `most` at the level 1 - alpha. The mean is NaN if count is 0; the others are NaN if it is below 2. */
 typedef struct amp_interval { int count; double mean, error, least, most; } amp_interval;
 amp_interval amp_interval_of(const double *values, int count, double alpha);
 

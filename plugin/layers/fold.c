@@ -16,8 +16,8 @@
 
 #include "../backend/batchnorm_rules.h"
 
-enum { STAGE = 1 << 16 }; /* limit of the staging buffer in floats, unless one filter's weights, or one float
-                             per filter, need more */
+enum { STAGE = 1 << 16 }; /* size limit of the staging buffer, in floats. The buffer is larger if one
+                             filter's weights, or one float per filter, need more */
 
 /* One filter's batch norm: gain times the filter's products, plus bias. */
 typedef struct line { double gain, bias; } line;

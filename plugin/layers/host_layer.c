@@ -31,8 +31,8 @@ static amp_status backward(amp_node *node, amp_call *call, amp_error *error)
     }
     amp_value *input = node->inputs[0];
     amp_tensor x = amp_value_data(input, AMP_FORM_PLAIN), dx = amp_value_delta(input, AMP_FORM_PLAIN);
-    /* With several inputs, the layer adds to all their deltas, wanted or not. A single input's may be
-     * NULL. */
+    /* With several inputs, the layer adds to all their deltas, wanted or not. The delta of a single input may
+     * be NULL. */
     float *target = input->wants_delta || node->desc.input_count > 1 ? dx.data : NULL;
 
     float *momentum[AMP_MAX_PARAMS];

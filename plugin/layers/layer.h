@@ -75,12 +75,12 @@ typedef struct amp_layer_ops {
     int makes_loss;
     int draws_numbers; /* 1: in training, forward draws from the host's random number generator */
     int chooses;       /* 1: each output is a copy of one input element, to which backward passes its delta.
-                          If rounding makes elements equal, the choice may not be that of fp32 */
+                          If rounding makes elements equal, the choice may differ from fp32's */
     /* NULL: the kind has no matrix products. */
     amp_products (*products)(const struct amp_node *);
     /* Returns n if the deltas of the first n inputs equal the output's (after the activation's backward), so
-     * that they may share one buffer. 2: the output is exactly the sum of two inputs, which the previous
-     * layer's batch norm may compute. NULL: 0 inputs. */
+     * that they may share one buffer. 2: the output is exactly the sum of two inputs, and the previous
+     * layer's batch norm may compute this sum. NULL: n is 0. */
     int (*passes_delta)(const struct amp_node *);
     /* Creates backend objects and requests buffers for the node's shape. Times are as in arena.h;
      * backward_time is -1 if no backward follows. NULL: nothing to do. */
@@ -202,10 +202,10 @@ typedef struct amp_host {
     void (*backward)(void *context, int layer, float *input, float *input_delta, int training);
     /* The labels for a loss that AMP computes, in memory that the backend can read, or NULL. */
     const float *(*labels)(void *context, int layer);
-    /* Receives the result of a loss that AMP computed in the last forward, with each image's part of the
+    /* Receives the result of a loss that AMP computed in the latest forward, with each image's part of the
      * cost. `loss` is called after `found`. */
     void (*found)(void *context, int layer, const amp_yolo_result *, const double *image_costs);
-    /* Returns a loss layer's loss in the last forward. */
+    /* Returns a loss layer's loss in the latest forward. */
     float (*loss)(void *context, int layer);
     /* Draws count numbers in [0,1) from the host's own generator, for dropout. */
     void (*random_uniform)(void *context, float *numbers, size_t count);
@@ -242,8 +242,8 @@ typedef struct amp_call {
 struct amp_node {
     amp_layer_desc desc;
     int index;
-    amp_form form;             /* the form in which it computes. Also its output's home form, except a yolo
-                                  layer's, which is plain */
+    amp_form form;             /* the form in which it computes, and the home form of its output (except
+                                  that a yolo layer's output has the plain form) */
     amp_dtype dtype;           /* the dtype of `form` */
     amp_dtype products;        /* dtype of its matrix products: the network's half dtype if
                                   desc.lends_products is set and desc.keep_fp32 is not; else `dtype` */
@@ -259,8 +259,8 @@ struct amp_node {
     amp_recompute recompute;   /* which of its results are recomputed during backward */
     int again_time;            /* the time of this recomputation, as in arena.h; -1: never */
     void *pre_activation;      /* the epilogue's sums (epilogue.h) */
-    void *pre_activation_again; /* the buffer into which backward recomputes the sums; exchanged with
-                                   pre_activation, like amp_value.data_again with data */
+    void *pre_activation_again; /* the buffer into which backward recomputes the sums; while backward
+                                   uses it, it is swapped with pre_activation */
     float *mean, *variance;    /* batch statistics, c elements each */
     int leaves_norm;           /* 1: forward stops after the sums: the output's only reader, a shortcut, uses
                                   the sums instead. Ignored if an observer reads outputs */
@@ -284,15 +284,16 @@ static inline float *amp_gradient_of(const amp_node *node, const float *master)
     return NULL;
 }
 
-/* Run amp_layer_ops's functions. Error messages and the profiler's ranges name the layer. */
+/* These functions run those of amp_layer_ops. Error messages and the profiler's ranges name the layer. */
 amp_status amp_node_plan(amp_node *, amp_call *, amp_arena *, int forward_time, int backward_time,
                          amp_error *);
 void amp_node_drop_weights(amp_node *, amp_backend *); /* frees amp_nodes_load_weights's copies */
 amp_status amp_node_forward(amp_node *, amp_call *, amp_error *);
 amp_status amp_node_backward(amp_node *, amp_call *, amp_error *);
 
-/* Activation checkpointing, in backward: exchanges the node's buffers with those for recomputation, and
- * recomputes what node->recompute says. amp_node_exchange exchanges them back, for the next forward. */
+/* Activation checkpointing. amp_node_forward_again, called in backward, swaps the node's buffers with those
+ * for recomputation, and recomputes what node->recompute says. After backward, amp_node_exchange swaps them
+ * back. */
 amp_status amp_node_forward_again(amp_node *, amp_call *, amp_error *);
 void amp_node_exchange(amp_node *);
 /* Whether backward reads the node's inputs; whether it reads the node's output. */

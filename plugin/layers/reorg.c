@@ -32,7 +32,7 @@ static long source_of(const amp_layer_desc *d, amp_shape in, size_t out)
 }
 
 /* The table has forward's map, with one entry per output element, then backward's, with one entry per input
- * element. One entry is enough, because no two outputs come from the same input. */
+ * element. One is enough, because no two output elements come from the same input element. */
 static amp_status plan(amp_node *node, amp_call *call, amp_arena *arena, int forward_time, int backward_time,
                        amp_error *error)
 {

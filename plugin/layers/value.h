@@ -21,10 +21,10 @@ typedef struct amp_value {
     amp_form home;
     amp_dtype low_dtype;
     int wants_delta;     /* 1: backward continues into the producer */
-    int delta_parts;     /* number of parts of the delta: one per consumer's input that is this value */
+    int delta_parts;     /* number of parts of the delta; each input of a consumer adds its own part */
     void *data[AMP_FORMS], *delta[AMP_FORMS];
     void *data_again[AMP_FORMS]; /* buffers into which backward recomputes the data (activation
-                                    checkpointing); exchanged with `data` meanwhile (amp_value_exchange) */
+                                    checkpointing); while backward uses them, they are swapped with `data` */
     char data_valid[AMP_FORMS], delta_valid[AMP_FORMS];
 } amp_value;
 
@@ -36,8 +36,8 @@ amp_tensor amp_value_delta(const amp_value *, amp_form);
 /* Returns where the producer writes the home form, and marks only that form as valid. */
 amp_tensor amp_value_write(amp_value *);
 
-/* Activation checkpointing: exchanges data and data_again, and marks the data as not valid. Leaves the plain
- * form as it is, because that form has only one buffer. */
+/* Activation checkpointing: swaps data and data_again, and marks the data as not valid. Leaves the plain form
+ * as it is, because that form has only one buffer. */
 void amp_value_exchange(amp_value *);
 
 /* Sets *out to the value in a consumer's form. Casts the value if necessary. */

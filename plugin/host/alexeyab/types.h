@@ -11,7 +11,7 @@
 #define AMP_NET(net) (*(net))
 #define AMP_RUN(function, l, state) (function)(l, state)
 
-/* Whether a yolo layer with an IoU loss also computes the cost that it reports from the IoU. */
+/* For a yolo layer with an IoU loss: whether Darknet also computes the reported cost from the IoU. */
 #define AMP_OWN_COSTS_BY_IOU(l) ((l)->show_details)
 /* Whether Darknet prints a line about a yolo layer in each pass. */
 #define AMP_OWN_TELLS_OF_YOLO 1

@@ -147,8 +147,8 @@ static amp_status fit(float **buffer, size_t *capacity, size_t wanted, int neede
 }
 
 /* Allocates the fp32 output and delta of a native layer, or frees them if they are not needed. On a GPU, a
- * needed output also gets a copy in CPU memory, which Darknet reads or overwrites as the network's output or
- * as the input of a loss on the CPU. */
+ * needed output also gets a copy in CPU memory. Darknet reads or overwrites this copy when it uses the output
+ * as the network's output, or as the input of a loss on the CPU. */
 static amp_status fit_native(const network *net, int i, int needs_output, int needs_delta,
                              amp_host_buffers *have, amp_error *error)
 {

@@ -36,9 +36,9 @@ static float *delta_of(void *context, int i)
 /* ---- Darknet's own layers ---- */
 
 /* Sets the number of sequences (batch) and time steps for one pass through a recurrent layer and its parts;
- * Darknet's set_batch_network sets only the layer's batch, to the number of images. A pass with as many
- * images as the network was made for runs the .cfg's time steps. Any other pass is a prediction: each image
- * is a sequence of one step. */
+ * Darknet's set_batch_network sets only the layer's batch, to the number of images. If a pass has the number
+ * of images that the network was made for, it runs the .cfg's time steps. Any other pass is a prediction:
+ * each image is a sequence of one step. */
 static amp_status fit_sequences(const struct darknet_amp *amp, int i, layer *l, amp_error *error)
 {
     amp_own_part parts[AMP_OWN_MOST_PARTS];

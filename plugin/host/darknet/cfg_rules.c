@@ -413,9 +413,10 @@ void cfg_rule_dropout(cfg_walk *walk)
 }
 
 /* In a recurrent layer Darknet's own batch norm normalizes each time step separately. If a step has one
- * number per channel, its variance is 0 / 0. On a CPU a training then skips every step, so this is an error.
- * It is only a warning on a GPU, since not all give NaN, and where it is not certain that the network trains.
- * A .cfg that generates text, such as Darknet's rnn.cfg, has one image and one time step on purpose. */
+ * number per channel, its variance is 0 / 0. On a CPU every step of the training is then skipped. So this is
+ * an error if the network will be trained, else a warning. On a GPU it is always a warning, because some GPUs
+ * do not compute NaN. A .cfg that only generates text, for example Darknet's rnn.cfg, has one image and one
+ * time step on purpose. */
 static void check_norm_of_step(cfg_walk *walk, double pixels)
 {
     int trains = walk->use != CFG_FOR_ANYTHING && walk->use != CFG_TRAINS_BOXES;

@@ -52,8 +52,8 @@ static void add_statistics(amp_layer_desc *d, float *array, size_t count, float 
                                                                   .unsaved = unsaved };
 }
 
-/* Adds the parameters (`names`: weights, biases, scales) and rolling statistics of a layer or a recurrent
- * layer's part, which one pass runs `steps` times. Every layer has a field for clip=, but Darknet obeys it
+/* Adds the parameters (`names`: weights, biases, scales) and rolling statistics of l, a layer or a part of a
+ * recurrent layer. One pass runs l `steps` times. Every layer has a field for clip=, but Darknet obeys it
  * only in update_convolutional_layer_gpu. */
 static void add_layer_params(amp_layer_desc *d, layer *l, const char *const names[3], int steps, int on_gpu)
 {

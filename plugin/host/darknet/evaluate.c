@@ -25,9 +25,9 @@ void amp_fork_set_batch(struct network *net, int batch) { set_batch_network(net,
 
 /* ---- images ---- */
 
-/* Reads an image with Darknet's load_image, as training does. Unless w and h are 0, resizes it to w x h (only
- * in forks whose load_image resizes differently from resize_image). If the file is not an image, sets *why to
- * the reason. */
+/* Reads an image with Darknet's load_image, as training does. If w and h are not 0, resizes it to w x h; the
+ * caller wants this only in forks whose load_image resizes differently from resize_image. If the file is not
+ * an image, sets *why to the reason. */
 static image load(const char *path, int w, int h, int channels, const char **why)
 {
     amp_this_thread()->measures = 1;

@@ -33,7 +33,7 @@ static size_t arrays_of(const layer *l, int on_gpu)
     }
 }
 
-/* Returns how many arrays of the size of its output in one time step a layer allocates. */
+/* Returns how many arrays a layer allocates that have the size of one time step's output. */
 static size_t states_of(const layer *l)
 {
     switch (l->type) {

@@ -1,5 +1,6 @@
-/* What a fork's folder must implement for the files of this folder, which are the same for all forks:
- * pjreddie/, or family/ with alexeyab/ or hank_ai/. Unlike fork.h, it may name Darknet's structs. */
+/* What each fork must implement for the files of this folder, which are the same for all forks. pjreddie's
+ * fork is in pjreddie/; the two others are in family/, and in alexeyab/ or hank_ai/. Unlike fork.h, this file
+ * may name Darknet's structs. */
 #pragma once
 
 #include "darknet.h"
@@ -33,7 +34,7 @@
  * The fork's layers.c implements these functions and tables, except amp_own_batchnorm_rule. */
 
 /* Sets *layers to the inputs of layer l other than the layer before it (for a route: to all its inputs).
- * Returns how many they are. */
+ * Returns their number. */
 int amp_own_far_inputs(const layer *l, const int **layers);
 /* A recurrent layer's parts are the connected or convolutional layers inside it. amp_host_parts
  * (learned_sizes.c) fills in `parts`, and returns their number; 0 for other layers. */
@@ -108,8 +109,8 @@ extern const amp_own_fault amp_own_faults[];
 
 /* ---- memory (buffers.c, hooks.c) ---- */
 
-/* Frees those buffers of a native layer that only this fork has, and only Darknet's own forward and backward
- * use. */
+/* Frees those buffers of a native layer that only this fork has, and that only Darknet's own forward and
+ * backward use. */
 void amp_own_free_internals(layer *l, int on_gpu);
 /* Whether this layer has no output and delta of its own in Darknet, but uses those of the layer before it: a
  * dropout or an [empty] layer. */
@@ -142,10 +143,10 @@ int amp_own_lends_products(const layer *l, int on_gpu);
 /* Returns the argument for the layer's forward and backward. Backward adds to input_delta (may be NULL). */
 amp_pass amp_own_pass(const network *net, int index, float *input, float *input_delta, float *workspace,
     int training);
-/* Turns off what Darknet's GPU code does to deltas in addition to computing gradients: it clips them to +-1
- * in [connected] layers, also inside recurrent ones, and with try_fix_nan=1 in more layers, and it smooths
- * them in convolutions with smooth=. This would ignore the loss scale, and hide inf and NaN. AMP's layers and
- * Darknet's CPU code do none of it. */
+/* Darknet's GPU code changes deltas: it clips them to +-1 in [connected] layers, also inside recurrent
+ * layers, and with try_fix_nan=1 in more layers, and it smooths them in convolutions with smooth=. Turns all
+ * of this off, because it would ignore the loss scale, and hide inf and NaN. AMP's layers and Darknet's CPU
+ * code do not change deltas like this. */
 void amp_own_keep_deltas(network *net);
 /* Returns a copy of layer `index`, in which each far input is replaced by the layer that really produces it
  * (amp_host_producer). The copy points to the arrays in room. */
@@ -184,8 +185,8 @@ detection *amp_own_boxes(network *net, const int size[2], float least, float hie
 void amp_own_fix_logistics(network *net);
 void amp_own_sort_classes(float *probabilities, network *net);
 
-/* Sets the loader arguments that only this fork's train_detector or train_classifier sets. threads may stay
- * 0: batches.c then sets all forks' default. */
+/* Sets the loader arguments that only this fork's train_detector or train_classifier sets. If `threads` stays
+ * 0, batches.c sets the default of all forks. */
 void amp_own_detector_args(network *net, const layer *last, load_args *args);
 void amp_own_classifier_args(network *net, load_args *args);
 /* Call after the last load with these arguments, or if nothing was loaded. */

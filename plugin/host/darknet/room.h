@@ -32,8 +32,8 @@ void amp_host_note_buffers(struct darknet_amp *amp, network *net);
 amp_status amp_host_fit_buffers(struct darknet_amp *amp, const char *needs_output, const char *needs_delta,
                                 amp_error *);
 
-/* Enlarges the workspace that Darknet's own layers share to the largest size that one of them needs. It is in
- * amp->memory: a change of net->workspace would be lost when network_predict restores the network's
+/* Darknet's own layers share one workspace. Enlarges it to the largest size that one of these layers needs.
+ * It is in amp->memory: a change of net->workspace would be lost when network_predict restores the network's
  * fields. */
 amp_status amp_host_fit_workspace(struct darknet_amp *amp, const network *net, amp_error *);
 
@@ -87,8 +87,8 @@ amp_status amp_host_check_predicted(const network *, const float *output, const 
  * the dropout reads the dropout's result. */
 int amp_host_producer(const network *net, int index, int consumer);
 
-/* Returns the last layer before `index` that has truth=1, whose output is the labels of layer `index`; -1:
- * the labels are the network's. */
+/* Returns the nearest layer before layer `index` that has truth=1: its output is the labels of layer `index`.
+ * -1: the labels are the network's. */
 int amp_host_truth_layer(const network *net, int index);
 
 /* Returns the labels of layer `index`, in memory that the backend can read. NULL: no labels. */

@@ -49,8 +49,8 @@ static int reads_a_layer_without_delta(const network *net, const layer *l, int i
     return lacks;
 }
 
-/* Whether the layer's backward writes to a missing delta of the layer before it. gaps.c prevents it on the
- * CPU. */
+/* Whether the layer's backward writes to a missing delta of the layer before it. On the CPU, gaps.c prevents
+ * this. */
 static int writes_to_no_delta(const network *net, const layer *l, int i, int on_gpu)
 {
     if (!on_gpu || !lacks_delta(net, i - 1, 1) || amp_own_borrows_buffers(l)) return 0;

@@ -35,7 +35,8 @@ void cfg_own_unlike_head(cfg_walk *walk, double reads, double loaded)
 int cfg_own_lays_out_1x1(double stride_x) { return stride_x > 1; }
 
 /* Warns if ema_alpha averages nothing: train_network_waitkey averages the weights from step max_batches / 2
- * on, and replaces the weights by the averages at step max_batches - 1000, which must be later. */
+ * on, and replaces the weights by the averages at step max_batches - 1000, which must be later than step
+ * max_batches / 2. */
 static void check_averaging(cfg_walk *walk)
 {
     double steps = cfg_walk_number(walk, "max_batches"), from = trunc(steps / 2), to = steps - 1000;
@@ -46,8 +47,9 @@ static void check_averaging(cfg_walk *walk)
                   from, to);
 }
 
-/* Rejects what makes hank-ai's parser end the program: a key of [net] that it reads only with another policy=
- * or with adam=1, and a yolo or region as the last layer if the width or height is not a multiple of 32. */
+/* Rejects what makes hank-ai's parser end the program: first, a key of [net] that the parser reads only with
+ * another policy= or with adam=1; second, a yolo or region as the last layer, if the network's width or
+ * height is not a multiple of 32. */
 static void check_strictly(cfg_walk *walk, int finds_boxes)
 {
     enum { STEP = 1 << POLICY_STEP, STEPS = 1 << POLICY_STEPS | 1 << POLICY_SGDR,
@@ -157,8 +159,8 @@ void cfg_own_loader(cfg_walk *walk, int classifier)
 /* ---- sizes ---- */
 
 /* train_detector multiplies both sides by the same random factor, and rounds them to multiples of
- * resize_step. Lists all sizes of a square input; for other shapes, those for factors that are evenly spaced
- * on a logarithmic scale. */
+ * resize_step. For a square input, lists all sizes. For other inputs, lists the sizes that result from
+ * factors evenly spaced on a logarithmic scale. */
 size_t cfg_own_sizes(const cfg_walk *walk, int classifier, double random, double sizes[CFG_OWN_SIZES][2])
 {
     double most = amp_own_resized_most(random), step = floor(cfg_walk_number(walk, "resize_step"));

@@ -148,7 +148,7 @@ static size_t place_of(size_t i, size_t channel, size_t channels, size_t pixels)
 }
 
 /* Computes the mean and variance (over N-1, as variance_cpu) of one time step of a crnn's inner layer,
- * because Darknet's forward leaves only those of the last step. Also adds the gradients of the biases, which
+ * because Darknet's forward leaves only those of the final step. Also adds the gradients of the biases, which
  * Darknet's backward does not compute. */
 static void complete_batchnorm(const layer *l)
 {

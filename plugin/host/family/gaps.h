@@ -14,8 +14,8 @@
  *  weights        | which ignores the normalization               | including the normalization
  *  crnn           | loses what a step passes to earlier steps,    | the layer's gradient (on a GPU Darknet's
  *                 | applies the self layer's slope to the input   | own code runs, also for shortcut=1, and
- *                 | layer's delta, ignores shortcut=1; batch norm | batch norm uses the last step's
- *                 | uses the last step's statistics in each step, | statistics)
+ *                 | layer's delta, ignores shortcut=1; batch norm | batch norm uses the final step's
+ *                 | uses the final step's statistics each time,   | statistics)
  *                 | and gives biases no gradient                  |
  *  yolo,          | the logistic function is NaN below -88.7      | reads a copy, clamped to -88 and above
  *  Gaussian_yolo  | (amp_fork_fault in own.c says why)            |
@@ -25,9 +25,10 @@
  *                 | others may read                               |
  *
  * On a GPU:
- *  - Region, normalization and reorg overwrite the input's delta, and a convolution with xnor multiplies all
- *    of it by its slope. So on a GPU, too, each layer gets a delta of zeros.
- *  - Batch norm's buffers of frozen layers are allocated, and a masked cost reads a copy, as on the CPU.
+ *  - Region, normalization and reorg overwrite the input's delta. A convolution with xnor multiplies the
+ *    whole delta of its input by a slope, not only the part that it adds. So on a GPU, too, each layer gets a
+ *    delta of zeros.
+ *  - As on the CPU, frozen layers get their buffers for batch norm, and a masked cost reads a copy.
  *  - hank-ai's crnn moves the pointers in its stored inner layers from step to step, so it gets copies of
  *    these layers, as on the CPU.
  *  - A connected layer clips its deltas to +-1, and with try_fix_nan=1 other layers do too. This would hide
@@ -41,7 +42,7 @@
 
 #include "darknet.h"
 
-/* Gives a layer the buffers that its make function forgets, which Darknet's free_layer frees. A second call
+/* Gives a layer the buffers that its make function forgets. Darknet's free_layer frees them. A second call
  * changes nothing. */
 void amp_gap_prepare(layer *l);
 
@@ -56,13 +57,15 @@ void amp_gap_backward(layer l, network_state state);
 /* Whether Darknet's own backward overwrites the previous layer's delta instead of adding to it. */
 int amp_gap_overwrites_delta(const layer *l, int on_gpu);
 
-/* If *l, a copy of a layer, is a crnn, makes it point to copies of its inner layers, in `inner`: in each time
- * step a crnn's functions move pointers in the inner layers, in hank-ai's Darknet in the stored ones. */
+/* l: a copy of a layer. If it is a crnn, copies its inner layers to `inner`, and makes *l point to these
+ * copies, because in each time step a crnn's functions move pointers in its inner layers; hank-ai's Darknet
+ * would move them in the network's own layers. */
 enum { AMP_GAP_INNER = 3 };
 void amp_gap_copy_inner(layer *l, layer inner[AMP_GAP_INNER]);
 
 #ifdef GPU
-/* The same on a GPU. state.workspace holds the layer's own workspace and amp_gap_workspace_gpu's bytes. */
+/* The same on a GPU. state.workspace has amp_gap_workspace_gpu's bytes in addition to the layer's own
+ * workspace. */
 void amp_gap_prepare_gpu(layer *l);
 size_t amp_gap_workspace_gpu(const network *net, int index);
 void amp_gap_forward_gpu(layer l, network_state state);

@@ -217,8 +217,8 @@ int amp_fork_frozen(const struct network *net)
 }
 
 /* Whether this step's update leaves the layer's parameters unchanged, because of train_only_bn=, dont_update=
- * or burnin_update=. Darknet obeys these keys only on a GPU (update_network_gpu), AMP also on the CPU. `step`
- * counts the current step too. */
+ * or burnin_update=. Darknet obeys these keys only on a GPU (update_network_gpu); AMP obeys them on the CPU
+ * too. `step` counts the current step too. */
 static int is_held(const network *net, const layer *l)
 {
     int64_t step = (int64_t)(*net->seen / ((uint64_t)net->batch * (uint64_t)net->subdivisions));

@@ -1,9 +1,9 @@
 /* A pass through AlexeyAB's or hank-ai's Darknet: the arguments of a network and its layers.
  *
  * forward_network, backward_network and a layer's functions get a network_state, which contains a copy of the
- * network. AMP's hooks in forward_network and backward_network set this copy's input, truth and delta, which
- * Darknet does not use, to the pass's arrays in CPU memory. On a GPU, amp_own_push copies images and labels
- * to *input_gpu and *truth_gpu, as Darknet does before its passes. */
+ * network. Darknet does not use this copy's input, truth and delta. So AMP's hooks in forward_network and
+ * backward_network set them to the pass's arrays in CPU memory. On a GPU, amp_own_push copies images and
+ * labels to *input_gpu and *truth_gpu, as Darknet does before its passes. */
 #include "../darknet/room.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static amp_status make_on_gpu(float **array, size_t bytes, amp_backend *b, amp_e
                     "use more subdivisions", b->description, bytes >> 20);
 }
 
-/* Copies images to the GPU through input_pinned_cpu, which Darknet uses for predictions, and the few labels
+/* Copies images to the GPU through input_pinned_cpu, Darknet's buffer for predictions, and the few labels
  * through the backend's staging memory. From the second training pass on, images are copied during the
  * previous pass (pinned.h). */
 amp_status amp_own_push(network *net, amp_backend *b, amp_error *error)

@@ -30,9 +30,9 @@ static void share_by_relu(const layer *l, const shares *m)
     pow_ongpu(m->groups, -1, m->sum, 1, m->sum, 1);
 }
 
-/* Sets m->p and m->sum such that input k's share, e / (E + .0001), is p * m->sum. Here e =
- * exp(w - the largest w), and E is the sum of all e. Darknet's softmax computes p = e / E. The largest p is 1
- * / E, so m->sum = 1 / (1 + .0001 * largest p). The largest p is found with max(a, b) = a + relu(b - a). */
+/* Sets m->p and m->sum such that input k's share, e / (E + .0001), is p * m->sum. Here e = exp(w - the
+ * largest w), and E is the sum of all e. Darknet's softmax computes p = e / E. The largest p is 1/E, so
+ * m->sum = 1 / (1 + .0001 * largest p). The largest p is found with max(a, b) = a + relu(b - a). */
 static void share_by_softmax(const layer *l, const shares *m)
 {
     int groups = m->groups;

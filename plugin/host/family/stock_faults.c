@@ -7,8 +7,8 @@ static int forgets_biases(const network *net, const layer *l, int i, int on_gpu)
     return !on_gpu && ((l->type == CONVOLUTIONAL && l->batch_normalize) || l->type == BATCHNORM);
 }
 
-/* activate() returns 0 for activations that it does not know. Convolutions call other functions for some of
- * them, and shortcuts for swish and mish. */
+/* activate() returns 0 for activations that it does not know. For some of these, convolutions call other
+ * functions; for swish and mish, shortcuts do too. */
 static int knows_no_activation(const network *net, const layer *l, int i, int on_gpu)
 {
     if (on_gpu) return 0;
@@ -20,8 +20,8 @@ static int knows_no_activation(const network *net, const layer *l, int i, int on
     }
 }
 
-/* On the CPU a shortcut compares its own size with the input size of the layer that from= names, not with its
- * output size. If they are equal, it assumes that both layers output the same number of floats per image. */
+/* On the CPU a shortcut compares its own size with the input size, not the output size, of the layer that
+ * from= names. If these are equal, it assumes that both layers output the same number of floats per image. */
 static int takes_sizes_for_equal(const network *net, const layer *l, int i, int on_gpu)
 {
     if (on_gpu || l->type != SHORTCUT || l->n != 1 || l->nweights) return 0;
@@ -48,8 +48,8 @@ static int ignores_stride_y(const network *net, const layer *l, int i, int on_gp
     return !on_gpu && l->type == CONVOLUTIONAL && l->size == 1 && l->stride_x == 1 && l->stride_y > 1;
 }
 
-/* On a GPU the gradient of a shortcut's weights is that of another function than forward computes; see
- * shortcut_gpu.c for the right one. On the CPU gaps.c replaces stock's code. */
+/* On a GPU, the gradient of a shortcut's weights does not belong to the function that forward computes; see
+ * shortcut_gpu.c for the right gradient. On the CPU gaps.c replaces stock's code. */
 static int derives_shares_wrongly(const network *net, const layer *l, int i, int on_gpu)
 {
     return on_gpu && l->type == SHORTCUT && l->nweights;
@@ -73,8 +73,8 @@ static int sam_overwrites(const network *net, const layer *l, int i, int on_gpu)
     return !on_gpu && l->type == SAM;
 }
 
-/* Layers with share_index also share the arrays of the batch's statistics, so the backward of all uses those
- * of the last layer's forward. */
+/* Layers with share_index also share the arrays of the batch's statistics, so the backward of each of them
+ * uses the statistics of the layer whose forward ran last. */
 static int shares_statistics(const network *net, const layer *l, int i, int on_gpu)
 {
     for (int k = i + 1; l->type == CONVOLUTIONAL && l->batch_normalize && k < net->n; k++) {

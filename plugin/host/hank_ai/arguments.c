@@ -44,10 +44,10 @@ static int place_of(const char *word)
     return 5;
 }
 
-/* Records a word as the weights file. Darknet takes a file *.weights for the weights, ignores other words and
- * missing files, and then trains from random weights. Under AMP, every word that is no command and no .data,
- * .cfg or .names file counts as the weights file (yolov4-tiny.conv.29), as in other forks. A second one is
- * rejected. */
+/* Records a word as the weights file. Darknet takes a file *.weights as the weights file. It ignores other
+ * words and missing files, and then trains from random weights. Under AMP, every word that is no command and
+ * no .data, .cfg or .names file counts as the weights file (yolov4-tiny.conv.29), as in other forks. A second
+ * such word is rejected. */
 static void note_weights(const char *word)
 {
     const char *ending = strrchr(word, '.');

@@ -53,8 +53,9 @@ void darknet_amp_use_gpu(int number);
 #define DARKNET_AMP_PASS(pass) if (net.amp) { Darknet::Network amp_net = net; amp_net.input = state.input; \
     amp_net.truth = state.truth; amp_net.delta = state.delta; amp_net.train = state.train; \
     pass(AMP_C(amp_net)); return; }
-/* For Darknet's functions on a GPU. Under AMP, DARKNET_AMP_ON_GPU rejects functions that run the layers
- * themselves; the others call AMP's hooks, with images and labels in CPU memory, and return. */
+/* For Darknet's functions on a GPU. Under AMP, DARKNET_AMP_ON_GPU rejects a function that runs the layers
+ * itself. DARKNET_AMP_TRAIN and DARKNET_AMP_PREDICT call AMP's hooks, with images and labels in CPU memory,
+ * and return from the function. */
 #define DARKNET_AMP_ON_GPU if (net.amp) darknet_amp_refuse("amp: this command itself runs the layers " \
     "on the GPU, which AMP does not support; run it with -amp off");
 #define DARKNET_AMP_TRAIN(x, y) if (net.amp and not net.adversarial) { Darknet::Network amp_net = net; \

@@ -1,6 +1,6 @@
-/* Fails the build if the size of a struct for C11 (darknet.h) differs from Darknet's, for example because C
- * and C++ were configured differently, or if a layer type or an activation has another value in C. A checksum
- * of the structs' text (plugin_hank_ai) covers their fields. */
+/* Fails the build if C11 (darknet.h) and Darknet's C++ differ in the size of a struct, for example because
+ * they were configured differently, or in the value of a layer type or an activation. A checksum of the
+ * structs' text (plugin_hank_ai) covers their fields. */
 #include "darknet_internal.hpp"
 
 #include <pthread.h>

@@ -2,8 +2,8 @@
 #
 #   awk -f structs.awk darknet.h darknet_internal.hpp darknet_enums.hpp darknet_layers.hpp darknet_network.hpp
 #
-# A reference becomes a pointer, since calls pass it as one. An enum class becomes an enum. Types get the
-# names that they have in AlexeyAB's Darknet. Fields lose the ending _unused, which they do not have there.
+# A reference becomes a pointer, because calls pass it as one. An enum class becomes an enum. Types get the
+# names that they have in AlexeyAB's Darknet. Fields lose the ending _unused, which AlexeyAB's do not have.
 # The output is not kept in the repository: the build makes it from the headers that it compiles.
 function strip(line,   at) { # removes comments, and spaces at both ends
     while (in_comment || (at = index(line, "/*"))) {

@@ -1,6 +1,6 @@
-/* gaps.h lists what is wrong in stock Darknet's CPU layers. A layer runs with stock's function (l.forward,
- * l.backward), if necessary after it has got the buffers that it lacks, or with a function of our own: from
- * this file or, for recurrent layers, from gaps_recurrent.c. */
+/* gaps.h lists what is wrong in stock Darknet's CPU layers. If stock's function (l.forward, l.backward) is
+ * right, the layer runs with it, if necessary after it has got the buffers that it lacks. Otherwise the layer
+ * runs with a function of our own, from this file or, for recurrent layers, from gaps_recurrent.c. */
 #include "gaps.h"
 
 #include "../darknet/own.h"

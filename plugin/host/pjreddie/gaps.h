@@ -1,8 +1,8 @@
 /* Why this file exists: layers that AMP does not compute itself run Darknet's own fp32 functions. Several of
- * its CPU functions are empty, crash, or write outside their buffers, although the GPU functions work. So
- * that every layer type trains on the CPU, the functions below stand between the engine and `l.forward` /
- * `l.backward`: they call stock's function if it is right, else ours, which computes what stock's GPU
- * function does.
+ * Darknet's CPU functions are empty, crash, or write outside their buffers, although the GPU functions work.
+ * Every layer type must train on the CPU. So the functions below stand between the engine and `l.forward` /
+ * `l.backward`: they call stock's function if it is right. Otherwise they call ours, which computes what
+ * stock's GPU function does.
  *
  * Conventions, as everywhere in Darknet: Buffers are fp32 NCHW. `delta` is minus the gradient. Backward adds
  * to net.delta and to *_updates. In rnn, gru, lstm and crnn l.batch is the number of streams, and buffers
@@ -73,7 +73,7 @@
  *    step's share of the gradients of the w* weights and of the forget gate.
  *  - crnn: the input layer's delta is multiplied by the self layer's activation gradient too, and backward
  *    ignores shortcut=1.
- *  - batch norm inside rnn, gru, lstm, crnn: backward uses the last step's mean and variance for every step.
+ *  - batch norm inside rnn, gru, lstm, crnn: backward uses the final step's mean and variance for every step.
  *  - batch norm: forward computes the variance over n-1, and adds 1e-6 outside the root. backward computes
  *    with 1/n, and adds 1e-5 inside the root.
  *  - sse, smooth: delta is half of the gradient of the loss that is printed. softmax: delta lacks
@@ -85,8 +85,8 @@
  *    deltas (smooth=); the CPU does neither. detection's GPU code skips its softmax at inference; its CPU
  *    code does not.
  *
- * Differences of our GPU code, which no device has run yet, from stock's GPU code. A cost, a softmax with
- * spatial=1 and an iseg without truth run the CPU code above, on copies. Other differences:
+ * How our GPU code differs from stock's (no device has run ours yet): a cost, a softmax with spatial=1 and an
+ * iseg without truth run the CPU code above, on copies. Other differences:
  *
  *  layer          | stock on the GPU                               | ours
  * ----------------+------------------------------------------------+-----------------------------------------

@@ -13,8 +13,9 @@
 #ifdef CUDNN
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Sets the cuDNN descriptors of a crnn's convolution to `batch` images, on which it runs. Darknet sets them
- * to batch * steps images, the size of its buffers. cuDNN then chooses its algorithms again. */
+/* Sets the cuDNN descriptors of a crnn's convolution to `batch` images, because the convolution runs on one
+ * time step at a time. Darknet sets them to batch * steps images, the size of the convolution's buffers.
+ * After the change, cuDNN chooses its algorithms again. */
 static void describe_one_step(layer *conv)
 {
     size_t forward = 0, filter = 0, data = 0;

@@ -104,7 +104,7 @@ void amp_gap_backward_rnn(layer l, network net)
  *   z = logistic(uz(x) + wz(state))     r = logistic(ur(x) + wr(state))
  *   h = act(uh(x) + wh(r * state))      state <- output <- z * state + (1 - z) * h
  *
- * and keeps only the last step's z, r and h. */
+ * and keeps only the final step's z, r and h. */
 void amp_gap_backward_gru(layer l, network net)
 {
     const int n = l.outputs * l.batch;

@@ -104,7 +104,8 @@ amp_pass amp_own_pass(const network *of, int index, float *input, float *input_d
     return net;
 }
 
-/* A route finds its inputs by their indices. If dropouts follow an input, it must read the last of them. */
+/* A route finds its inputs by their indices. If dropouts follow an input, the route must read the final one
+ * of these dropouts. */
 layer amp_own_joined(const network *net, int index, amp_joined *room)
 {
     layer l = net->layers[index];
