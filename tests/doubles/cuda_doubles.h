@@ -28,9 +28,9 @@ void amp_shim_order(const char *order);
 /* The running kernel will not go on: control left it by longjmp. */
 void amp_shim_abandon(void);
 
+extern int amp_cuda_device_count; /* what cudaGetDeviceCount returns: 1 unless a test changes it */
 /* The nth call (1: the next) of a runtime function returns this status and does nothing: "cudaMalloc",
  * "cudaMemcpyAsync", ...; "launch" for kernels. */
-extern int amp_cuda_device_count; /* what cudaGetDeviceCount returns: 1 unless a test changes it */
 void amp_cuda_fail_call(const char *function, int nth, int status);
 /* All work is to be on one stream, that of the first work; 1 allows others. */
 void amp_cuda_any_stream(int allowed);
