@@ -251,6 +251,31 @@ TEST(advice_names_what_could_be_changed)
     amp_plan_report_free(&r);
 }
 
+/* As a training that does not fit: a divisor of the batch, or none at all. */
+TEST(subdivisions_that_fit_divide_the_batch)
+{
+    static const struct { int fits; const char *text; } cases[] = {
+        { 0, "no number of subdivisions is enough: use a smaller width and height, a smaller batch, "
+             "random=0, or checkpoint=auto in [amp] (if not set)" },
+        { 1, "subdivisions=64 instead of 2: images a pass that fit in the free RAM: 1" },
+        { 5, "subdivisions=16 instead of 2: images a pass that fit in the free RAM: 5" },
+        { 31, "subdivisions=4 instead of 2: images a pass that fit in the free RAM: 31" } };
+    amp_plan_report r = planned(known, NULL);
+    r.batch = 64;
+    r.subdivisions = 2;
+    r.images = 32;
+    r.memory.what = "RAM";
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        r.advice_count = 0;
+        r.fits_amp = cases[k].fits;
+        amp_plan_advise(&r);
+        const amp_plan_advice *advice = advice_of(&r, "too large", -1);
+        assert_non_null(advice);
+        assert_string_equal(advice->text, cases[k].text);
+    }
+    amp_plan_report_free(&r);
+}
+
 TEST(in_fp32_nothing_is_half_and_the_reason_is_the_dtype)
 {
     amp_plan_report r = planned(known, "fp32");

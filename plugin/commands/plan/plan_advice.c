@@ -1,6 +1,7 @@
 /* Derives from the plan what the user could change: rows of a table. */
 #include "plan_report.h"
 
+#include "../../host/network/fits.h"
 #include "../../host/program/failure.h"
 
 enum { MULTIPLE = 8 };
@@ -117,13 +118,17 @@ static void advise_dtype(amp_plan_report *r)
 static void advise_batch(amp_plan_report *r)
 {
     if (r->fits_amp < 0) return;
-    if (r->fits_amp < r->images) {
-        advise(r, "too large", -1, "subdivisions=%d or more: images a pass that fit in the free %s: %d",
-               r->fits_amp ? (r->batch + r->fits_amp - 1) / r->fits_amp : r->batch, r->memory.what,
-               r->fits_amp);
+    if (r->fits_amp == 0) {
+        advise(r, "too large", -1, "%s", AMP_NOTHING_FITS);
         return;
     }
     int fewest = r->subdivisions;
+    if (r->fits_amp < r->images) {
+        while (fewest < r->batch && (r->batch % fewest || r->batch / fewest > r->fits_amp)) fewest++;
+        advise(r, "too large", -1, "subdivisions=%d instead of %d: images a pass that fit in the free %s: %d",
+               fewest, r->subdivisions, r->memory.what, r->fits_amp);
+        return;
+    }
     while (fewest > 1 && r->batch / (fewest - 1) <= r->fits_amp) fewest--;
     while (fewest < r->subdivisions && r->batch % fewest) fewest++;
     if (fewest == r->subdivisions) return;

@@ -97,22 +97,25 @@ static amp_status write_network(const char *layers, char name[AMP_MEMORY_FILE], 
 
 enum { WRONG_TEXT = AMP_FAULT_TEXT + 32 };
 
-/* The faults found in all comparisons. */
+static const amp_dtype order[] = { AMP_FP32, AMP_BF16, AMP_FP16 };
+
+/* What all comparisons found. */
 typedef struct findings {
     char text[WRONG_TEXT]; /* the first fault: "fp32, layer 3 [convolutional], ..."; "" without faults */
     int plainly;           /* 1: the verdict on fp32 was AMP_PROBE_WRONG for some network */
+    int missing[AMP_PROBE_DTYPES]; /* 1: the dtype was not compared in some network */
 } findings;
 
 /* Adds the faults of one comparison to *found, and returns their number. */
 static int take_findings(const amp_probe_comparison *c, findings *found)
 {
-    static const amp_dtype order[] = { AMP_FP32, AMP_BF16, AMP_FP16 };
     char text[AMP_FAULT_TEXT];
     int faults = 0;
     found->plainly |= amp_probe_word_of(c, AMP_FP32) == AMP_PROBE_WRONG;
     for (int k = 0; k < AMP_PROBE_DTYPES; k++) {
         const amp_probe_run *r = &c->runs[order[k]];
         faults += r->fault_count;
+        found->missing[order[k]] |= amp_probe_word_of(c, order[k]) == AMP_PROBE_NONE;
         if (r->fault_count && !*found->text)
             snprintf(found->text, WRONG_TEXT, "%s, %s", amp_dtype_name(order[k]),
                      amp_probe_fault_text(c, r->faults, text));
@@ -149,6 +152,17 @@ static amp_status test_all(findings *found, amp_error *error)
     return AMP_OK;
 }
 
+static void print_success(const findings *found)
+{
+    int count = 0;
+    for (int k = 0; k < AMP_PROBE_DTYPES; k++) {
+        if (!found->missing[order[k]]) continue;
+        printf(count++ ? ", %s" : "\nAll results that were compared are correct. Not compared: %s",
+               amp_dtype_name(order[k]));
+    }
+    printf(count ? "\n" : "\nAll layers compute correct results.\n");
+}
+
 /* Tests all GPUs, or only the one that -i names. The first GPU's description has been printed already. */
 static amp_status test_all_gpus(findings *found, amp_error *error)
 {
@@ -181,6 +195,6 @@ amp_status amp_command_selftest(int argc, char **argv, amp_error *error)
         fprintf(stderr, "amp selftest: %s\n", found.text);
         exit(found.plainly ? AMP_SELFTEST_WRONG : AMP_SELFTEST_OFF);
     }
-    printf("\nAll layers compute correct results.\n");
+    print_success(&found);
     return AMP_OK;
 }

@@ -727,6 +727,7 @@ static void check_resizing(cfg_walk *walk, int classifier, double random)
 void cfg_finish(cfg_walk *walk)
 {
     const cfg_shape *last = &walk->layers[walk->count - 1];
+    /* classes: may be for `classifier train`. With other channels it may be for `darknet rnn` or `go`. */
     int boxes = last->classes > 0, classes = last->reads > 0 && !last->truths && walk->net.c == 3;
     int classifier = walk->use == CFG_TRAINS_CLASSIFIER
         || (walk->use == CFG_TRAINS_DATA && !boxes && !last->cells);

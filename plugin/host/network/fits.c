@@ -100,8 +100,7 @@ static size_t arena_budget(const amp_needs *needs, size_t there)
 /* Returns an error that names the smallest number of subdivisions with which the training fits. */
 static amp_status fail_too_little(const asked *a, size_t takes, amp_error *error)
 {
-    char fits[160] = "no number of subdivisions is enough: use a smaller width and height, a smaller batch, "
-                     "random=0, or checkpoint=auto in [amp] (if not set)";
+    char fits[160] = AMP_NOTHING_FITS;
     for (int s = a->view.subdivisions + 1; s <= a->images; s++) {
         amp_needs fewer;
         if (a->images % s) continue;

@@ -4,6 +4,10 @@
 
 #include "needs.h"
 
+/* What a message says if not even one image per pass fits. */
+#define AMP_NOTHING_FITS "no number of subdivisions is enough: use a smaller width and height, a smaller " \
+                         "batch, random=0, or checkpoint=auto in [amp] (if not set)"
+
 /* Sets *largest to the largest number of images per pass, up to `most`, with which a training takes at most
  * `there` bytes; -1 if `there` is 0 (unknown). Under AMP, each step of the bisection makes an outline.
  * stock=1: for stock Darknet. */
