@@ -303,6 +303,7 @@ bad_input_is_one_line_and_leaves_nothing() {
     edit broken 's/^filters=21/filters=20/'
     refused 'nowhere.data' nowhere.data tiny.cfg
     refused 'nowhere.cfg' tiny.data nowhere.cfg
+    refused '-amp: .*-dtypes' tiny.data tiny.cfg -amp bf16
     sed '/^max_batches/d' tiny.cfg > nobatches.cfg
     refused 'no max_batches' tiny.data nobatches.cfg
     # What no step of one iteration meets: a label of the list of validation.

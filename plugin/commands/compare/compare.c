@@ -9,6 +9,7 @@
 #include "../command.h"
 #include "../data_scan.h"
 #include "../../files/safe_file.h"
+#include "../../host/program/program.h"
 #include "../../host/program/version.h"
 
 enum { INTERRUPTED = 130, USUAL_SEEDS = 3, FIRST_LOOK = 3, USUAL_MOST_SEEDS = 24 };
@@ -343,6 +344,8 @@ amp_status amp_command_compare(int argc, char **argv, amp_error *error)
 {
     amp_compare compare = { .lock = -1 };
     amp_status status = read_command(argc, argv, &compare, error);
+    if (status == AMP_OK && amp_this_program()->dtype)
+        status = amp_fail(error, AMP_BAD_CONFIG, "-amp: choose the dtypes that are compared with -dtypes");
     if (status == AMP_OK) status = compare_all(&compare, error);
     int is_interrupted = status == AMP_OK && compare.result.interrupted;
     if (is_interrupted)

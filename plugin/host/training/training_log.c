@@ -9,6 +9,7 @@
 
 #include "../../tensor/half.h"
 #include "../data/text_lines.h"
+#include "../fork.h"
 #include "../program/failure.h"
 
 /* A column. at: its member's offset in amp_log_row. OR_EMPTY: a double; NaN is written as an empty field. */
@@ -154,8 +155,8 @@ amp_status amp_log_rows_read(const char *file, amp_log_rows *rows, amp_error *er
             rows->row = amp_grow(rows->row, rows->count, &rows->room, sizeof row);
             rows->row[rows->count++] = row;
         } else if (!i || i + 1 < lines.count) {
-            status = amp_fail(error, AMP_BAD_CONFIG, "%.300s:%zu: not a line of a training log, which -log "
-                              "writes; expected: %s", file, i + 1, AMP_LOG_COLUMNS);
+            status = amp_fail(error, AMP_BAD_CONFIG, "%.300s:%zu: not a line of a training log, which %s "
+                              "writes; expected: %s", file, i + 1, amp_fork_log_option, AMP_LOG_COLUMNS);
         }
     }
     amp_lines_free(&lines);
