@@ -204,7 +204,8 @@ done
 
 # weights of the first layers, under any name
 succeeds "$HANK_AI" partial tiny.cfg whole/four_final.weights first.conv.6 6
-cp first.conv.6 first.weights
+succeeds "$HANK_AI" partial two.cfg whole/four_final.weights first.weights 6 # the same, under AMP
+same first.conv.6 first.weights 'partial: under AMP it writes other weights'
 for name in first.conv.6 first.weights; do
     train from_$name two.cfg $name
     holds from_$name.err "$name holds the weights of layers 0 to 5"

@@ -216,6 +216,9 @@ two_kinds
 { sed -n '1,/^$/p' tiny.cfg; printf \
     '[convolutional]\nfilters=2\nsize=1\nactivation=linear\n\n[avgpool]\n\n[softmax]\n'; } > classes.cfg
 succeeds "$DARKNET" amp probe kinds.data classes.cfg
+succeeds "$DARKNET" amp probe kinds.data classes.cfg -report - # a page, and no tables
+[ "$(head -c 9 out) $(tail -n 1 out)" = '<!DOCTYPE </body></html>' ] ||
+    fail "-report -: $(head -n 1 out; tail -n 3 out)"
 
 # ---- bad input: one line, status 1, nothing written ----
 refuses() { # refuses <expression> <arguments...>

@@ -130,16 +130,26 @@ says 'ranks: rank 1 runs `amp check` by itself' \
     'ranks: joining (a rank that was started with another command, or without MPI, never joins): '
 name='programs that do not join say each why they end'
 # Open MPI ends all once one has ended with an error: each awaits the other.
-tee rank.0 > rank.1 << 'END'
+cat > awaits_the_other << 'END'
 "$@"
 status=$?
 : > said.$number
 until [ -e said.0 ] && [ -e said.1 ]; do sleep .05; done
 exit $status
 END
+tee rank.0 < awaits_the_other > rank.1
 start "$name" amp check gone.cfg
 ends 1
 [ "$(grep -ac 'gone.cfg: No such file' err)" = 2 ] || fail "$name: $(cat err)"
+for program in "$RANKS_DARKNET" "$BUILD_DIR/bin/darknet"; do # with MPI and without
+    name="amp compare of several copies of $program"
+    rm said.?
+    { echo "set -- $program amp compare tiny.cfg tiny.data"; cat awaits_the_other; } | tee rank.0 > rank.1
+    start "$name"
+    ends 1
+    [ "$(grep -ac '`amp compare` starts its trainings itself; start it without' err)" = 2 ] && [ ! -s out ] &&
+        [ ! -e tiny-compare ] || fail "$name: $(cat out err)"
+done
 name='without AMP'
 start "$name" detector train tiny.data tiny.cfg -seed 3
 ends 1

@@ -61,6 +61,24 @@ TEST(a_training_takes_one_file_of_weights_whatever_its_ending)
     assert_string_equal(amp_this_program()->weights[1], "my.weights");
 }
 
+/* These commands name the file that they write: it need not exist. */
+TEST(only_weights_that_a_command_reads_have_to_exist)
+{
+    static const char *const writers[] = { "average", "denormalize", "normalize", "oneoff", "partial",
+                                           "rescale", "reset", "rgbgr" };
+    char command[128];
+    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
+        snprintf(command, sizeof command, "darknet %s my.cfg one.weights two.weights", writers[i]);
+        amp_program_to_set()->weights_word = NULL;
+        becomes(command, command);
+        assert_null(amp_this_program()->weights_word);
+    }
+    becomes("darknet statistics my.cfg my.weights", "darknet statistics my.cfg my.weights");
+    assert_string_equal(amp_this_program()->weights_word, "my.weights");
+    becomes("darknet my.backup detector map my.cfg my.data", "darknet detector map my.data my.cfg my.backup");
+    assert_string_equal(amp_this_program()->weights_word, "my.backup");
+}
+
 TEST(other_commands_are_left_alone)
 {
     becomes("darknet cfglayers my.cfg -trace", "darknet cfglayers my.cfg -trace");

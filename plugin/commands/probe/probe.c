@@ -12,7 +12,8 @@ static amp_status compare(amp_probe_comparison *c, const char *json, const char 
     amp_status status = amp_probe_compare(c, error);
     if (status == AMP_OK && json) status = amp_output_write(json, amp_probe_write_comparison, c, error);
     if (status == AMP_OK && page) status = amp_output_write(page, amp_probe_write_page, c, error);
-    if (status == AMP_OK && !amp_is_stdout(json)) amp_probe_print_comparison(stdout, c);
+    if (status == AMP_OK && !amp_is_stdout(json) && !amp_is_stdout(page))
+        amp_probe_print_comparison(stdout, c);
     if (status == AMP_OK && amp_probe_is_wrong(c))
         status = amp_fail(error, AMP_DIVERGED, "AMP's fp32 differs from Darknet's: %s; please report it with "
                           "the output above and `darknet amp version`",
@@ -36,7 +37,7 @@ amp_status amp_command_probe(int argc, char **argv, amp_error *error)
         { .name = "-json", .value = "FILE", .text = &json,
           .about = "also writes everything as JSON; - is standard output" },
         { .name = "-report", .value = "FILE", .text = &page,
-          .about = "also writes a page with pictures (HTML)" },
+          .about = "also writes a page with pictures (HTML); - is standard output" },
         { .name = "-compare", .flag = &compares, .about = "changes nothing; earlier versions needed it" },
         { 0 } };
     AMP_TRY(amp_arguments_read("amp probe", argc - 3, argv + 3, arguments, error));

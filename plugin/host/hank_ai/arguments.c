@@ -83,6 +83,14 @@ void darknet_amp_need_weights(void)
         darknet_amp_refuse("%.700s: this weights file does not exist", weights);
 }
 
+/* Whether Darknet finds this command's weights by their extension, and ignores a missing file. The other
+ * commands find files by position, end if they cannot read one, and may name a file that they write. */
+static int finds_weights(const char *command)
+{
+    return is_spelled(command, "detector") || is_spelled(command, "statistics")
+           || is_spelled(command, "visualize");
+}
+
 /* Whether `next` is the value of this option. Only -map has an optional value: a number. */
 static int takes_next(const amp_fork_option *option, const char *next)
 {
@@ -95,7 +103,8 @@ void amp_note_command(int is_ours); /* shims.cpp */
 void darknet_amp_order(int argc, char **argv)
 {
     char *words[argc + 1], *options[argc + 1];
-    int places[argc + 1], word_count = 0, option_count = 0, of_detector = 0, written = 1;
+    const char *weights = NULL;
+    int places[argc + 1], word_count = 0, option_count = 0, of_detector = 0, reads_weights = 0, written = 1;
     int is_ours = argc > 1 && !strcmp(argv[1], "amp");
     amp_note_command(is_ours);
     if (is_ours) return;
@@ -109,13 +118,15 @@ void darknet_amp_order(int argc, char **argv)
             options[option_count++] = argv[i];
         } else {
             of_detector |= place == 0;
+            reads_weights |= finds_weights(argv[i]);
             if (place == 3) amp_program_to_set()->cfg_word = argv[i];
-            if (place == 4) amp_program_to_set()->weights_word = argv[i];
+            if (place == 4) weights = argv[i];
             if (place >= 4) note_weights(argv[i]);
             places[word_count] = place;
             words[word_count++] = argv[i];
         }
     }
+    if (reads_weights) amp_program_to_set()->weights_word = weights;
     if (!of_detector) return;
     for (int place = 0; place <= 5; place++)
         for (int k = 0; k < word_count; k++) if (places[k] == place) argv[written++] = words[k];

@@ -28,7 +28,8 @@ int darknet_amp_names_weights(const char *word);
  * AMP was requested, ends the program with the line `message` and status 1. */
 void darknet_amp_fatal(const char *message);
 
-/* Under AMP, ends the program if the .weights file is missing; Darknet would predict with random weights. */
+/* Under AMP, ends the program if the .weights file that the command reads is missing; Darknet would predict
+ * with random weights. */
 void darknet_amp_need_weights(void);
 /* Sets the GPU for the plugin's commands, which run before main chooses one. Negative: none. */
 void darknet_amp_use_gpu(int number);

@@ -13,7 +13,6 @@
 #include "random.h"
 #include "ranks.h"
 #include "program.h"
-#include "turns.h"
 #include "version.h"
 
 /* ---- the end ---- */
@@ -119,6 +118,11 @@ static int is_bench(const char *const *words)
     return !strcmp(words[0], "amp") && !strcmp(words[1], "bench");
 }
 
+static int is_compare(const char *const *words, int count)
+{
+    return count >= 2 && !strcmp(words[0], "amp") && !strcmp(words[1], "compare");
+}
+
 /* Whether ranks can share this command: only these two loops have AMP's hooks (training/loop.h). */
 static int is_shared(const char *command)
 {
@@ -156,6 +160,9 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
     amp_error error;
     amp_comm *comm = NULL;
     if (amp_ranks()) return;
+    if (amp_comm_is_launched() && is_compare(words, count))
+        darknet_amp_refuse("command line: a launcher started several copies of this program, but `amp "
+                           "compare` starts its trainings itself; start it without the launcher");
     if (is_one_of_several(words, count, under_amp))
         amp_host_check(amp_comm_join(amp_host_communicator_lost, &comm, &error), &error);
     else if (amp_comm_is_launched() && count >= 2)
@@ -186,9 +193,6 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
         amp_ranks_refuse("command line: -gpus %s: a launcher started %d copies of this program, and each "
                          "trains on one GPU; remove -gpus, and start as many ranks as GPUs", gpus,
                          comm->size);
-    if (getenv(AMP_TURNS))
-        amp_ranks_refuse("command line: a launcher started %d copies of this program, but `amp compare` "
-                         "starts its trainings itself; start it without the launcher", comm->size);
     share_seed();
     if (amp_ranks_leads())
         fprintf(stderr, "ranks: %d, %d of them on this machine; %s\n", comm->size, comm->local_size,
