@@ -6,7 +6,8 @@
 
 /* What decided the form of a layer. */
 typedef enum amp_autocast_reason {
-    AMP_WHY_CLASS,  /* the layer's class, not its inputs: half precision, or the host's own fp32 code */
+    AMP_WHY_CLASS,  /* the layer's class alone: it always runs in half precision, or always in the host's
+                       own fp32 code */
     AMP_WHY_DTYPE,  /* the network's dtype is fp32 */
     AMP_WHY_KEPT,   /* amp=0 in the layer's section */
     AMP_WHY_INPUT   /* the forms of the layer's inputs */

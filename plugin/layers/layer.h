@@ -45,8 +45,8 @@ typedef struct amp_products {
     size_t window, places;     /* window: elements of one channel that a window covers; places: number of
                                   window positions in all images of a pass */
     const char *out_key;       /* the .cfg's key that sets `out`, for example "filters" */
-    int turned;                /* 1: forward is the backward of a convolution from `out` to `in` channels
-                                  (deconvolutional.c) */
+    int turned;                /* 1: a transposed convolution (deconvolutional.c): forward is the data
+                                  gradient of a convolution from `out` to `in` channels */
 } amp_products;
 
 /* Counts a multiply-add as two operations. */

@@ -78,7 +78,7 @@ AMP_INLINE void maxpool_delta_overlapping(const amp_cpu_pool *p, const void *dy,
 }
 
 /* For windows that do not overlap. Each input pixel is in at most one window, so dy is copied, not summed.
- * Each vector of choice is read once for all columns of its window in this row. */
+ * Each vector of `choice` is read once for all columns of its window in this row. */
 AMP_INLINE void maxpool_delta_apart(const amp_cpu_pool *p, const void *dy, const uint8_t *choice, int r,
                                     void *dx_row, int accumulate, amp_dtype dtype)
 {

@@ -95,8 +95,8 @@ static double value_of(const amp_comparison *c, int d, int s, measure *of)
     return of(amp_comparison_run(c, d, s));
 }
 
-/* Whether a seed counts for quotients. It does not count if a dtype was measured in other seeds but not in
- * this one, because the machine may have been busier during this seed. */
+/* Whether a seed is used for quotients between dtypes. A seed that lacks a dtype which others have is not:
+ * the dtypes' numbers would come from different seeds, during some of which the machine was busier. */
 static int is_measured_in_all(const amp_comparison *c, int seed, measure *of)
 {
     for (int d = 0; d < c->dtype_count; d++) {

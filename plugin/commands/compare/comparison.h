@@ -112,9 +112,9 @@ typedef struct amp_comparison {
     int interrupted;
     double points_allowed;   /* a score that loses at most this many points counts as equally good */
     double alpha;            /* intervals of differences have the confidence level 1 - alpha */
-    /* Set by amp_compare_statistics. together_seconds: total time of the steps made while all dtypes of their
-     * seed were training. apart: 1: the dtypes of some seed never trained at the same time, so that seed's
-     * speeds are measured on all its steps. */
+    /* Set by amp_compare_statistics. together_seconds: total time of the steps during which every dtype of
+     * the same seed was training. apart is 1 if the dtypes of some seed never trained at the same time; that
+     * seed's speeds are then measured on all its steps. */
     double together_seconds;
     int apart;
 } amp_comparison;

@@ -1,7 +1,7 @@
 /* Summarizes a training's log.
  *
- * Skipped steps have a loss but no gradient norm. Medians of losses and norms leave them out; quarters of the
- * log count them.
+ * Skipped steps have a loss but no gradient norm. Medians of losses and norms leave them out. They are
+ * counted when the log is divided into quarters.
  *
  * docs/commands.md lists the signs of a failing training. A falling loss scale is one of them, but not in the
  * first COLLAPSE_STEPS rows, where the scale falls until it has found its level. */

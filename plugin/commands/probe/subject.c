@@ -173,8 +173,8 @@ static amp_status see_tensor(looker *l, amp_backend *b, const amp_seen *seen, am
     return feed(l, b, t, amp_trace_at(reference, seen->layer, kind), alike, scale, error);
 }
 
-/* Whether the layer is a loss whose output another layer reads. Stock's delta includes that layer's part, but
- * AMP shows only the loss's own. */
+/* Whether the layer is a loss whose output another layer reads. In Darknet, the loss's delta then includes
+ * the gradient from that reader. AMP shows only the gradient of the loss itself. */
 static int mixes_deltas(const amp_network_desc *n, int layer)
 {
     int reads = 0;

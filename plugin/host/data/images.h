@@ -11,7 +11,7 @@
 /* From now on all loaders of the program record what they load. Call it before any loader starts. */
 void amp_images_note(void);
 
-/* Records that the calling thread's loader replaced the i-th path that it had picked by `path`. */
+/* Records that the calling thread's loader uses `path` instead of the i-th path that it had picked. */
 void amp_images_replaced(int i, const char *path);
 
 /* Records that the calling thread's loader loaded these rows from the paths that it had picked. */

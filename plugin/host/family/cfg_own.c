@@ -112,7 +112,7 @@ int amp_fork_loads_channels(int channels, int classifier)
 
 #define BUILD_WITH_OPENCV "0, or a build with OPENCV=1"
 
-/* Values that Darknet's parser gives mixup=: for cutmix=1, for mosaic=1, and for both. */
+/* The values to which Darknet's parser sets `mixup` if the .cfg has cutmix=1, mosaic=1, or both. */
 enum { CUTMIX = 2, MOSAIC = 3, BOTH = 4 };
 
 static void check_mixing(cfg_walk *walk)

@@ -240,8 +240,8 @@ void amp_own_detector_args(network *net, const layer *last, load_args *args)
     args->mini_batch = net->batch / net->time_steps;
 }
 
-/* Returns the size below which photos must not be reduced. load_data_detection takes a crop from a photo, and
- * resizes it to the input's size. The crop's side is at least `least` times the photo's side.
+/* Returns the smallest size to which photos may be reduced. load_data_detection takes a crop from a photo,
+ * and resizes it to the input's size. `least` is the smallest ratio of the crop's side to the photo's side.
  * load_data_augment resizes a photo's shorter side to at most max_crop. */
 amp_photo_use amp_fork_photo_use(const network *net, int classifier)
 {

@@ -48,8 +48,8 @@ static int ignores_stride_y(const network *net, const layer *l, int i, int on_gp
     return !on_gpu && l->type == CONVOLUTIONAL && l->size == 1 && l->stride_x == 1 && l->stride_y > 1;
 }
 
-/* On a GPU, the gradient of a shortcut's weights does not belong to the function that forward computes; see
- * shortcut_gpu.c for the right gradient. On the CPU gaps.c replaces stock's code. */
+/* On a GPU, stock's gradient of a shortcut's weights is not the derivative of what forward computes;
+ * shortcut_gpu.c computes the right gradient. On the CPU gaps.c replaces stock's code. */
 static int derives_shares_wrongly(const network *net, const layer *l, int i, int on_gpu)
 {
     return on_gpu && l->type == SHORTCUT && l->nweights;

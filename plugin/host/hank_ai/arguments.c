@@ -84,7 +84,7 @@ void darknet_amp_need_weights(void)
 }
 
 /* Whether Darknet finds this command's weights by their extension, and ignores a missing file. The other
- * commands find files by position, end if they cannot read one, and may name a file that they write. */
+ * commands find files by position, and end if they cannot read one. The file may also be their output. */
 static int finds_weights(const char *command)
 {
     return is_spelled(command, "detector") || is_spelled(command, "statistics")

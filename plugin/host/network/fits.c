@@ -199,8 +199,8 @@ typedef struct amp_fitting {
  * longer in 16 passes than in one pass. This corresponds to 120 operations per weight.) */
 static const double pass_cost = 150;
 
-/* Returns the cost of a step in operations: forward, backward (twice as much as forward), the operations that
- * are repeated (again), and the fixed cost of each pass. */
+/* Returns the cost of a step in operations: forward, backward (twice as much as forward), and the fixed cost
+ * of each pass. again: the operations that checkpointing repeats. */
 static double cost_of(const asked *a, int subdivisions, double again)
 {
     const amp_parameters *all = &amp_fork_state(a->training.net)->engine->parameters;
@@ -273,8 +273,9 @@ static amp_status choose_of(asked *a, int least, amp_fitting *out, amp_error *er
     return AMP_OK;
 }
 
-/* Chooses with a network of one image per pass that has not run yet. Collective: all ranks get rank 0's
- * choice. least: the fewest subdivisions. *what: the kind of memory. AMP_NO_MEMORY: no choice fits. */
+/* Chooses the settings. net must have one image per pass and must not have run yet. Collective: all ranks
+ * get rank 0's choice. least: the fewest subdivisions. *what: the kind of memory. AMP_NO_MEMORY: no choice
+ * fits. */
 static amp_status choose_fit(struct network *net, int least, amp_fitting *out, const char **what,
                              amp_error *error)
 {
@@ -305,12 +306,12 @@ static void print_choice(const amp_fitting *c, int images, int given, const char
                     "MiB of %s; it needs only %.0f MiB with:\n", amp_mib(c->given), amp_mib(c->there), what,
                     amp_mib(c->needs));
     if (c->subdivisions != given)
-        fprintf(stderr, "amp: -fit: subdivisions=%d in [net] instead of %d: a pass, and so each batch "
-                        "norm, then has %d images instead of %d\n", c->subdivisions, given,
+        fprintf(stderr, "amp: -fit: subdivisions=%d in [net] instead of %d (a pass, and each batch norm, "
+                        "has %d images instead of %d)\n", c->subdivisions, given,
                 images / c->subdivisions, images / given);
     if (c->again > 0)
-        fprintf(stderr, "amp: -fit: checkpoint=auto in [amp]: %.1f %% of a forward's arithmetic is repeated, "
-                        "with the same results\n", 100 * c->again);
+        fprintf(stderr, "amp: -fit: checkpoint=auto in [amp] (repeats %.1f %% of a forward's arithmetic, and "
+                        "does not change the results)\n", 100 * c->again);
 }
 
 static void choose(amp_program *program, const char *cfg_file)

@@ -126,7 +126,8 @@ struct darknet_amp *amp_host_create(struct network *net)
     return amp;
 }
 
-/* On a GPU the plan is built only by the first pass: building it times kernels, which takes memory. */
+/* On a GPU only the first pass builds the plan, because kernels are timed while it is built, and timing needs
+ * memory. */
 void amp_host_prepare(struct network *net)
 {
     amp_error error;

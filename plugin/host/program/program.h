@@ -40,8 +40,8 @@ typedef struct amp_program {
     int has_map;              /* 1: -map was given */
     amp_map_options map;
     /* for hank-ai's Darknet, where words may be in any order: */
-    const char *cfg_word, *weights_word; /* the words that end in .cfg, and in .weights or .backup; the latter
-                                            only of a command that reads it */
+    const char *cfg_word;     /* the word that ends in .cfg */
+    const char *weights_word; /* the word that ends in .weights or .backup, if the command reads that file */
     const char *weights[2];   /* possible names of weights files; a training under AMP accepts one */
 
     /* ---- its files ---- */

@@ -23,8 +23,8 @@ extern const amp_fork_option amp_host_own_options[];
 /* Looks for options of `detector train` or `classifier train` that are unknown, repeated or lack their value.
  * (Darknet ignores an unknown option after the weights; elsewhere it takes the option for a file name.)
  * refuses=1: a mistake ends the program. refuses=0: a mistake causes only a warning. An unknown option that
- * resembles no known one never causes more than a warning. Numbers and names of existing files are not
- * options. */
+ * is not similar to a known one causes only a warning in both cases. A number, or the name of an existing
+ * file, is not taken for an option. */
 void amp_host_check_options(int argc, char **argv, int classifier, int refuses);
 
 /* Finds the first `most` words of the command line that are neither options nor values of options, and
