@@ -7,7 +7,7 @@
 #include <omp.h>
 
 #include "backend/cpu/kernels.h"
-#include "backend/cpu/onednn_conv_build.h"
+#include "backend/cpu/onednn_conv.h"
 #include "conv_sums.h"
 
 static amp_backend *backend;

@@ -10,7 +10,7 @@
  *
  * A connected layer is an inner product for the library: its GEMM is several times faster than a convolution
  * with a window as large as the image. */
-#include "onednn_conv_build.h"
+#include "onednn_conv.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Builds convolutions with oneDNN: chooses primitives, layouts and slices of the batch; see onednn_conv.c. */
-#include "onednn_conv_build.h"
+#include "onednn_conv.h"
 
 #include <string.h>
 

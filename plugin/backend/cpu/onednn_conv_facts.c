@@ -1,6 +1,6 @@
 /* Describes how a convolution runs: its kernel, dtype and bytes. This is used by reports and by the check
  * that a training fits into memory; no result depends on it. */
-#include "onednn_conv_build.h"
+#include "onednn_conv.h"
 
 #include "kernels.h"
 

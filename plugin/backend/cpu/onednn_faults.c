@@ -3,7 +3,7 @@
  * test_conv_fuzz.c and its predecessor found these errors with tensors between guard pages, in oneDNN 2.6.3
  * and (without AMX) 3.7.2. Where no version is given, the error is avoided in every version. In each case,
  * the next implementation in oneDNN's list computes the right numbers. */
-#include "onednn_conv_build.h"
+#include "onednn_conv.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "onednn_primitive.h"
 
 #include "kernels.h"
-#include "onednn_conv_build.h"
+#include "onednn_conv.h"
 
 #if defined(__x86_64__)
 

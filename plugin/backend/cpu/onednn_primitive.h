@@ -62,7 +62,8 @@ dnnl_status_t amp_attributes_create(float factor, float kept, float slope, dnnl_
 /* Whether the implementation is a reference loop, hundreds of times slower than oneDNN's kernels. */
 int amp_onednn_is_reference(const_dnnl_primitive_desc_t pd);
 
-/* Builds a primitive. The caller still owns pd. ids: the DNNL_ARG_* that the primitive takes. */
+/* Builds a primitive with dnnl_primitive_create. The caller still owns pd. ids: the DNNL_ARG_* that the
+ * primitive takes. */
 dnnl_status_t amp_primitive_build(amp_onednn *library, amp_primitive *primitive,
                                   const_dnnl_primitive_desc_t pd, const int *ids, int count);
 /* Builds a reorder: a primitive that copies DNNL_ARG_FROM to DNNL_ARG_TO in another layout, or adds it if
@@ -71,7 +72,8 @@ dnnl_status_t amp_primitive_build_reorder(amp_onednn *library, amp_primitive *pr
                                           amp_const_md to, int adding);
 void amp_primitive_destroy(amp_primitive *primitive);
 
-/* set: sets the address of an argument. run: scratchpad must have primitive->scratchpad bytes. */
+/* amp_primitive_set sets the address of an argument. amp_primitive_run calls dnnl_primitive_execute, and
+ * waits; scratchpad must have primitive->scratchpad bytes. */
 dnnl_status_t amp_primitive_set(amp_primitive *primitive, int id, const void *address);
 dnnl_status_t amp_primitive_run(amp_onednn *library, amp_primitive *primitive, void *scratchpad);
 

@@ -40,8 +40,8 @@ struct darknet_amp {
     amp_image_losses image_losses; /* losses of the current step's images: see spikes.h */
 };
 
-/* The fork's parser calls this function after it has made all layers of the .cfg that darknet_amp_open_cfg
- * returned. Returns the value for net->amp; NULL: the network runs without AMP. */
+/* darknet_amp_made (darknet/hooks.c) calls this function after Darknet has made all layers of the .cfg that
+ * darknet_amp_open_cfg returned. Returns the value for net->amp; NULL: the network runs without AMP. */
 struct darknet_amp *amp_host_create(struct network *net);
 /* Call it after net->amp is set. Sets which layers backward recomputes. For a training, also builds the plan
  * of a training pass (only on a CPU), and ends the program if the training does not fit into memory
@@ -50,7 +50,7 @@ void amp_host_prepare(struct network *net);
 /* Frees everything except amp->memory, which the fork frees first. */
 void amp_host_free(struct darknet_amp *amp);
 
-/* step.c: which plan a pass runs.
+/* step.c: which plan a pass runs. (Not in state.c, since fits.c needs it too and state.c calls fits.c.)
  *
  * amp_host_plan_key returns the key for a pass of `batch` images at net's current size.
  * amp_host_training_plan returns the plan for a training pass at net's current shape, and builds it if it

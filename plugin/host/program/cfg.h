@@ -31,8 +31,9 @@ int amp_host_cfg_uses_amp(const char *cfg, cfg_use use, cfg_summary *summary);
 
 /* ---- the .cfg as Darknet's parser reads it ---- */
 
-/* For darknet_amp_open_cfg. Keeps the settings for the network that this thread's parser makes next. Returns
- * the .cfg as a stream in which AMP's own lines are blank and `subdivisions` may be replaced. */
+/* For darknet_amp_open_cfg. Reads the settings with amp_host_read_config, and keeps them for the network that
+ * this thread's parser makes next. Returns the .cfg as a stream in which AMP's own lines are blank and
+ * `subdivisions` may be replaced. */
 FILE *amp_cfg_open(const char *file);
 /* Whether the network that this thread's parser makes will be under AMP. */
 int amp_host_parser_uses_amp(void);

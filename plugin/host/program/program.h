@@ -45,9 +45,10 @@ typedef struct amp_program {
     const char *weights[2];   /* possible names of weights files; a training under AMP accepts one */
 
     /* ---- its files ---- */
-    cfg_document *cfg, *data; /* NULL: not read yet */
+    cfg_document *cfg, *data; /* NULL: not read yet. darknet_amp_start reads the .cfg of a training first, to
+                                 know whether it turns AMP on */
     int trains;               /* 1: the command is a training under AMP, and its .cfg, .data file and lists
-                                 were checked */
+                                 were checked; set at the end of darknet_amp_start */
     struct amp_images_checked { /* facts about the training images; set by data/data_check.c */
         int of_classifier;
         size_t measured;      /* number of images in `sizes` */
