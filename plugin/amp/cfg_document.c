@@ -27,7 +27,7 @@ static FILE *open_file(const char *file, amp_error *error)
     return stream;
 }
 
-/* Stops after CFG_FILE_LIMIT bytes, or after a NUL: such a file is not text and may be huge. */
+/* Stops after CFG_FILE_LIMIT bytes, or after a NUL: a file with a NUL is not text, and may be huge. */
 static amp_status read_bytes(cfg_document *d, amp_error *error)
 {
     FILE *stream = open_file(d->file, error);

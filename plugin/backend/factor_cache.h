@@ -14,7 +14,7 @@ typedef struct amp_factor_copy {
     void *copy;
 } amp_factor_copy;
 
-/* Sets *out to the entry for these arguments; if there is none, creates one with version 0. If the entry
+/* Sets *out to the entry for these arguments, or to a new entry with version 0. If the entry
  * has another version than the factor, the caller fills the copy and sets the entry's version. */
 static inline amp_status amp_factor_copy_find(amp_factor_copy **list, amp_backend *backend,
                                               const float *from, size_t count, amp_dtype dtype, size_t bytes,

@@ -132,8 +132,8 @@ static inline dnnl_status_t amp_pd_create(dnnl_primitive_desc_t *out, const void
 #endif
 
 /* Finds the library's best implementation of one pass, except for those that p->avoid excludes. Returns
- * dnnl_unimplemented if there is none. forward: for a backward pass, the primitive descriptor of the forward
- * pass; else NULL. */
+ * dnnl_unimplemented if the library has no other. forward: for a backward pass, the primitive descriptor of
+ * the forward pass; else NULL. */
 static inline dnnl_status_t amp_problem_pd(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
                                            dnnl_prop_kind_t pass, const amp_problem *p,
                                            const_dnnl_primitive_desc_t forward,

@@ -202,7 +202,7 @@ AMP_INLINE int transform_tile(const void *const *pixels, const int side, amp_dty
     return vlarge(squares);
 }
 
-/* Like transform_tile, but for a narrow tile: writes only the planes that such a tile uses. */
+/* Like transform_tile, but for a narrow tile: writes only the planes that a narrow tile uses. */
 AMP_INLINE int transform_narrow(const void *const *pixels, amp_cpu_tile_size size, const int side,
                                 amp_dtype dtype, size_t channels, amp_cpu_matrix to)
 {

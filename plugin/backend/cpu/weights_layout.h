@@ -32,7 +32,7 @@ typedef struct amp_weights_layout {
     size_t filter_stride, channel_stride, place_stride; /* strides between blocks, in elements */
 } amp_weights_layout;
 
-/* The layout of a memory descriptor. Its order is AMP_WEIGHTS_UNKNOWN if it is none of those above. */
+/* The layout of a memory descriptor. Its order is AMP_WEIGHTS_UNKNOWN if no value above describes it. */
 amp_weights_layout amp_weights_layout_of(amp_const_md md);
 
 /* Returns n if a gradient has the layout that amp_weights_add reads: fp32, in blocks of n channels by n

@@ -224,7 +224,7 @@ void amp_cuda_conv_destroy(amp_backend *backend, amp_conv *conv)
 
 /* ---- weights ---- */
 
-/* Sets *out to the kernel's arguments for one convolution. Allocates the copy if there is none. */
+/* Sets *out to the kernel's arguments for one convolution. Allocates the copy if it does not exist. */
 static amp_status prepare_copy(amp_backend *backend, const amp_conv_weights *one, amp_cuda_weights *out,
                         amp_error *error)
 {

@@ -76,7 +76,7 @@ static measured measured_of(const amp_comparison *c, int d)
     return m;
 }
 
-/* Returns the verdict that is true for every seed; UNDECIDED if there is none. */
+/* Returns the verdict that is true for every seed; UNDECIDED if no verdict is. */
 static amp_speed speed_of(const amp_times *t)
 {
     return t->least >= AMP_WORTHWHILE_SPEEDUP ? AMP_SPEED_FASTER

@@ -122,16 +122,14 @@ static void advise_batch(amp_plan_report *r)
         advise(r, "too large", -1, "%s", AMP_NOTHING_FITS);
         return;
     }
-    int fewest = r->subdivisions;
+    int fewest = 1; /* that divide the batch into passes that fit */
+    while (fewest < r->batch && (r->batch % fewest || r->batch / fewest > r->fits_amp)) fewest++;
     if (r->fits_amp < r->images) {
-        while (fewest < r->batch && (r->batch % fewest || r->batch / fewest > r->fits_amp)) fewest++;
         advise(r, "too large", -1, "subdivisions=%d instead of %d: images a pass that fit in the free %s: %d",
                fewest, r->subdivisions, r->memory.what, r->fits_amp);
         return;
     }
-    while (fewest > 1 && r->batch / (fewest - 1) <= r->fits_amp) fewest--;
-    while (fewest < r->subdivisions && r->batch % fewest) fewest++;
-    if (fewest == r->subdivisions) return;
+    if (fewest >= r->subdivisions) return;
     advise(r, "room", -1, "subdivisions=%d instead of %d: images a pass that fit in the free %s: %d (stock: "
            "%d)", fewest, r->subdivisions, r->memory.what, r->fits_amp, r->fits_stock);
 }

@@ -1,8 +1,8 @@
 /* Makes a random batch for measuring speed: see fork_commands.h. */
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "../../backend/yolo_rules.h"
 #include "../program/random.h"
 #include "own.h"
 
@@ -18,8 +18,7 @@ static float below(uint64_t *state, int count) { return (float)(int)(uniform(sta
 static float overlap(const network *net, const layer *l, int k, float w, float h)
 {
     float anchor_w = l->biases[2 * k] / (float)net->w, anchor_h = l->biases[2 * k + 1] / (float)net->h;
-    float both = fminf(w, anchor_w) * fminf(h, anchor_h);
-    return both / (w * h + anchor_w * anchor_h - both);
+    return amp_yolo_iou((amp_yolo_box){ 0, 0, w, h }, (amp_yolo_box){ 0, 0, anchor_w, anchor_h });
 }
 
 static int are_alike(const layer *l, int j, int k)

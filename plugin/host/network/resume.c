@@ -150,7 +150,8 @@ static void print_resumed(const struct network *net, const amp_run_state *run, s
 }
 
 /* A sidecar that was saved in the middle of a batch has the gradients of some of the batch's images. If `run`
- * is from such a sidecar, checks that batch, subdivisions and the position in the batch have not changed. */
+ * is from the middle of a batch, checks that batch, subdivisions and the position in the batch have not
+ * changed. */
 static amp_status fits_batch(const amp_run_state *run, const amp_view *view, size_t seen, const char *sidecar,
                              amp_error *error)
 {

@@ -53,8 +53,8 @@ static int has_sidecar(const char *file)
 }
 
 /* Whether a training can continue from the file that is being loaded. whole: the caller asks for all layers.
- * A file that ends early has the first layers of another network (darknet53.conv.74). But if such a file has
- * a sidecar, it was truncated; the result is then 1, so that the training compares the file with the sidecar
+ * A file that ends early has the first layers of another network (darknet53.conv.74). But if it has a
+ * sidecar, it was truncated; the result is then 1, so that the training compares the file with the sidecar
  * and rejects the file. */
 static int can_continue(const struct network *net, const char *file, int whole)
 {

@@ -113,14 +113,10 @@ int amp_ranks_part(int count)
 
 /* ---- the program's start ---- */
 
-static int is_bench(const char *const *words)
+/* Whether the first two words are `amp VERB`. */
+static int is_amp(const char *const *words, const char *verb)
 {
-    return !strcmp(words[0], "amp") && !strcmp(words[1], "bench");
-}
-
-static int is_compare(const char *const *words, int count)
-{
-    return count >= 2 && !strcmp(words[0], "amp") && !strcmp(words[1], "compare");
+    return !strcmp(words[0], "amp") && !strcmp(words[1], verb);
 }
 
 /* Whether ranks can share this command: only these two loops have AMP's hooks (training/loop.h). */
@@ -135,7 +131,7 @@ static int is_shared(const char *command)
 static int is_one_of_several(const char *const *words, int count, int under_amp)
 {
     return amp_comm_is_launched() && count >= 2
-        && (is_bench(words) || (!strcmp(words[1], "train") && (under_amp || amp_comm_is_here)));
+        && (is_amp(words, "bench") || (!strcmp(words[1], "train") && (under_amp || amp_comm_is_here)));
 }
 
 /* Handles -gpus: with -gpus 0,1 this program trains two networks, one per GPU. */
@@ -160,7 +156,7 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
     amp_error error;
     amp_comm *comm = NULL;
     if (amp_ranks()) return;
-    if (amp_comm_is_launched() && is_compare(words, count))
+    if (amp_comm_is_launched() && count >= 2 && is_amp(words, "compare"))
         darknet_amp_refuse("command line: a launcher started several copies of this program, but `amp "
                            "compare` starts its trainings itself; start it without the launcher");
     if (is_one_of_several(words, count, under_amp))
@@ -184,7 +180,7 @@ void amp_ranks_start(const char *const *words, int count, int under_amp, const c
     if (!under_amp && is_shared(words[0]) && count > 3)
         amp_host_cfg_uses_amp(words[3], CFG_FOR_ANYTHING, NULL); /* ends the program if the .cfg or -amp is
                                                                     wrong */
-    if (!under_amp || (!is_shared(words[0]) && !is_bench(words)))
+    if (!under_amp || (!is_shared(words[0]) && !is_amp(words, "bench")))
         amp_ranks_refuse("command line: a launcher started %d copies of this program, but only "
                          "`detector train` and `classifier train` under AMP, and `amp bench`, share the "
                          "work; use one of these with -amp fp32 (or bf16, fp16), or start the program "
